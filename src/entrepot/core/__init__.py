@@ -1,0 +1,1 @@
+"""The broker itself: queues, routing, dispatch, transactions, limits. Synchronous, deterministic, without a socket."""

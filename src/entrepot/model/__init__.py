@@ -1,0 +1,1 @@
+"""What flows through a broker: messages, names, identities and selectors."""

@@ -1,0 +1,344 @@
+"""What waits in one queue, in order: references in memory first, then numbers of messages that stay on disk. [C]
+
+A backlog has ten priority levels; each level is a doubly linked list of `Reference`, ascending by message number,
+followed by a `Paged` tail that remembers only numbers (8 octets a message), so that a queue of millions needs no memory
+for their bodies. Once a level has a tail, new messages join the tail: the order of a level is never broken.
+
+Invariants (`check`): numbers ascend within a level, `count` and `octets` are the sums, no reference is linked twice.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, read_i64_be, write_i64_be
+from mypy_extensions import i64
+
+from entrepot.model.message import DEFAULT_PRIORITY, Message
+
+LEVELS: Final = 10
+CHUNK_NUMBERS: Final = 4096  # 32 KiB of numbers: one allocation for what one page-in reads at the most
+
+
+class Reference:
+    """One message in one queue. ``deliveries`` counts attempts; ``due`` is when a delayed one may go again (ns)."""
+
+    def __init__(self, message: Message) -> None:
+        self.message: Message = message
+        self.number: i64 = message.number
+        self.deliveries: i64 = 0
+        self.due: i64 = 0
+        self.linked: bool = False
+        self.paged: bool = False  # read back from disk: the journal has a record of it for this queue
+        self.before: Reference | None = None
+        self.after: Reference | None = None
+
+
+class Waiting:
+    """A linked list of references, ascending by number."""
+
+    def __init__(self) -> None:
+        self.head: Reference | None = None
+        self.tail: Reference | None = None
+        self.count: i64 = 0
+
+    def append(self, reference: Reference) -> None:
+        """Link ``reference`` behind the last one; its number must be the highest (else use `insert`)."""
+        tail = self.tail
+        reference.before = tail
+        reference.after = None
+        reference.linked = True
+        if tail is None:
+            self.head = reference
+        else:
+            tail.after = reference
+        self.tail = reference
+        self.count += 1
+
+    def insert(self, reference: Reference) -> None:
+        """Link ``reference`` where its number belongs, searching from the head: returned messages are old."""
+        later = self.head
+        while later is not None and later.number < reference.number:
+            later = later.after
+        if later is None:
+            self.append(reference)
+            return
+        before = later.before
+        reference.before = before
+        reference.after = later
+        reference.linked = True
+        later.before = reference
+        if before is None:
+            self.head = reference
+        else:
+            before.after = reference
+        self.count += 1
+
+    def remove(self, reference: Reference) -> None:
+        """Unlink ``reference``, wherever it stands."""
+        before = reference.before
+        after = reference.after
+        if before is None:
+            self.head = after
+        else:
+            before.after = after
+        if after is None:
+            self.tail = before
+        else:
+            after.before = before
+        reference.before = None
+        reference.after = None
+        reference.linked = False
+        self.count -= 1
+
+
+class Paged:
+    """Numbers of messages that wait on disk, first in first out, 8 octets each."""
+
+    def __init__(self) -> None:
+        self.chunks: list[bytes] = []
+        self.filling: BytesWriter = BytesWriter()
+        self.taken: i64 = 0  # octets already taken from the first chunk (or from `filling` when there is no chunk)
+        self.count: i64 = 0
+        self.last: i64 = 0
+
+    def append(self, number: i64) -> None:
+        """Add the number of the newest message."""
+        write_i64_be(self.filling, number)
+        self.count += 1
+        self.last = number
+        if len(self.filling) >= CHUNK_NUMBERS * 8:
+            self.chunks.append(self.filling.getvalue())
+            self.filling = BytesWriter()
+
+    def take(self, most: i64) -> list[int]:
+        """Remove and return up to ``most`` numbers from the front."""
+        numbers: list[int] = []
+        while len(numbers) < most and self.count > 0:
+            if not self.chunks:
+                self.chunks.append(self.filling.getvalue())
+                self.filling = BytesWriter()
+            first = self.chunks[0]
+            at = self.taken
+            while at < len(first) and len(numbers) < most:
+                numbers.append(read_i64_be(first, at))
+                at += 8
+                self.count -= 1
+            self.taken = at
+            if at >= len(first):
+                del self.chunks[0]
+                self.taken = 0
+        return numbers
+
+    def after(self, number: i64, most: i64) -> list[int]:
+        """Return up to ``most`` numbers above ``number``, in order, and leave them where they are."""
+        numbers: list[int] = []
+        if self.count == 0 or self.last <= number:
+            return numbers
+        start = self.taken
+        for chunk in self._parts():
+            if read_i64_be(chunk, len(chunk) - 8) > number:
+                at = _first_above(chunk, start, number)
+                while at < len(chunk):
+                    numbers.append(read_i64_be(chunk, at))
+                    if len(numbers) >= most:
+                        return numbers
+                    at += 8
+            start = 0
+        return numbers
+
+    def discard(self, numbers: dict[int, bool]) -> i64:
+        """Remove every number that is a key of ``numbers``; return how many were found. Rewrites what it touches."""
+        found: i64 = 0
+        kept = BytesWriter()
+        chunks: list[bytes] = []
+        start = self.taken
+        for chunk in self._parts():
+            at = start
+            while at < len(chunk):
+                number = read_i64_be(chunk, at)
+                if number in numbers:
+                    found += 1
+                else:
+                    write_i64_be(kept, number)
+                at += 8
+            start = 0
+            if len(kept) >= CHUNK_NUMBERS * 8:
+                chunks.append(kept.getvalue())
+                kept = BytesWriter()
+        self.chunks = chunks
+        self.filling = kept
+        self.taken = 0
+        self.count -= found
+        return found
+
+    def _parts(self) -> list[bytes]:
+        parts = list(self.chunks)
+        if len(self.filling) > 0:
+            parts.append(self.filling.getvalue())
+        return parts
+
+
+def _first_above(chunk: bytes, start: i64, number: i64) -> i64:
+    """Return the offset of the first of the ascending numbers in ``chunk[start:]`` that is above ``number``."""
+    low: i64 = start // 8
+    high: i64 = len(chunk) // 8
+    while low < high:
+        middle = (low + high) // 2
+        if read_i64_be(chunk, middle * 8) <= number:
+            low = middle + 1
+        else:
+            high = middle
+    return low * 8
+
+
+class Backlog:
+    """All that waits in one queue. ``prioritized`` False puts every message on one level (Classic's default)."""
+
+    def __init__(self, prioritized: bool) -> None:
+        self.prioritized: bool = prioritized
+        self.main: Waiting = Waiting()  # the level of the default priority: nearly all messages live here
+        self.levels: list[Waiting | None] | None = None  # made when another priority is first seen
+        self.paged: list[Paged | None] = [None] * LEVELS
+        self.paged_count: i64 = 0
+        self.loaded: i64 = 0  # references in memory
+        self.octets: i64 = 0  # their sizes
+
+    @property
+    def count(self) -> i64:
+        """How many messages wait, in memory and on disk."""
+        return self.loaded + self.paged_count
+
+    def level_of(self, message: Message) -> i64:
+        """Return the level that ``message`` belongs to."""
+        return message.priority if self.prioritized else DEFAULT_PRIORITY
+
+    def append(self, reference: Reference) -> None:
+        """Add the newest message (held in memory)."""
+        message = reference.message
+        level = self.main
+        if self.prioritized and message.priority != DEFAULT_PRIORITY:
+            level = self._level(message.priority)
+        level.append(reference)
+        self.loaded += 1
+        self.octets += message.size
+
+    def restore(self, reference: Reference) -> None:
+        """Put a message back where its number belongs: before everything younger of its level."""
+        message = reference.message
+        level = self.main
+        if self.prioritized and message.priority != DEFAULT_PRIORITY:
+            level = self._level(message.priority)
+        level.insert(reference)
+        self.loaded += 1
+        self.octets += message.size
+
+    def remove(self, reference: Reference) -> None:
+        """Take ``reference`` out, from anywhere."""
+        message = reference.message
+        level = self.main
+        if self.prioritized and message.priority != DEFAULT_PRIORITY:
+            level = self._level(message.priority)
+        level.remove(reference)
+        self.loaded -= 1
+        self.octets -= message.size
+
+    def page(self, level: i64, number: i64) -> None:
+        """Remember that message ``number`` waits on disk, behind all others of ``level``."""
+        paged = self.paged[level]
+        if paged is None:
+            paged = Paged()
+            self.paged[level] = paged
+        paged.append(number)
+        self.paged_count += 1
+
+    def is_paging(self, level: i64) -> bool:
+        """Return whether new messages of ``level`` must join its tail on disk to keep their order."""
+        paged = self.paged[level]
+        return paged is not None and paged.count > 0
+
+    def take_paged(self, level: i64, most: i64) -> list[int]:
+        """Remove and return up to ``most`` numbers from the front of the tail of ``level``."""
+        paged = self.paged[level]
+        if paged is None:
+            return []
+        numbers = paged.take(most)
+        self.paged_count -= len(numbers)
+        return numbers
+
+    def first(self) -> Reference | None:
+        """Return the next message in memory: the highest level that has one, its lowest number."""
+        if self.levels is None:
+            return self.main.head
+        level: i64 = LEVELS - 1
+        while level >= 0:
+            waiting = self.waiting(level)
+            if waiting is not None and waiting.head is not None:
+                return waiting.head
+            level -= 1
+        return None
+
+    def following(self, reference: Reference) -> Reference | None:
+        """Return what comes after ``reference`` in delivery order, in memory; None at the end."""
+        after = reference.after
+        if after is not None or self.levels is None:
+            return after
+        level = self.level_of(reference.message) - 1
+        while level >= 0:
+            waiting = self.waiting(level)
+            if waiting is not None and waiting.head is not None:
+                return waiting.head
+            level -= 1
+        return None
+
+    def waiting(self, level: i64) -> Waiting | None:
+        """Return the list of ``level``, if it was ever used."""
+        if level == DEFAULT_PRIORITY:
+            return self.main
+        levels = self.levels
+        return None if levels is None else levels[level]
+
+    def references(self) -> list[Reference]:
+        """Return all references in memory, in delivery order (a copy: for upkeep, not for delivery)."""
+        found: list[Reference] = []
+        reference = self.first()
+        while reference is not None:
+            found.append(reference)
+            reference = self.following(reference)
+        return found
+
+    def _level(self, priority: i64) -> Waiting:
+        levels = self.levels
+        if levels is None:
+            levels = [None] * LEVELS
+            levels[DEFAULT_PRIORITY] = self.main
+            self.levels = levels
+        level = levels[priority]
+        if level is None:
+            level = Waiting()
+            levels[priority] = level
+        return level
+
+    def check(self) -> None:
+        """Assert the invariants at the head of this module (simulation and debug builds)."""
+        loaded: i64 = 0
+        octets: i64 = 0
+        level: i64 = 0
+        while level < LEVELS:
+            waiting = self.waiting(level)
+            previous: i64 = -1
+            seen: i64 = 0
+            reference = None if waiting is None else waiting.head
+            while reference is not None:
+                assert reference.linked, f"message {reference.number} is in the list but not marked linked"
+                assert reference.number > previous, f"{reference.number} stands behind {previous}"
+                previous = reference.number
+                seen += 1
+                octets += reference.message.size
+                reference = reference.after
+            if waiting is not None:
+                assert seen == waiting.count, f"level {level} counts {waiting.count}, holds {seen}"
+            loaded += seen
+            level += 1
+        assert loaded == self.loaded, f"counted {self.loaded} in memory, found {loaded}"
+        assert octets == self.octets, f"charged {self.octets} octets, found {octets}"

@@ -1,0 +1,90 @@
+"""Who reads from a queue: credit, what is in flight, and the one call by which a message leaves the core. [C]
+
+`Consumer.deliver` is the delivery port: each protocol subclasses `Consumer` and writes the message in its own language.
+A consumer that is `tracked` settles its messages itself; one that is not (STOMP ``ack:auto``) has them settled as they
+are written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from entrepot.base.errors import Fault
+from entrepot.core.backlog import Reference
+from entrepot.model.message import Message
+from entrepot.model.predicate import Predicate
+
+if TYPE_CHECKING:
+    from entrepot.core.queue import Queue
+
+UNLIMITED: Final = 1 << 62
+
+
+class Window:
+    """Credit: how many messages and octets may be unsettled at once. Several consumers of one subscription share it.
+
+    ``paused`` is set while the peer's socket is full: nothing is dispatched, whatever the credit.
+    """
+
+    def __init__(self, messages: i64, octets: i64 = UNLIMITED) -> None:
+        self.messages: i64 = messages
+        self.octets: i64 = octets
+        self.used: i64 = 0
+        self.used_octets: i64 = 0
+        self.paused: bool = False
+        self.consumers: list[Consumer] = []
+
+    def is_open(self) -> bool:
+        """Return whether one more message may be dispatched."""
+        return self.used < self.messages and self.used_octets < self.octets and not self.paused
+
+    def reopen(self) -> None:
+        """Tell the queues that there may be credit again: call after raising a limit or clearing ``paused``."""
+        for consumer in self.consumers:
+            if not self.is_open():
+                return
+            queue = consumer.queue
+            if queue is not None:
+                queue.opened(consumer)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Consumer:
+    """One reader of one queue. Owned by its session; changed only by the queue that it is attached to."""
+
+    def __init__(self, key: i64, window: Window, tracked: bool) -> None:
+        self.key: i64 = key  # unique in this broker
+        self.window: Window = window
+        self.tracked: bool = tracked
+        self.priority: i64 = 0
+        self.exclusive: bool = False
+        self.selector: Predicate | None = None
+        self.no_local: bool = False
+        self.origin: i64 = 0  # the connection that it belongs to, compared with Message.origin for no-local
+        self.connection: str = ""  # who it is, for people
+        self.queue: Queue | None = None
+        self.listed: bool = False  # in the queue's list of ready consumers
+        self.groups: i64 = 0  # message groups that it owns
+        self.fresh: bool = True  # its next scan of the backlog begins at the head
+        self.cursor: Reference | None = None  # or here; None: it has seen all that waits in memory
+        self.delivered: i64 = 0
+        self.settled_at: i64 = 0  # ns, for slow-consumer detection
+        self.opened_at: i64 = 0
+        self.in_flight: dict[int, Reference] = {}
+        window.consumers.append(self)
+
+    def deliver(self, message: Message, deliveries: i64) -> None:
+        """Write ``message`` to the peer; ``deliveries`` counts earlier attempts. The protocol overrides this."""
+        raise Fault("a consumer that cannot deliver was attached to a queue")
+
+    def ended(self, why: str) -> None:
+        """The broker took the subscription away (queue deleted, slow, refused): tell the peer. May be overridden."""
+
+    def wants(self, message: Message) -> bool:
+        """Return whether selector and no-local let ``message`` pass."""
+        if self.no_local and message.origin == self.origin:
+            return False
+        selector = self.selector
+        return selector is None or selector.matches(message)

@@ -1,0 +1,84 @@
+"""What the core asks of others, and what its queues ask of their broker. [C]
+
+Called once per message or per state change of the data plane, so these are native base classes, not effects and not
+`typing.Protocol` (decision 0002).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mypy_extensions import i64, mypyc_attr
+
+from entrepot.base.errors import Fault
+from entrepot.core.backlog import Reference
+from entrepot.journal.log import JournalCore
+from entrepot.model.message import Message
+
+if TYPE_CHECKING:
+    from entrepot.core.queue import Queue
+
+
+class Memory:
+    """What all messages held in memory cost together. Each message is charged once, however many queues hold it."""
+
+    def __init__(self, limit: i64) -> None:
+        self.limit: i64 = limit
+        self.used: i64 = 0
+
+    def hold(self, message: Message) -> None:
+        """Note that one more queue keeps ``message`` in memory."""
+        if message.holders == 0:
+            self.used += message.size
+        message.holders += 1
+
+    def release(self, message: Message) -> None:
+        """Note that one queue fewer keeps ``message`` in memory."""
+        message.holders -= 1
+        if message.holders == 0:
+            self.used -= message.size
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class NoticePort:
+    """Where the core announces facts; advisories, logs and metrics are made from them."""
+
+    def notice(self, what: str, subject: str, detail: dict[str, str]) -> None:
+        """Take note that ``what`` (a name of `core/notices.py`) happened to ``subject``. The default forgets it."""
+
+
+class Host:
+    """What a queue asks of the broker it lives in. `BrokerCore` is the one implementation outside of tests.
+
+    ``now`` (ns, monotonic) and ``wall`` (ms since 1970) are the time of the stimulus that is being handled.
+    """
+
+    def __init__(self, journal: JournalCore, memory: Memory, notices: NoticePort) -> None:
+        self.journal: JournalCore = journal
+        self.memory: Memory = memory
+        self.notices: NoticePort = notices
+        self.now: i64 = 0
+        self.wall: i64 = 0
+
+    def dead_letter(self, queue: Queue, message: Message, reason: str, deliveries: i64) -> None:
+        """Move ``message`` out of ``queue`` to its dead-letter address, or drop it as the policy says."""
+        raise Fault("a queue without a broker cannot dead-letter")
+
+    def expire(self, queue: Queue, message: Message) -> None:
+        """Move ``message``, whose time is over, out of ``queue`` to its expiry address, or drop it."""
+        raise Fault("a queue without a broker cannot expire")
+
+    def delay(self, queue: Queue, reference: Reference) -> None:
+        """Bring ``reference`` back to ``queue`` (`Queue.due`) when its ``due`` time has come."""
+        raise Fault("a queue without a broker cannot delay")
+
+    def later(self, queue: Queue) -> None:
+        """Call `Queue.resume_work` soon, after other work had its turn: a long search goes on in steps."""
+        raise Fault("a queue without a broker cannot work in steps")
+
+    def renumbered(self, message: Message) -> Message:
+        """Return a twin of ``message`` with a number of its own and the same identity."""
+        raise Fault("a queue without a broker cannot number messages")
+
+    def idle(self, queue: Queue) -> None:
+        """The last consumer left ``queue``, or its last message: it may be deleted when its settings say so."""

@@ -1,0 +1,345 @@
+"""A message: an envelope that the broker reads, around a body that it does not.
+
+Invariant: ``raw`` is the first encoding, the octets in which the message arrived, laid out by its `Language` so that
+they can be written to a consumer of the same language as they are. Nothing here re-encodes; a `Language` answers what
+somebody asks in another tongue (`Language.common`, `Language.fact`).
+
+What nearly every message carries is a field of `Message`; what few carry sits in `Rare`, so that a plain message costs
+one object and its octets. [C]
+
+Envelope on disk (big-endian; written by `write_envelope`, read by `read_envelope`)::
+
+    0        1        2        3        4               12              20
+    +--------+--------+--------+--------+---------------+---------------+
+    | layout | lang.  | flags  | prior. | timestamp i64 | expires   i64 |
+    +--------+--------+--------+--------+---------------+---------------+
+    | body_at i32     | address: u16 n, utf-8 | [rare]  | raw: i32 n, octets |
+    +-----------------+-----------------------+---------+--------------------+
+
+    layout  1
+    flags   1 durable · 2 has rare · 4 redelivered before it came here · 8 raw is header-escaped (see Language)
+    rare    u16 n group · i32 group_sequence · i32 n duplicate_id · u16 n identity · i64 deliver_at
+            i64 large_id · i64 large_length · u16 n annotations, each u16 n key · i32 n value
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import (
+    BytesWriter,
+    read_i16_be,
+    read_i32_be,
+    read_i64_be,
+    write_i16_be,
+    write_i32_be,
+    write_i64_be,
+)
+from mypy_extensions import i64
+
+from entrepot.base.errors import CorruptJournal, Fault
+from entrepot.model.predicate import Facts, Value
+
+ENVELOPE_LAYOUT: Final = 1
+FLAG_DURABLE: Final = 1
+FLAG_RARE: Final = 2
+FLAG_REDELIVERED: Final = 4
+FLAG_ESCAPED: Final = 8
+
+DEFAULT_PRIORITY: Final = 4  # JMS 3.4.10
+HIGHEST_PRIORITY: Final = 9
+
+OVERHEAD_BYTES: Final = 400
+"""What a queued message costs beyond ``raw``: Message, Reference, object headers (measured, compiled build)."""
+
+BODY_TEXT: Final = 1
+BODY_BYTES: Final = 2
+BODY_MAP: Final = 3
+BODY_STREAM: Final = 4
+BODY_OBJECT: Final = 5
+BODY_EMPTY: Final = 6
+
+
+class Common:
+    """A message said in no language in particular: what a converter writes and another one reads.
+
+    ``body`` is str for BODY_TEXT, bytes for BODY_BYTES and BODY_OBJECT, dict for BODY_MAP, list for BODY_STREAM,
+    None for BODY_EMPTY. ``properties`` are the application's, with their types.
+    """
+
+    def __init__(self, body_kind: int, body: object) -> None:
+        self.body_kind: int = body_kind
+        self.body: object = body
+        self.properties: dict[str, Value] = {}
+        self.correlation_id: str | None = None
+        self.reply_to: str | None = None
+        self.type: str | None = None
+        self.content_type: str | None = None
+        self.user_id: str | None = None
+
+
+class Language:
+    """How one protocol lays out ``Message.raw``. One instance a protocol; `register` it under its code."""
+
+    def __init__(self, code: int, name: str) -> None:
+        self.code: int = code
+        self.name: str = name
+
+    def common(self, message: Message) -> Common:
+        """Return the message in the common form. Raises Fault when this build does not speak the language."""
+        raise Fault(f"message {message.number} is stored in {self.name}, which this build does not speak")
+
+    def fact(self, message: Message, name: str) -> Value:
+        """Return one application property or JMS header that only the first encoding knows; None when it is not set."""
+        return self.common(message).properties.get(name)
+
+
+_languages: dict[int, Language] = {}
+
+
+def register(language: Language) -> None:
+    """Make ``language`` the reader of every message that carries its code."""
+    _languages[language.code] = language
+
+
+def language(code: int) -> Language:
+    """Return the language registered under ``code``; an unknown one is carried and refuses only conversion."""
+    found = _languages.get(code)
+    if found is None:
+        found = Language(code, f"language {code}")
+        _languages[code] = found
+    return found
+
+
+class Rare:
+    """What few messages carry. ``deliver_at`` in wall-clock ms, 0 = now; ``large_id`` 0 = the body is in ``raw``."""
+
+    def __init__(self) -> None:
+        self.group: str = ""
+        self.group_sequence: i64 = 0
+        self.duplicate_id: bytes = b""
+        self.identity: str = ""
+        self.deliver_at: i64 = 0
+        self.large_id: i64 = 0
+        self.large_length: i64 = 0
+        self.annotations: dict[str, str] = {}
+
+    def copy(self) -> Rare:
+        """Return an independent copy."""
+        twin = Rare()
+        twin.group = self.group
+        twin.group_sequence = self.group_sequence
+        twin.duplicate_id = self.duplicate_id
+        twin.identity = self.identity
+        twin.deliver_at = self.deliver_at
+        twin.large_id = self.large_id
+        twin.large_length = self.large_length
+        twin.annotations = dict(self.annotations)
+        return twin
+
+
+class Message(Facts):
+    """One message in this broker. ``number`` is its identity here: rising, never reused, the order of every queue.
+
+    ``timestamp`` and ``expiration`` are wall-clock ms (0 = never expires). ``stored`` says that the journal has it.
+    ``holders`` counts the queues that hold it in memory. ``origin`` is the connection that sent it, 0 after a restart.
+    """
+
+    def __init__(self, language: Language, address: str, raw: bytes) -> None:
+        self.language: Language = language
+        self.address: str = address
+        self.raw: bytes = raw
+        self.number: i64 = 0
+        self.timestamp: i64 = 0
+        self.expiration: i64 = 0
+        self.priority: i64 = DEFAULT_PRIORITY
+        self.body_at: i64 = 0
+        self.holders: i64 = 0
+        self.origin: i64 = 0
+        self.durable: bool = False
+        self.stored: bool = False
+        self.redelivered: bool = False
+        self.escaped: bool = False
+        self.rare: Rare | None = None
+
+    @property
+    def size(self) -> i64:
+        """Octets that this message is charged for in memory (a large body stays on disk and is not charged)."""
+        return len(self.raw) + OVERHEAD_BYTES
+
+    def need_rare(self) -> Rare:
+        """Return ``rare``, made on first use."""
+        rare = self.rare
+        if rare is None:
+            rare = Rare()
+            self.rare = rare
+        return rare
+
+    def annotate(self, key: str, value: str) -> None:
+        """Attach a broker annotation; every protocol shows it as a string property."""
+        self.need_rare().annotations[key] = value
+
+    def twin(self, address: str) -> Message:
+        """Return a copy for another address, not stored yet and without a number."""
+        twin = Message(self.language, address, self.raw)
+        twin.timestamp = self.timestamp
+        twin.expiration = self.expiration
+        twin.priority = self.priority
+        twin.body_at = self.body_at
+        twin.durable = self.durable
+        twin.redelivered = self.redelivered
+        twin.escaped = self.escaped
+        twin.origin = self.origin
+        rare = self.rare
+        if rare is not None:
+            twin.rare = rare.copy()
+        return twin
+
+    def common(self) -> Common:
+        """Return the message in the common form (converted on each call; nothing is cached)."""
+        return self.language.common(self)
+
+    def fact(self, name: str) -> Value:
+        """Answer a selector: broker-kept headers from the envelope, the rest from the first encoding."""
+        if name.startswith(("JMS", "AMQ")):
+            known, value = self._header(name)
+            if known:
+                return value
+        rare = self.rare
+        if rare is not None and name in rare.annotations:
+            return rare.annotations[name]
+        return self.language.fact(self, name)
+
+    def _header(self, name: str) -> tuple[bool, Value]:
+        """Return (is it one that the envelope keeps, its value); JMS 3.8.1.1 and the Artemis filter names."""
+        if name in ("JMSPriority", "AMQPriority"):
+            return True, int(self.priority)
+        if name in ("JMSTimestamp", "AMQTimestamp"):
+            return True, int(self.timestamp)
+        if name in ("JMSExpiration", "AMQExpiration"):
+            return True, int(self.expiration)
+        if name == "JMSDeliveryMode":
+            return True, "PERSISTENT" if self.durable else "NON_PERSISTENT"
+        if name == "AMQDurable":
+            return True, "DURABLE" if self.durable else "NON_DURABLE"
+        if name == "AMQSize":
+            return True, len(self.raw)
+        if name == "JMSRedelivered":
+            return True, self.redelivered
+        rare = self.rare
+        if rare is not None:
+            if name == "JMSXGroupID" and rare.group:
+                return True, rare.group
+            if name == "JMSXGroupSeq" and rare.group:
+                return True, int(rare.group_sequence)
+            if name == "JMSMessageID" and rare.identity:
+                return True, rare.identity
+        return False, None
+
+
+def write_envelope(message: Message, writer: BytesWriter) -> None:
+    """Append the envelope and ``raw`` of ``message`` to ``writer`` in the layout at the head of this module."""
+    flags = 0
+    if message.durable:
+        flags |= FLAG_DURABLE
+    if message.redelivered:
+        flags |= FLAG_REDELIVERED
+    if message.escaped:
+        flags |= FLAG_ESCAPED
+    rare = message.rare
+    if rare is not None:
+        flags |= FLAG_RARE
+    writer.append(ENVELOPE_LAYOUT)
+    writer.append(message.language.code)
+    writer.append(flags)
+    writer.append(int(message.priority))
+    write_i64_be(writer, message.timestamp)
+    write_i64_be(writer, message.expiration)
+    write_i32_be(writer, int(message.body_at))
+    _write_short(writer, message.address.encode())
+    if rare is not None:
+        _write_rare(writer, rare)
+    write_i32_be(writer, len(message.raw))
+    writer.write(message.raw)
+
+
+def _write_short(writer: BytesWriter, octets: bytes) -> None:
+    """Append u16 length and octets; a name longer than 32,767 octets was refused long before it came here."""
+    write_i16_be(writer, len(octets))
+    writer.write(octets)
+
+
+def _write_rare(writer: BytesWriter, rare: Rare) -> None:
+    _write_short(writer, rare.group.encode())
+    write_i32_be(writer, int(rare.group_sequence))
+    write_i32_be(writer, len(rare.duplicate_id))
+    writer.write(rare.duplicate_id)
+    _write_short(writer, rare.identity.encode())
+    write_i64_be(writer, rare.deliver_at)
+    write_i64_be(writer, rare.large_id)
+    write_i64_be(writer, rare.large_length)
+    write_i16_be(writer, len(rare.annotations))
+    for key, value in rare.annotations.items():
+        _write_short(writer, key.encode())
+        octets = value.encode()
+        write_i32_be(writer, len(octets))
+        writer.write(octets)
+
+
+def read_envelope(data: bytes, start: i64) -> Message:
+    """Return the message whose envelope begins at ``data[start]``. Raises CorruptJournal for a layout not known."""
+    if data[start] != ENVELOPE_LAYOUT:
+        raise CorruptJournal(
+            f"a stored message has envelope layout {data[start]}; this build reads layout {ENVELOPE_LAYOUT}",
+            remedy="open the journal with the version of entrepot that wrote it",
+        )
+    flags = data[start + 2]
+    at: i64 = start + 24
+    length: i64 = read_i16_be(data, at)
+    address = data[at + 2 : at + 2 + length].decode()
+    at += 2 + length
+    rare: Rare | None = None
+    if flags & FLAG_RARE:
+        rare, at = _read_rare(data, at)
+    length = read_i32_be(data, at)
+    message = Message(language(data[start + 1]), address, data[at + 4 : at + 4 + length])
+    message.durable = (flags & FLAG_DURABLE) != 0
+    message.redelivered = (flags & FLAG_REDELIVERED) != 0
+    message.escaped = (flags & FLAG_ESCAPED) != 0
+    message.priority = data[start + 3]
+    message.timestamp = read_i64_be(data, start + 4)
+    message.expiration = read_i64_be(data, start + 12)
+    message.body_at = read_i32_be(data, start + 20)
+    message.rare = rare
+    return message
+
+
+def _read_rare(data: bytes, start: i64) -> tuple[Rare, i64]:
+    rare = Rare()
+    at: i64 = start
+    length: i64 = read_i16_be(data, at)
+    rare.group = data[at + 2 : at + 2 + length].decode()
+    at += 2 + length
+    rare.group_sequence = read_i32_be(data, at)
+    length = read_i32_be(data, at + 4)
+    at += 8
+    rare.duplicate_id = data[at : at + length]
+    at += length
+    length = read_i16_be(data, at)
+    rare.identity = data[at + 2 : at + 2 + length].decode()
+    at += 2 + length
+    rare.deliver_at = read_i64_be(data, at)
+    rare.large_id = read_i64_be(data, at + 8)
+    rare.large_length = read_i64_be(data, at + 16)
+    count: i64 = read_i16_be(data, at + 24)
+    at += 26
+    done: i64 = 0
+    while done < count:
+        length = read_i16_be(data, at)
+        key = data[at + 2 : at + 2 + length].decode()
+        at += 2 + length
+        length = read_i32_be(data, at)
+        rare.annotations[key] = data[at + 4 : at + 4 + length].decode()
+        at += 4 + length
+        done += 1
+    return rare, at
