@@ -104,6 +104,12 @@ class LeaseError(Refused):
     code = "ENT-3008"
 
 
+class Inexpressible(Refused):
+    """A message or value that the protocol of the receiver has no form for, or none that is long enough."""
+
+    code = "ENT-3009"
+
+
 class OperatorError(EntrepotError):
     """A configuration or an environment that cannot work; ``file`` and ``line`` say where when it came from a file."""
 
