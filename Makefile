@@ -1,0 +1,117 @@
+# Everything that one does with this checkout. `make help` lists it. Needs Python 3.11+ and make, nothing else.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS += --no-builtin-rules
+.DEFAULT_GOAL := help
+
+# The first interpreter that is new enough; `make PYTHON=/path/to/python3 setup` chooses another.
+PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
+EXTRAS ?= fast,test,dev
+SEEDS ?= 200
+SECONDS_FUZZING ?= 30
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check --quiet
+CONSTRAINTS := requirements/constraints.txt
+STAMPS := $(VENV)/stamps
+# Programs run on the compiled build where there is one; without a compiler build/compiled is a plain copy.
+COMPILED := PYTHONPATH=build/compiled
+
+.PHONY: help setup compiled test test-plain test-compiled check lint format types contracts generated \
+	generated-check sim bench interop demo fuzz docs constraints clean distclean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
+
+$(STAMPS)/venv:
+	@test -n "$(PYTHON)" || { echo "entrepot needs Python 3.11 or newer, and none was found on the PATH."; \
+		echo "Install one, or name it: make PYTHON=/path/to/python3 $(MAKECMDGOALS)"; exit 2; }
+	@test -x $(PY) || { echo "creating $(VENV) with $(PYTHON)"; $(PYTHON) -m venv $(VENV); } \
+		|| { rm -rf $(VENV); echo "$(PYTHON) cannot create a virtual environment (Debian: the package python3-venv)."; exit 2; }
+	@mkdir -p $(STAMPS)
+	@touch $@
+
+$(STAMPS)/packages-$(EXTRAS): $(STAMPS)/venv pyproject.toml $(CONSTRAINTS)
+	@echo "installing the pinned packages ($(EXTRAS))"
+	@$(PIP) install --constraint $(CONSTRAINTS) setuptools
+	@ENTREPOT_PURE=1 $(PIP) install --constraint $(CONSTRAINTS) --no-build-isolation --editable '.[$(EXTRAS)]'
+	@rm -f $(STAMPS)/packages-*
+	@touch '$@'
+
+setup: $(STAMPS)/packages-$(EXTRAS) compiled ## make .venv with the pinned packages, and the compiled build
+
+compiled: $(STAMPS)/packages-$(EXTRAS) ## bring build/compiled up to date (does nothing when it is)
+	@$(PY) tools/compiled_build.py --launcher
+
+test: setup ## run every test, on the plain build and then on the compiled one
+	@$(PY) tools/run_tests.py plain
+	@$(PY) tools/run_tests.py compiled
+
+test-plain: $(STAMPS)/packages-$(EXTRAS) ## run the tests on the plain build; ARGS="tests/unit -k word" for some
+	@$(PY) tools/run_tests.py plain $(ARGS)
+
+test-compiled: setup ## run the tests on the compiled build; ARGS as above
+	@$(PY) tools/run_tests.py compiled $(ARGS)
+
+check: setup lint types contracts generated-check ## everything that must hold before a change goes in
+	@$(PY) tools/run_tests.py plain --unless-passed
+	@$(PY) tools/run_tests.py compiled --unless-passed
+
+lint: $(STAMPS)/packages-$(EXTRAS) ## ruff: rules and format
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+
+format: $(STAMPS)/packages-$(EXTRAS) ## let ruff repair and format what it can
+	$(VENV)/bin/ruff check --fix
+	$(VENV)/bin/ruff format
+
+types: $(STAMPS)/packages-$(EXTRAS) ## mypy --strict
+	$(VENV)/bin/mypy --strict
+
+contracts: $(STAMPS)/packages-$(EXTRAS) ## import-linter: who may import whom
+	PYTHONPATH=src $(VENV)/bin/lint-imports
+
+generated: $(STAMPS)/packages-$(EXTRAS) ## rewrite the pages that are read off the source
+	$(PY) tools/generated_pages.py
+
+generated-check: $(STAMPS)/packages-$(EXTRAS)
+	$(PY) tools/generated_pages.py --check
+
+sim: setup ## run simulated worlds; SEEDS=200
+	$(COMPILED) $(PY) -m entrepot.simulation --seeds $(SEEDS) $(ARGS)
+
+bench: setup ## measure, beside ActiveMQ Classic where it is installed; ARGS="..."
+	$(COMPILED) $(PY) bench/run.py $(ARGS)
+
+interop: setup ## test against programs that others wrote
+	@$(PY) tools/run_tests.py compiled tests/interop $(ARGS)
+
+demo: setup ## a broker, real clients, a short story; leaves nothing behind
+	@$(COMPILED) $(PY) demo/run.py $(ARGS)
+
+fuzz: setup ## fuzz every decoder; SECONDS_FUZZING=30 for each
+	$(COMPILED) $(PY) fuzz/run.py --seconds $(SECONDS_FUZZING) $(ARGS)
+
+$(STAMPS)/docs: $(STAMPS)/packages-$(EXTRAS)
+	@$(PIP) install --constraint $(CONSTRAINTS) --no-build-isolation --editable '.[docs]'
+	@touch $@
+
+docs: $(STAMPS)/docs generated ## build the documentation into build/docs/index.html
+	$(VENV)/bin/sphinx-build --quiet --fail-on-warning --keep-going docs build/docs
+	@echo "build/docs/index.html"
+
+constraints: $(STAMPS)/venv ## pin the newest versions that fit pyproject.toml
+	@$(PIP) install uv
+	@{ sed '/^#/!Q' $(CONSTRAINTS); $(VENV)/bin/uv pip compile pyproject.toml --all-extras --universal \
+		--python-version 3.11 --upgrade --no-header --no-annotate --quiet; } > $(CONSTRAINTS).new
+	@mv $(CONSTRAINTS).new $(CONSTRAINTS)
+
+clean: ## remove what was built, but not .venv
+	rm -rf build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage
+	find src tests tools bench demo fuzz -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean ## remove .venv too
+	rm -rf $(VENV)

@@ -1,0 +1,91 @@
+"""Build entrepot: the modules of ``[tool.entrepot] compiled`` through mypyc, or all of it as plain Python.
+
+``ENTREPOT_PURE=1`` asks for plain Python. Without it the build compiles when it can and falls back to plain Python
+when it cannot (no compiler, no headers); ``ENTREPOT_REQUIRE_COMPILED=1`` makes that fallback an error.
+Either way the same ``.py`` files are installed; a compiled module shadows the file beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+GENERATED_C = "build/mypyc"
+
+
+def switched_on(variable: str) -> bool:
+    """Return whether the environment says yes."""
+    return os.environ.get(variable, "").lower() not in {"", "0", "no", "false"}
+
+
+REQUIRED = switched_on("ENTREPOT_REQUIRE_COMPILED")
+
+
+def say(text: str) -> None:
+    """Print one line for whoever reads the build's output."""
+    print(f"entrepot: {text}", file=sys.stderr)
+
+
+def hot_modules() -> list[str]:
+    """Return the paths to compile; a path that does not exist is an error in pyproject.toml, and stops the build."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        paths: list[str] = tomllib.load(file)["tool"]["entrepot"]["compiled"]
+    missing = [path for path in paths if not (ROOT / path).is_file()]
+    if missing:
+        raise SystemExit(f"entrepot: [tool.entrepot] compiled in pyproject.toml names {missing}, which do not exist")
+    return paths
+
+
+def compiled_extensions() -> list[Extension]:
+    """Return one extension per hot module plus the library they share, or nothing where mypyc cannot serve."""
+    paths = hot_modules()
+    if not paths:
+        return []
+    try:
+        from mypyc.build import mypycify  # noqa: PLC0415 - only a compiled build needs mypy
+    except ImportError as error:
+        return plain_instead(f"mypyc is not installed ({error})")
+    os.chdir(ROOT)
+    try:
+        extensions: list[Extension] = mypycify(
+            ["--config-file=pyproject.toml", *paths], group_name="entrepot", target_dir=GENERATED_C
+        )
+    except SystemExit as stop:  # mypy leaves by SystemExit on a type error, which "except Exception" would miss
+        return plain_instead(f"mypy found errors in the modules to compile, printed above (exit {stop.code})")
+    for extension in extensions:
+        extension.optional = not REQUIRED
+    return extensions
+
+
+def plain_instead(reason: str) -> list[Extension]:
+    """Say why nothing is compiled, or stop when compiling was required."""
+    if REQUIRED:
+        raise SystemExit(f"entrepot: cannot compile: {reason}")
+    say(f"building plain Python, about a fifth as fast: {reason}")
+    return []
+
+
+class BuildAllOrNothing(build_ext):
+    """The modules of one group import the library they share, so half a group is worse than none of it."""
+
+    def run(self) -> None:
+        """Compile; when a part failed, take away the parts that did not."""
+        super().run()
+        outputs = [Path(self.get_ext_fullpath(extension.name)) for extension in self.extensions]
+        if all(path.is_file() for path in outputs):
+            return
+        for path in outputs:
+            path.unlink(missing_ok=True)
+        say("building plain Python, about a fifth as fast: the C compiler failed, see above")
+
+
+setup(
+    ext_modules=[] if switched_on("ENTREPOT_PURE") else compiled_extensions(),
+    cmdclass={"build_ext": BuildAllOrNothing},
+)

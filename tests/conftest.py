@@ -1,0 +1,21 @@
+"""Refuses to test another build than the one that was asked for, and passes it on to the processes of the tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import entrepot
+from entrepot.base.compiled import build_name, is_compiled
+
+IMPORTED_FROM = Path(entrepot.__file__).resolve().parent.parent
+
+
+def pytest_configure() -> None:
+    expected = os.environ.get("ENTREPOT_EXPECT_BUILD")
+    if expected in {"plain", "compiled"} and is_compiled() != (expected == "compiled"):
+        raise pytest.UsageError(f"the {expected} build was asked for and {IMPORTED_FROM} holds {build_name()}")
+    # A test that starts `python -m entrepot...` starts what is tested here.
+    os.environ["PYTHONPATH"] = str(IMPORTED_FROM)

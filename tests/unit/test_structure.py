@@ -1,0 +1,102 @@
+"""The map, the contracts and the list of compiled modules say the same as the folders do."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "entrepot"
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CONTRACTS: dict[str, dict[str, Any]] = {
+    contract["id"]: contract for contract in PROJECT["tool"]["importlinter"]["contracts"]
+}
+CORES = {"base", "model", "journal", "core", "protocols", "cluster", "ha", "simulation"}
+
+
+def names_in_layers(contract: str) -> set[str]:
+    """Return every module that a layers contract names."""
+    return {name for layer in CONTRACTS[contract]["layers"] for name in re.findall(r"[a-z_]+", layer)}
+
+
+def children(folder: Path) -> set[str]:
+    """Return the names of the modules and packages of a folder that hold at least one file."""
+    files = {path.stem for path in folder.glob("*.py")} - {"__init__", "__main__"}
+    return files | {path.parent.name for path in folder.glob("*/__init__.py")}
+
+
+def set_iterations(tree: ast.AST) -> Iterator[int]:
+    """Yield the lines that iterate something which is visibly a set."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For | ast.comprehension):
+            source = node.iter
+            made_by_call = isinstance(source, ast.Call) and isinstance(source.func, ast.Name)
+            called = source.func.id if made_by_call else ""  # type: ignore[attr-defined]
+            if isinstance(source, ast.Set | ast.SetComp) or called in {"set", "frozenset"}:
+                yield source.lineno
+
+
+def test_every_top_level_module_is_in_the_layers_contract() -> None:
+    assert children(PACKAGE) <= names_in_layers("layers")
+
+
+def test_every_protocol_folder_is_kept_apart_from_the_others() -> None:
+    folders = {path.parent.name for path in (PACKAGE / "protocols").glob("*/__init__.py")}
+    assert folders <= names_in_layers("protocols")
+    assert {f"entrepot.protocols.{folder}" for folder in folders} == set(CONTRACTS["protocol-folders"]["containers"])
+
+
+def test_every_core_package_is_in_the_forbidden_contract() -> None:
+    present = {f"entrepot.{name}" for name in CORES & children(PACKAGE)}
+    assert present == set(CONTRACTS["sans-io"]["source_modules"])
+
+
+def test_shared_protocol_modules_that_clients_use_never_see_the_broker() -> None:
+    shared = {f"entrepot.protocols.{name}" for name in {"failover", "sasl"} & children(PACKAGE / "protocols")}
+    assert shared <= set(CONTRACTS["converters"]["source_modules"])
+
+
+def test_only_the_known_exception_is_ignored() -> None:
+    ignored = [rule for contract in CONTRACTS.values() for rule in contract.get("ignore_imports", [])]
+    assert ignored == ["entrepot.simulation.world -> random"]
+
+
+@pytest.mark.parametrize("path", PROJECT["tool"]["entrepot"]["compiled"])
+def test_a_compiled_module_exists(path: str) -> None:
+    assert (ROOT / path).is_file()
+
+
+def test_the_compiled_list_is_sorted_and_without_repetition() -> None:
+    paths = PROJECT["tool"]["entrepot"]["compiled"]
+    assert paths == sorted(dict.fromkeys(paths))
+
+
+def test_no_compiled_module_lies_beside_its_source() -> None:
+    assert list((ROOT / "src").rglob("*.so")) == []
+
+
+def test_every_package_has_an_init_file() -> None:
+    folders = {path.parent for path in PACKAGE.rglob("*.py")}
+    assert {folder for folder in folders if not (folder / "__init__.py").is_file()} == set()
+
+
+@pytest.mark.parametrize("package", sorted(CORES & children(PACKAGE)))
+def test_cores_do_not_iterate_sets(package: str) -> None:
+    # String hashes differ per process, so the order of a set is a difference between two runs of one seed.
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in (PACKAGE / package).rglob("*.py")
+        for line in set_iterations(ast.parse(path.read_text()))
+    ]
+    assert found == []
+
+
+def test_the_set_rule_bites() -> None:
+    source = "for a in {1, 2}: pass\n[b for b in set(x)]\nfor c in sorted({1, 2}): pass\n"
+    assert list(set_iterations(ast.parse(source))) == [1, 2]

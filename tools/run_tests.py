@@ -1,0 +1,73 @@
+"""Run the tests against one of the two builds, and remember which exact tree passed.
+
+    python tools/run_tests.py plain [--unless-passed] [PYTEST ARGUMENT...]
+    python tools/run_tests.py compiled [--unless-passed] [PYTEST ARGUMENT...]
+
+``--unless-passed`` returns at once when this very tree passed whole in this mode before: `make check` after `make test`
+need not run everything again. Tests start `python -m entrepot...` processes of the same build, through ``PYTHONPATH``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from datetime import datetime
+from typing import Final
+
+from compiled_build import bring_up_to_date
+from source_tree import COMPILED, ROOT, SOURCE
+
+PASSED: Final = ROOT / "build" / "passed"
+TESTED: Final = ("src", "tests", "bench", "demo", "fuzz", "tools", "pyproject.toml", "requirements")
+NOT_TESTED: Final = {"__pycache__", "entrepot.egg-info"}
+
+
+def tree_hash() -> str:
+    """Return a hash over every file that a test could depend on."""
+    digest = hashlib.sha256(sys.version.encode())
+    for top in TESTED:
+        path = ROOT / top
+        files = [path] if path.is_file() else sorted(entry for entry in path.rglob("*") if entry.is_file())
+        for file in files:
+            if not NOT_TESTED.intersection(file.parts):
+                digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:24]
+
+
+def run(mode: str, arguments: list[str]) -> int:
+    """Run pytest on the build called ``mode`` and return its exit code."""
+    root = COMPILED if mode == "compiled" else SOURCE
+    environment = {**os.environ, "PYTHONPATH": str(root), "ENTREPOT_EXPECT_BUILD": mode}
+    command = [sys.executable, "-m", "pytest", "-o", f"pythonpath={root} tests", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+
+
+def main(mode: str, arguments: list[str]) -> int:
+    """Build what ``mode`` needs, run, remember."""
+    unless_passed = "--unless-passed" in arguments
+    arguments = [argument for argument in arguments if argument != "--unless-passed"]
+    if mode == "compiled":
+        stamp = bring_up_to_date()
+        if not stamp["compiled"]:
+            print(f"the compiled run is left out: {stamp['reason']}")
+            return 1 if os.environ.get("ENTREPOT_REQUIRE_COMPILED") else 0
+    passed = PASSED / f"{mode}-{tree_hash()}"
+    if unless_passed and passed.is_file():
+        print(f"tests, {mode} build: this tree passed at {passed.read_text()}")
+        return 0
+    print(f"tests, {mode} build", flush=True)
+    code = run(mode, arguments)
+    if code == 0 and not arguments and passed.name == f"{mode}-{tree_hash()}":
+        PASSED.mkdir(parents=True, exist_ok=True)
+        for old in PASSED.glob(f"{mode}-*"):
+            old.unlink()
+        passed.write_text(f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S %Z}")
+    return code
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in {"plain", "compiled"}:
+        raise SystemExit("usage: python tools/run_tests.py plain|compiled [--unless-passed] [PYTEST ARGUMENT...]")
+    raise SystemExit(main(sys.argv[1], sys.argv[2:]))
