@@ -76,6 +76,8 @@ class BuildAllOrNothing(build_ext):
 
     def run(self) -> None:
         """Compile; when a part failed, take away the parts that did not."""
+        for stale in Path(self.build_lib).rglob("*.so"):  # of an earlier build in this folder
+            stale.unlink()
         super().run()
         outputs = [Path(self.get_ext_fullpath(extension.name)) for extension in self.extensions]
         if all(path.is_file() for path in outputs):
