@@ -23,6 +23,7 @@ was not compared with what is there. What cannot be written raises `Inexpressibl
 
 from __future__ import annotations
 
+import re
 from typing import Final, TypeAlias
 
 from librt.strings import (
@@ -62,9 +63,11 @@ DEPTH_MAX: Final = 32
 """Maps and lists inside one another; real messages use two or three, and the reader's own stack must hold."""
 UNLIMITED: Final = 2**31 - 1
 
+_SUPPLEMENTARY: Final = re.compile("[\U00010000-\U0010ffff]")
+
 
 class Primitive:
-    """A value together with its tag, for whoever must keep a short apart from a long. Plain values are enough to read."""
+    """A value together with its tag, for whoever must keep a short apart from a long."""
 
     def __init__(self, tag: i64, value: object) -> None:
         self.tag = tag
@@ -93,20 +96,20 @@ def decode_modified_utf8(octets: bytes) -> str:
         text = octets.decode("utf-8")
     except UnicodeDecodeError:
         return _decode_unusual(octets)
-    if len(text) == len(octets):
-        return text
-    return _decode_unusual(octets) if text != "" and max(text) > "\uffff" else text
+    if len(text) != len(octets) and _SUPPLEMENTARY.search(text) is not None:
+        raise MalformedFrame("text has a four-octet character, which modified UTF-8 does not know")
+    return text
 
 
 def _decode_unusual(octets: bytes) -> str:
     """Decode text with zeros or surrogates in it, which strict UTF-8 has no form for."""
-    if octets != b"" and max(octets) >= 0xF0:
-        raise MalformedFrame("text has a four-octet character, which modified UTF-8 does not know")
     try:
         halves = octets.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
-        return halves.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
     except UnicodeDecodeError as error:
         raise MalformedFrame(f"text is not modified UTF-8: {error.reason}") from error
+    if _SUPPLEMENTARY.search(halves) is not None:
+        raise MalformedFrame("text has a four-octet character, which modified UTF-8 does not know")
+    return halves.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
 
 
 def encode_modified_utf8(text: str) -> bytes:
@@ -116,18 +119,19 @@ def encode_modified_utf8(text: str) -> bytes:
             octets = text.encode("utf-8")
         except UnicodeEncodeError:
             return _encode_unusual(text)
-        if len(octets) == len(text) or max(text) <= "\uffff":
+        if len(octets) == len(text) or _SUPPLEMENTARY.search(text) is None:
             return octets
     return _encode_unusual(text)
 
 
 def _encode_unusual(text: str) -> bytes:
-    halves = text.encode("utf-16-be", "surrogatepass")
-    parts: list[bytes] = []
-    for at in range(0, len(halves), 2):
-        unit = (halves[at] << 8) | halves[at + 1]
-        parts.append(b"\xc0\x80" if unit == 0 else chr(unit).encode("utf-8", "surrogatepass"))
-    return b"".join(parts)
+    return _SUPPLEMENTARY.sub(_halves, text).encode("utf-8", "surrogatepass").replace(b"\x00", b"\xc0\x80")
+
+
+def _halves(match: re.Match[str]) -> str:
+    """Return the two surrogates of a character above U+FFFF."""
+    offset = ord(match[0]) - 0x10000
+    return chr(0xD800 + (offset >> 10)) + chr(0xDC00 + (offset & 0x3FF))
 
 
 # -- reading -------------------------------------------------------------------------------------------------------
@@ -163,7 +167,7 @@ class PrimitiveReader:
 
     def map(self) -> dict[str, object] | None:
         """Read a map; None when its count is negative. Of equal keys the last one wins, as in Java."""
-        count: i64 = read_i32_be(self.data, self._take(4))
+        count = i64(read_i32_be(self.data, self._take(4)))
         if count < 0:
             return None
         # The smallest entry is an empty key and a null: 3 octets. A larger count cannot be true.
@@ -208,11 +212,11 @@ class PrimitiveReader:
         if tag == CHAR:
             return chr(self._uint16())
         if tag == OCTETS:
-            return self._octets(read_i32_be(data, self._take(4)))
+            return self._octets(i64(read_i32_be(data, self._take(4))))
         if tag == LONG_TEXT:
-            length: i64 = read_i32_be(data, self._take(4))
+            length = i64(read_i32_be(data, self._take(4)))
             return None if length < 0 else decode_modified_utf8(self._octets(length))
-        if tag == MAP or tag == LIST:  # noqa: PLR1714 - a tuple would be built per value when compiled
+        if tag in (MAP, LIST):
             return self._nested(tag)
         raise MalformedFrame(f"primitive values have no tag {tag}")
 
@@ -220,21 +224,17 @@ class PrimitiveReader:
         if self.depth_left <= 0:
             raise LimitExceeded("maps and lists are nested too deep")
         self.depth_left -= 1
-        value: object
-        if tag == MAP:
-            value = self.map()
-        else:
-            value = self._list()
+        value: object = self.map() if tag == MAP else self._list()
         self.depth_left += 1
         return value
 
     def _list(self) -> list[object]:
-        count: i64 = read_i32_be(self.data, self._take(4))
+        count = i64(read_i32_be(self.data, self._take(4)))
         if count < 0 or count > self.end - self.at:  # the smallest element, a null, is one octet
             raise MalformedFrame("a list counts more elements than it has room for")
         elements: list[object] = []
         for _ in range(count):
-            elements.append(self.value())  # noqa: PERF401 - a loop compiles to native code, a comprehension hides it
+            elements.append(self.value())
         return elements
 
     def _short_text(self) -> str:
@@ -350,32 +350,29 @@ def _write_value(target: BytesWriter, value: object) -> None:
 
 
 def _write_data(target: BytesWriter, tag: int, value: object) -> None:
-    if tag == NULL:
+    if tag == NULL and value is None:
         return
-    if tag in (TEXT, LONG_TEXT):
-        assert isinstance(value, str)
+    if tag in (TEXT, LONG_TEXT) and isinstance(value, str):
         _write_text(target, tag, value)
-    elif tag in (DOUBLE, FLOAT):
-        assert isinstance(value, (float, int))
+    elif tag in (DOUBLE, FLOAT) and isinstance(value, (float, int)):
         _write_real(target, tag, float(value))
-    elif tag == OCTETS:
-        assert isinstance(value, bytes)
+    elif tag == OCTETS and isinstance(value, bytes):
         write_i32_be(target, len(value))
         target.write(value)
-    elif tag == CHAR:
-        assert isinstance(value, str)
+    elif tag == CHAR and isinstance(value, str):
         _write_integer(target, tag, ord(value))
-    elif tag == MAP:
-        assert value is None or isinstance(value, dict)
+    elif tag == MAP and isinstance(value, dict):
         _write_entries(target, value)
-    elif tag == LIST:
-        assert isinstance(value, list)
+    elif tag == MAP and value is None:
+        _write_entries(target, None)
+    elif tag == LIST and isinstance(value, list):
         write_i32_be(target, len(value))
         for element in value:
             _write_value(target, element)
+    elif tag in (BOOLEAN, BYTE, SHORT, INT, LONG) and isinstance(value, int):
+        _write_integer(target, tag, int(value))
     else:
-        assert isinstance(value, int)
-        _write_integer(target, tag, value)
+        raise TypeError
 
 
 def _write_integer(target: BytesWriter, tag: int, value: int) -> None:

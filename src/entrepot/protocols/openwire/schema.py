@@ -77,7 +77,8 @@ class Type(msgspec.Struct, frozen=True):
     """One type of the table: its own fields follow those of ``parent``.
 
     ``number`` 0 marks a type that never travels itself, only its children do. ``by_value`` types compare and hash by
-    their fields: what the caches need. ``padded`` types carry one bit more when nested in a tight frame.
+    their fields, or by those in ``identity`` if there are any: what the caches need. ``padded`` types carry one bit
+    more when nested in a tight frame.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Type(msgspec.Struct, frozen=True):
     since: int = VERSION_MIN
     by_value: bool = False
     padded: bool = False
+    identity: tuple[str, ...] = ()
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -122,7 +124,7 @@ def _message(name: str, number: int, doc: str) -> Type:
 
 
 TYPES: Final[tuple[Type, ...]] = (
-    Type("Command", 0, "Structure", (F("CommandId", I), F("ResponseRequired", B)), "What a peer asks, tells or answers."),
+    Type("Command", 0, "Structure", (F("CommandId", I), F("ResponseRequired", B)), "What a peer tells another."),
     # identities
     Type("Destination", 0, "Structure", (F("PhysicalName", S),), "A queue or topic, named.", by_value=True),
     _destination("ActiveMQQueue", 100, "A queue."),
@@ -149,6 +151,7 @@ TYPES: Final[tuple[Type, ...]] = (
         (F("TextView", S, since=10), F("ProducerId", C, "ProducerId"), F("ProducerSequenceId", L),
          F("BrokerSequenceId", L)),
         "Identity of a message; ``text_view`` is the id as another protocol wrote it.", by_value=True,
+        identity=("producer_id", "producer_sequence_id"),
     ),
     Type("TransactionId", 0, "Structure", (), "Identity of a transaction.", by_value=True),
     Type(
@@ -169,9 +172,9 @@ TYPES: Final[tuple[Type, ...]] = (
     Type(
         "BrokerInfo", 2, "Command",
         (F("BrokerId", C, "BrokerId"), F("BrokerURL", S), F("PeerBrokerInfos", A, "BrokerInfo"), F("BrokerName", S),
-         F("SlaveBroker", B), F("MasterBroker", B), F("FaultTolerantConfiguration", B), F("DuplexConnection", B, since=2),
-         F("NetworkConnection", B, since=2), F("ConnectionId", L, since=2), F("BrokerUploadUrl", S, since=3),
-         F("NetworkProperties", S, since=3)),
+         F("SlaveBroker", B), F("MasterBroker", B), F("FaultTolerantConfiguration", B),
+         F("DuplexConnection", B, since=2), F("NetworkConnection", B, since=2), F("ConnectionId", L, since=2),
+         F("BrokerUploadUrl", S, since=3), F("NetworkProperties", S, since=3)),
         "Who a broker is; the first command of a broker, and what makes a connection a bridge.",
     ),
     Type(
@@ -206,8 +209,8 @@ TYPES: Final[tuple[Type, ...]] = (
     ),
     Type(
         "DestinationInfo", 8, "Command",
-        (F("ConnectionId", C, "ConnectionId"), F("Destination", C, "Destination"), F("OperationType", Y), F("Timeout", L),
-         F("BrokerPath", A, "BrokerId")),
+        (F("ConnectionId", C, "ConnectionId"), F("Destination", C, "Destination"), F("OperationType", Y),
+         F("Timeout", L), F("BrokerPath", A, "BrokerId")),
         "Adds or removes a destination.",
     ),
     Type(
@@ -219,8 +222,8 @@ TYPES: Final[tuple[Type, ...]] = (
     Type("ShutdownInfo", 11, "Command", (), "Announces the orderly end of a connection."),
     Type(
         "RemoveInfo", 12, "Command",
-        (F("ObjectId", C, "Structure"), F("LastDeliveredSequenceId", L, since=5, default=-1)),
-        "Closes what ``object_id`` names: a connection, session, consumer or producer. Sequence -1: unknown, -2: unset.",
+        (F("ObjectId", C, "Structure"), F("LastDeliveredSequenceId", L, since=5, default=-2)),
+        "Closes what ``object_id`` names: connection, session, consumer or producer. Sequence -1: unset, -2: unknown.",
     ),
     Type("ControlCommand", 14, "Command", (F("Command", S),), "A word for the broker; read and ignored."),
     Type("FlushCommand", 15, "Command", (), "Asks for a flush; read and ignored."),
@@ -277,7 +280,8 @@ TYPES: Final[tuple[Type, ...]] = (
          F("RecievedByDFBridge", B, name="received_by_df_bridge"), F("Droppable", B, since=2),
          F("Cluster", A, "BrokerId", since=3), F("BrokerInTime", L, since=3),
          F("BrokerOutTime", L, since=3, mark="mark_times"), F("JMSXGroupFirstForConsumer", B, since=10)),
-        "A message of any kind; ``content`` and ``marshalled_properties`` stay as they came, see `bodies`.", padded=True,
+        "A message of any kind; ``content`` and ``marshalled_properties`` stay as they came, see `bodies`.",
+        padded=True,
     ),
     _message("ActiveMQMessage", 23, "A message without a body."),
     _message("ActiveMQBytesMessage", 24, "A message whose body is octets."),
@@ -310,7 +314,7 @@ TYPES: Final[tuple[Type, ...]] = (
     Type("JournalTrace", 53, "Structure", (F("Message", S),), "Journal record: a remark."),
     Type(
         "JournalTransaction", 54, "Structure",
-        (F("TransactionId", N, "TransactionId"), F("Type", Y), F("WasPrepared", B)), "Journal record: a transaction step.",
+        (F("TransactionId", N, "TransactionId"), F("Type", Y), F("WasPrepared", B)), "Journal record: a transaction.",
     ),
     Type(
         "SubscriptionInfo", 55, "Structure",
@@ -387,16 +391,3 @@ def _borders(name: str, seen: dict[str, None]) -> frozenset[int]:
             if field.holds and field.holds != "Structure":
                 borders |= _borders(field.holds, seen)
     return frozenset(borders)
-
-
-def describe(value: object) -> object:
-    """Return ``value`` as plain data for logs and comparisons: a structure becomes a dict with its type's name."""
-    each = _BY_NAME.get(type(value).__name__)
-    if each is not None:
-        plain: dict[str, object] = {"type": each.name}
-        for field in each.fields:
-            plain[field.name] = describe(getattr(value, field.name))
-        return plain
-    if isinstance(value, list):
-        return [describe(element) for element in value]
-    return value

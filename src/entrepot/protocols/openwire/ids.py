@@ -1,0 +1,230 @@
+"""Names and numbers of OpenWire: text forms of identities, destinations by kind, and what the small codes mean.
+
+Identities are compared by value, never by their text: the text is for people, logs and ``JMSMessageID``.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from entrepot.base.errors import Fault, InvalidDestination
+from entrepot.protocols.openwire.commands import (
+    ActiveMQQueue,
+    ActiveMQTempQueue,
+    ActiveMQTempTopic,
+    ActiveMQTopic,
+    BrokerId,
+    ConnectionId,
+    ConsumerId,
+    Destination,
+    LocalTransactionId,
+    MessageId,
+    ProducerId,
+    SessionId,
+    XATransactionId,
+)
+from entrepot.protocols.openwire.frames import Structure
+
+
+class AckType(IntEnum):
+    """``MessageAck.ack_type``: what became of the messages."""
+
+    DELIVERED = 0
+    """Arrived, not processed yet: lets the broker send more, settles nothing."""
+    POISON = 1
+    STANDARD = 2
+    """Everything from the first to the last id is processed."""
+    REDELIVERED = 3
+    INDIVIDUAL = 4
+    """The last id alone is processed."""
+    UNMATCHED = 5
+    EXPIRED = 6
+
+
+class TransactionStep(IntEnum):
+    """``TransactionInfo.type``."""
+
+    BEGIN = 0
+    PREPARE = 1
+    COMMIT_ONE_PHASE = 2
+    COMMIT_TWO_PHASE = 3
+    ROLLBACK = 4
+    RECOVER = 5
+    FORGET = 6
+    END = 7
+
+
+class DestinationOperation(IntEnum):
+    """``DestinationInfo.operation_type``."""
+
+    ADD = 0
+    REMOVE = 1
+
+
+class LastDelivered(IntEnum):
+    """What ``RemoveInfo.last_delivered_sequence_id`` means when it is no sequence."""
+
+    UNSET = -1
+    """Nothing in flight was seen."""
+    UNKNOWN = -2
+    """Everything in flight may have been seen."""
+
+
+class DestinationKind(IntEnum):
+    """The four kinds of destination, by type id."""
+
+    QUEUE = 100
+    TOPIC = 101
+    TEMPORARY_QUEUE = 102
+    TEMPORARY_TOPIC = 103
+
+
+QUALIFIERS: Final[dict[str, DestinationKind]] = {
+    "queue://": DestinationKind.QUEUE,
+    "topic://": DestinationKind.TOPIC,
+    "temp-queue://": DestinationKind.TEMPORARY_QUEUE,
+    "temp-topic://": DestinationKind.TEMPORARY_TOPIC,
+}
+COMPOSITE_SEPARATOR: Final = ","
+
+
+# -- destinations --------------------------------------------------------------------------------------------------
+
+
+def destination(kind: DestinationKind, name: str) -> Destination:
+    """Return the destination of ``kind`` called ``name``."""
+    made: Destination
+    if kind is DestinationKind.QUEUE:
+        made = ActiveMQQueue(name)
+    elif kind is DestinationKind.TOPIC:
+        made = ActiveMQTopic(name)
+    elif kind is DestinationKind.TEMPORARY_QUEUE:
+        made = ActiveMQTempQueue(name)
+    else:
+        made = ActiveMQTempTopic(name)
+    return made
+
+
+def kind_of(where: Destination) -> DestinationKind:
+    """Return the kind of a destination."""
+    return DestinationKind(int(where.type_id))
+
+
+def is_queue(where: Destination) -> bool:
+    """Tell whether each message goes to one consumer."""
+    return kind_of(where) in (DestinationKind.QUEUE, DestinationKind.TEMPORARY_QUEUE)
+
+
+def is_temporary(where: Destination) -> bool:
+    """Tell whether the destination ends with the connection that made it."""
+    return kind_of(where) in (DestinationKind.TEMPORARY_QUEUE, DestinationKind.TEMPORARY_TOPIC)
+
+
+def qualified_name(where: Destination) -> str:
+    """Return kind and name as text, ``queue://ORDERS``."""
+    kind = kind_of(where)
+    qualifier = next(text for text, known in QUALIFIERS.items() if known is kind)
+    return qualifier + (where.physical_name or "")
+
+
+def parse_destination(text: str, default: DestinationKind = DestinationKind.QUEUE) -> Destination:
+    """Return the destination that ``text`` names; without a qualifier it is of the ``default`` kind.
+
+    Raises InvalidDestination for an empty name.
+    """
+    for qualifier, kind in QUALIFIERS.items():
+        if text.startswith(qualifier):
+            text, default = text.removeprefix(qualifier), kind
+            break
+    if not text.strip():
+        raise InvalidDestination("a destination has no name")
+    return destination(default, text)
+
+
+def components(where: Destination) -> list[Destination]:
+    """Return the destinations that a composite name stands for, or the destination itself alone.
+
+    ``A,topic://B`` on a queue is the queue A and the topic B. Raises InvalidDestination when a part is empty.
+    """
+    name = where.physical_name or ""
+    if COMPOSITE_SEPARATOR not in name:
+        return [where]
+    return [parse_destination(part.strip(), kind_of(where)) for part in name.split(COMPOSITE_SEPARATOR)]
+
+
+def temporary_owner(where: Destination) -> str:
+    """Return the id of the connection that made a temporary destination: what stands before the last colon."""
+    return (where.physical_name or "").rpartition(":")[0]
+
+
+# -- text forms ----------------------------------------------------------------------------------------------------
+
+
+def text_of(identity: Structure) -> str:
+    """Return the text form of an identity. Raises Fault for anything else."""
+    if isinstance(identity, MessageId):
+        return _message_text(identity)
+    if isinstance(identity, ProducerId):
+        return f"{identity.connection_id or ''}:{identity.session_id}:{identity.value}"
+    if isinstance(identity, ConsumerId):
+        return f"{identity.connection_id or ''}:{identity.session_id}:{identity.value}"
+    if isinstance(identity, SessionId):
+        return f"{identity.connection_id or ''}:{identity.value}"
+    if isinstance(identity, (ConnectionId, BrokerId)):
+        return identity.value or ""
+    if isinstance(identity, LocalTransactionId):
+        connection_id = identity.connection_id
+        return f"TX:{text_of(connection_id) if connection_id is not None else ''}:{identity.value}"
+    if isinstance(identity, XATransactionId):
+        branch = f"globalId={_hex(identity.global_transaction_id)},branchId={_hex(identity.branch_qualifier)}"
+        return f"XID:[{identity.format_id},{branch}]"
+    raise Fault(f"a {type(identity).__name__} is no identity")
+
+
+def _message_text(identity: MessageId) -> str:
+    if identity.text_view:
+        return identity.text_view if identity.text_view.startswith("ID:") else f"ID:{identity.text_view}"
+    producer = text_of(identity.producer_id) if identity.producer_id is not None else ""
+    return f"{producer}:{identity.producer_sequence_id}"
+
+
+def _hex(octets: bytes | None) -> str:
+    """Return octets as Java shows them: each as a signed 32-bit number in hexadecimal, without leading zeros.
+
+    The text is not reversible (01 and 11 give the same as 11 and 01 do elsewhere); ActiveMQ's management names
+    transactions so, and operators compare them.
+    """
+    return "".join(f"{octet if octet < 128 else 0xFFFFFF00 | octet:x}" for octet in octets or b"")
+
+
+def parse_message_id(text: str) -> MessageId:
+    """Return the id whose text form is ``text``; any text that is not one becomes its ``text_view``."""
+    producer, separator, sequence = text.rpartition(":")
+    producer_id = parse_producer_id(producer)
+    if not separator or producer_id is None or not _is_number(sequence):
+        return MessageId(text_view=text)
+    return MessageId(producer_id=producer_id, producer_sequence_id=int(sequence))
+
+
+def parse_producer_id(text: str) -> ProducerId | None:
+    """Return the producer that ``connection:session:producer`` names, None if the text has another form."""
+    head, _, value = text.rpartition(":")
+    connection, _, session = head.rpartition(":")
+    if not connection or not _is_number(session) or not _is_number(value):
+        return None
+    return ProducerId(connection_id=connection, session_id=int(session), value=int(value))
+
+
+def parse_consumer_id(text: str) -> ConsumerId | None:
+    """Return the consumer that ``connection:session:consumer`` names, None if the text has another form."""
+    same_form = parse_producer_id(text)
+    if same_form is None:
+        return None
+    return ConsumerId(connection_id=same_form.connection_id, session_id=same_form.session_id, value=same_form.value)
+
+
+def _is_number(text: str) -> bool:
+    """Tell whether ``text`` is a 64-bit number as Java writes it."""
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 20 and -(2**63) <= int(text) < 2**63
