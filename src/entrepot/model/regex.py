@@ -1,0 +1,164 @@
+"""Regular expressions of selectors: Java's way to search, split and replace, on Python's engine.
+
+Decides which expressions a broker may run for a stranger. Python's engine backtracks, as Java's does, so a repetition
+of something that itself repeats or branches can take exponential time: such expressions are refused. What remains is
+polynomial, and `REPETITIONS_MAX` bounds its degree.
+
+Classes (``\\d \\w \\s``) mean ASCII, as in Java. What Java has and Python has not (``\\p{...}``, ``\\Q...\\E``, class
+intersection) is refused or, for ``&&`` inside a class, read as two ampersands.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Final
+
+from entrepot.base.errors import InvalidSelector
+
+PATTERN_CHARACTERS_MAX: Final = 1024
+REPETITIONS_MAX: Final = 8  # unbounded repetitions in one expression; splitting a CSV line by column needs fewer
+
+_COUNTED: Final = re.compile(r"\{([0-9]{1,6})(,([0-9]{0,6}))?\}")
+_COUNT_SMALL: Final = 16  # ``(a|b){2}`` branches 4 ways; sixteen squared branchings are where refusing begins
+
+
+def compile_regex(pattern: str) -> re.Pattern[str]:
+    """The compiled expression. Raises InvalidSelector for one that is wrong, too long or too costly."""
+    if len(pattern) > PATTERN_CHARACTERS_MAX:
+        raise InvalidSelector(f"selector: a regular expression is limited to {PATTERN_CHARACTERS_MAX} characters")
+    _refuse_costly(pattern)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return re.compile(pattern, re.ASCII)
+    except (re.error, ValueError, OverflowError, RecursionError) as wrong:
+        raise InvalidSelector(f"selector: regular expression {pattern[:60]!r}: {wrong}") from wrong
+
+
+def split_java(pattern: re.Pattern[str], source: str, limit: int) -> list[str]:
+    """The pieces between matches. ``limit`` > 0: at most so many pieces; 0: without empty ones at the end; < 0: all."""
+    pieces: list[str] = []
+    start = 0
+    for match in pattern.finditer(source):
+        if limit > 0 and len(pieces) == limit - 1:
+            break
+        if match.end() == 0 or (match.start() == match.end() == len(source)):
+            continue  # an empty match at either end separates nothing
+        pieces.append(source[start : match.start()])
+        start = match.end()
+    pieces.append(source[start:])
+    if limit == 0:
+        while len(pieces) > 1 and not pieces[-1]:
+            pieces.pop()
+    return pieces
+
+
+class Template:
+    """A replacement text: ``$1`` is a group of the match, a backslash takes the meaning from what follows."""
+
+    def __init__(self, text: str, pattern: re.Pattern[str]) -> None:
+        self.parts: list[str | int] = []
+        at = 0
+        while at < len(text):
+            char = text[at]
+            at += 1
+            if char == "\\":
+                if at == len(text):
+                    raise InvalidSelector("selector: a replacement ends with a lone backslash")
+                self.parts.append(text[at])
+                at += 1
+            elif char == "$":
+                at = self._group(text, at, pattern)
+            else:
+                self.parts.append(char)
+
+    def _group(self, text: str, at: int, pattern: re.Pattern[str]) -> int:
+        """Read a group number: as many digits as still name a group of the pattern."""
+        end = at
+        while end < len(text) and text[end] in "0123456789" and int(text[at : end + 1]) <= pattern.groups:
+            end += 1
+        if end == at:
+            raise InvalidSelector("selector: $ in a replacement must be followed by the number of a group")
+        self.parts.append(int(text[at:end]))
+        return end
+
+    def fill(self, match: re.Match[str]) -> str:
+        """The replacement for one match; a group that took no part is empty."""
+        return "".join(part if isinstance(part, str) else match.group(part) or "" for part in self.parts)
+
+
+def replaced(pattern: re.Pattern[str], template: Template, source: str) -> str:
+    """The source with every match replaced."""
+    return pattern.sub(template.fill, source)
+
+
+def _refuse_costly(pattern: str) -> None:
+    """Raise for a repeated group that repeats or branches inside, for a back-reference, for too many repetitions."""
+    restless = [False]  # for each open group: does something in it repeat or branch?
+    closed = False  # whether the item before this place is a group that does
+    total = 0
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        at += 1
+        if char == "\\":
+            if pattern[at : at + 1] in tuple("123456789"):
+                raise InvalidSelector("selector: back-references are not supported in regular expressions")
+            at += 1
+            closed = False
+        elif char == "[":
+            at = _class_end(pattern, at)
+            closed = False
+        elif char == "(":
+            if pattern.startswith(("?P=", "?("), at):
+                raise InvalidSelector("selector: back-references are not supported in regular expressions")
+            restless.append(False)
+            at += 1 if pattern.startswith("?", at) else 0  # the sign of a special group, not a quantifier
+            closed = False
+        elif char == ")":
+            closed = restless.pop() if len(restless) > 1 else False
+            restless[-1] = restless[-1] or closed
+        elif char == "|":
+            restless[-1] = True
+            closed = False
+        elif char in "*+?{":
+            counted = _COUNTED.match(pattern, at - 1) if char == "{" else None
+            if char == "{" and counted is None:
+                closed = False
+                continue
+            at = counted.end() if counted else at
+            most = _most(char, counted)
+            if closed and most > 1:
+                raise InvalidSelector(
+                    "selector: a regular expression may not repeat a group that repeats or branches inside"
+                )
+            if most > _COUNT_SMALL:
+                total += 1
+            restless[-1] = restless[-1] or most > 1 or char == "?"
+            at += 1 if pattern[at : at + 1] in ("?", "+") else 0  # lazy or possessive
+            closed = False
+        else:
+            closed = False
+    if total > REPETITIONS_MAX:
+        raise InvalidSelector(f"selector: a regular expression may repeat without bound {REPETITIONS_MAX} times")
+
+
+def _class_end(pattern: str, at: int) -> int:
+    """Where a character class ends that was opened just before ``at``."""
+    at += 1 if pattern.startswith("^", at) else 0
+    at += 1 if pattern.startswith("]", at) else 0
+    while at < len(pattern) and pattern[at] != "]":
+        at += 2 if pattern[at] == "\\" else 1
+    return at + 1
+
+
+def _most(char: str, counted: re.Match[str] | None) -> int:
+    """How often the quantifier may repeat, a million standing for without bound."""
+    if char == "?":
+        return 1
+    if counted is None:
+        return 1_000_000
+    if counted.group(2) is None:
+        return int(counted.group(1))
+    return int(counted.group(3)) if counted.group(3) else 1_000_000
