@@ -147,14 +147,12 @@ def translate(pattern: str, source: Syntax, target: Syntax) -> str:
             words.append(target.single)
         elif kind == ANY:
             words.append(target.any_words[0])
-        elif target.kind(word) != LITERAL:
-            if word not in renamed:
-                raise Inexpressible(f"{pattern!r} has the word {word!r}, which is a wildcard of {target!r}")
+        elif word in renamed:
             words.append(renamed[word])
-        elif source.delimiter != target.delimiter:
-            words.append(word.replace(target.delimiter, source.delimiter))
+        elif word == target.delimiter or target.kind(word) != LITERAL:
+            raise Inexpressible(f"{pattern!r} has the word {word!r}, which is no plain word in {target!r}")
         else:
-            words.append(word)
+            words.append(word.replace(target.delimiter, source.delimiter))
     return target.delimiter.join(words)
 
 
@@ -313,7 +311,7 @@ class PatternTrie(Generic[T]):
         self.version += 1
 
     def remove(self, pattern: str, value: T, *, literal: bool = False) -> bool:
-        """Take away the first ``value`` under this very pattern; return whether it was there. ``a.#`` is ``a.>`` in MIXED."""
+        """Take away the first ``value`` under this very pattern; return whether it was there."""
         if literal or not is_pattern(pattern, self.syntax):
             found = self._exact.get(pattern)
             if found is None or not _take(found, value):
