@@ -1,4 +1,4 @@
-"""Build entrepot: the modules of ``[tool.entrepot] compiled`` through mypyc, or all of it as plain Python.
+"""Build entrepot: the modules marked [C] compiled by mypyc as one group, or all of it as plain Python.
 
 ``ENTREPOT_PURE=1`` asks for plain Python. Without it the build compiles when it can and falls back to plain Python
 when it cannot (no compiler, no headers); ``ENTREPOT_REQUIRE_COMPILED=1`` makes that fallback an error.
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tomllib
 from pathlib import Path
 from typing import cast
 
@@ -17,6 +16,10 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from hot_modules import hot_modules  # noqa: E402 - the line above must come first
+
 GENERATED_C = "build/mypyc"
 
 
@@ -33,19 +36,9 @@ def say(text: str) -> None:
     print(f"entrepot: {text}", file=sys.stderr)
 
 
-def hot_modules() -> list[str]:
-    """Return the paths to compile; a path that does not exist is an error in pyproject.toml, and stops the build."""
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        paths: list[str] = tomllib.load(file)["tool"]["entrepot"]["compiled"]
-    missing = [path for path in paths if not (ROOT / path).is_file()]
-    if missing:
-        raise SystemExit(f"entrepot: [tool.entrepot] compiled in pyproject.toml names {missing}, which do not exist")
-    return paths
-
-
 def compiled_extensions() -> list[Extension]:
     """Return one extension per hot module plus the library they share, or nothing where mypyc cannot serve."""
-    paths = hot_modules()
+    paths = hot_modules(ROOT)
     if not paths:
         return []
     try:

@@ -1,11 +1,11 @@
 """Build ``build/compiled``: the package with its hot modules compiled, once per set of sources and never again.
 
 Results are kept by a key over everything that can change the machine code: the modules to compile, all that they
-import, ``setup.py``, the list in ``pyproject.toml``, the interpreter and mypy. An edit elsewhere (the command line, the
+import, ``setup.py``, the interpreter and mypy. An edit elsewhere (the command line, the
 shell) only refreshes copies. Sources are compiled from a snapshot, because people may be editing meanwhile.
 
-    python tools/compiled_build.py            build if needed; exit 1 when the sources do not type-check or compile
-    python tools/compiled_build.py --launcher also write the development `entrepot` command beside this interpreter
+``python tools/compiled_build.py`` builds if needed, and exits 1 when the sources do not type-check or compile; with
+``--launcher`` it also writes the development `entrepot` command beside the interpreter that runs it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ import sys
 import sysconfig
 import tempfile
 import time
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from hot_modules import hot_modules
 from source_tree import COMPILED, ROOT, SOURCE, STAMP, Stamp, mark, package_files, read_stamp
 
 BUILD: Final = ROOT / "build"
 EXTENSIONS: Final = BUILD / "extensions"
-BUILD_INPUTS: Final = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "NOTICE")
+BUILD_INPUTS: Final = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "NOTICE", "tools/hot_modules.py")
 RESULTS_KEPT: Final = 4  # enough to go back and forth between two branches; a result takes a few MiB
 
 LAUNCHER: Final = """\
@@ -43,6 +43,7 @@ LAUNCHER: Final = """\
 import sys
 
 sys.path.insert(0, {tools!r})
+from hot_modules import hot_modules
 from source_tree import import_root
 
 sys.path[0] = str(import_root())
@@ -59,13 +60,6 @@ def one_at_a_time() -> Iterator[None]:
     with (BUILD / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def hot_paths(tree: Path) -> list[str]:
-    """Return ``[tool.entrepot] compiled``."""
-    with (tree / "pyproject.toml").open("rb") as file:
-        paths: list[str] = tomllib.load(file)["tool"]["entrepot"]["compiled"]
-    return paths
 
 
 def module_file(source: Path, name: str) -> Path | None:
@@ -102,10 +96,7 @@ def with_everything_imported(source: Path, paths: list[Path]) -> list[Path]:
 
 def build_key(tree: Path) -> str:
     """Return the hash of all that decides what the compiled modules of ``tree`` are."""
-    hot = hot_paths(tree)
-    missing = [path for path in hot if not (tree / path).is_file()]
-    if missing:
-        raise SystemExit(f"[tool.entrepot] compiled in pyproject.toml names {missing}, which do not exist")
+    hot = hot_modules(tree)
     digest = hashlib.sha256()
     for fact in (sys.version, sysconfig.get_platform(), version("mypy"), os.environ.get("CFLAGS", ""), *hot):
         digest.update(fact.encode() + b"\0")
@@ -146,7 +137,7 @@ def extensions_for(tree: Path, key: str) -> Path:
     if folder.is_dir():
         os.utime(folder)
         return folder
-    print(f"compiling {len(hot_paths(tree))} modules with mypyc...", flush=True)
+    print(f"compiling {len(hot_modules(tree))} modules with mypyc...", flush=True)
     started = time.monotonic()
     output = tree / "build" / "output"
     output.mkdir(parents=True)
@@ -183,6 +174,7 @@ def bring_up_to_date() -> Stamp:
     with one_at_a_time(), tempfile.TemporaryDirectory(prefix="snapshot-", dir=BUILD) as temporary:
         tree = Path(temporary)
         for name in BUILD_INPUTS:
+            (tree / name).parent.mkdir(exist_ok=True)
             shutil.copy2(ROOT / name, tree / name)
         ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.egg-info", "*.pyc")
         shutil.copytree(SOURCE, tree / "src", ignore=ignored)

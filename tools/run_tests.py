@@ -1,7 +1,6 @@
 """Run the tests against one of the two builds, and remember which exact tree passed.
 
-    python tools/run_tests.py plain [--unless-passed] [PYTEST ARGUMENT...]
-    python tools/run_tests.py compiled [--unless-passed] [PYTEST ARGUMENT...]
+``python tools/run_tests.py plain|compiled [--unless-passed] [PYTEST ARGUMENT...]``
 
 ``--unless-passed`` returns at once when this very tree passed whole in this mode before: `make check` after `make test`
 need not run everything again. Tests start `python -m entrepot...` processes of the same build, through ``PYTHONPATH``.

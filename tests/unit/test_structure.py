@@ -1,4 +1,4 @@
-"""The map, the contracts and the list of compiled modules say the same as the folders do."""
+"""The contracts and the marks of compiled modules say the same as the folders do."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import entrepot
+from entrepot.base.compiled import is_compiled
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "entrepot"
@@ -29,6 +32,11 @@ def children(folder: Path) -> set[str]:
     """Return the names of the modules and packages of a folder that hold at least one file."""
     files = {path.stem for path in folder.glob("*.py")} - {"__init__", "__main__"}
     return files | {path.parent.name for path in folder.glob("*/__init__.py")}
+
+
+def parsed(path: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text())
 
 
 def set_iterations(tree: ast.AST) -> Iterator[int]:
@@ -67,14 +75,12 @@ def test_only_the_known_exception_is_ignored() -> None:
     assert ignored == ["entrepot.simulation.world -> random"]
 
 
-@pytest.mark.parametrize("path", PROJECT["tool"]["entrepot"]["compiled"])
-def test_a_compiled_module_exists(path: str) -> None:
-    assert (ROOT / path).is_file()
-
-
-def test_the_compiled_list_is_sorted_and_without_repetition() -> None:
-    paths = PROJECT["tool"]["entrepot"]["compiled"]
-    assert paths == sorted(dict.fromkeys(paths))
+@pytest.mark.skipif(not is_compiled(), reason="the plain build")
+def test_every_marked_module_is_compiled() -> None:
+    root = Path(entrepot.__file__).parent
+    marked = [path for path in root.rglob("*.py") if "[C]\n" in (ast.get_docstring(parsed(path)) or "") + "\n"]
+    assert [path for path in marked if not list(path.parent.glob(f"{path.stem}.*.so"))] == []
+    assert marked
 
 
 def test_no_compiled_module_lies_beside_its_source() -> None:
@@ -92,7 +98,7 @@ def test_cores_do_not_iterate_sets(package: str) -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}"
         for path in (PACKAGE / package).rglob("*.py")
-        for line in set_iterations(ast.parse(path.read_text()))
+        for line in set_iterations(parsed(path))
     ]
     assert found == []
 

@@ -1,4 +1,4 @@
-"""Which of its two builds is running: compiled by mypyc, or plain Python.
+"""Which of its two builds is running: compiled by mypyc, or plain Python. [C]
 
 This module is compiled with the rest of its group, all or none, so what it says of itself holds for every hot module.
 """
