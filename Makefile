@@ -92,8 +92,8 @@ interop: setup ## test against programs that others wrote
 demo: setup ## a broker, real clients, a short story; leaves nothing behind
 	@$(COMPILED) $(PY) demo/run.py $(ARGS)
 
-fuzz: setup ## fuzz every decoder; SECONDS_FUZZING=30 for each
-	$(COMPILED) $(PY) fuzz/run.py --seconds $(SECONDS_FUZZING) $(ARGS)
+fuzz: $(STAMPS)/packages-$(EXTRAS) ## fuzz every decoder; SECONDS_FUZZING=30 for each
+	@PYTHONPATH=src $(PY) tests/fuzz/run.py --seconds $(SECONDS_FUZZING) $(ARGS)
 
 $(STAMPS)/docs: $(STAMPS)/packages-$(EXTRAS)
 	@$(PIP) install --constraint $(CONSTRAINTS) --no-build-isolation --editable '.[docs]'
@@ -111,7 +111,7 @@ constraints: $(STAMPS)/venv ## pin the newest versions that fit pyproject.toml
 
 clean: ## remove what was built, but not .venv
 	rm -rf build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage
-	find src tests tools bench demo fuzz -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests tools bench demo -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean ## remove .venv too
 	rm -rf $(VENV)

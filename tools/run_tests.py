@@ -19,7 +19,7 @@ from compiled_build import bring_up_to_date
 from source_tree import COMPILED, ROOT, SOURCE
 
 PASSED: Final = ROOT / "build" / "passed"
-TESTED: Final = ("src", "tests", "bench", "demo", "fuzz", "tools", "pyproject.toml", "requirements")
+TESTED: Final = ("src", "tests", "bench", "demo", "docs", "tools", "pyproject.toml", "requirements", "README.md")
 NOT_TESTED: Final = {"__pycache__", "entrepot.egg-info"}
 
 
