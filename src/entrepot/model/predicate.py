@@ -3,11 +3,7 @@
 Verdicts have three values, as SQL-92 and JMS 3.8.1.2 want: an absent property makes a test unknown, NOT unknown is
 unknown, and only a plain yes matches. What the types of the operands decide:
 
-- Unlike types in a comparison: no, for ``<>`` too (JMS 3.8.1.2). Under ``convert_string_expressions:`` a string that
-  reads as a number stands for it, and one that is ``true`` in any case for TRUE; otherwise the rule is the same.
-- Integers have the 64 bits of a Java long: they wrap, division truncates towards zero, a remainder has the sign of the
-  dividend, and division by zero is unknown. The width of a property is not kept, so nothing wraps at 32 bits. A double
-  on either side makes both doubles, with infinities and NaN as in IEEE 754.
+- Comparisons and arithmetic follow the rules in `value`; unlike types compare as no.
 - Arithmetic on what is not a number, LIKE and IN on what is not a string: unknown.
 - A property alone is a condition: yes if it is TRUE, no for any other value.
 
@@ -16,15 +12,15 @@ Nothing here raises for what a message holds.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import InvalidSelector
+from entrepot.model.like import LikePattern
 from entrepot.model.regex import Template, compile_regex, replaced, split_java
 from entrepot.model.selector import (
     Among,
@@ -41,19 +37,35 @@ from entrepot.model.selector import (
     XPath,
     parse_selector,
 )
+from entrepot.model.value import (
+    COMPARISONS,
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    NO,
+    UNKNOWN,
+    YES,
+    Value,
+    approximate,
+    as_double,
+    compare,
+    compare_exact,
+    exact,
+    java_text,
+    number_in,
+    wrapped,
+)
 from entrepot.model.xpath import compile_path
 
-Value: TypeAlias = str | int | float | bool | bytes | None
-"""What a property or pseudo-property may hold; None: it is not set."""
+__all__ = ["BODY_FACT", "CACHE_SIZE", "Facts", "Predicate", "Term", "Test", "Value", "compile_selector"]
 
 BODY_FACT: Final = "JMSXBody"
 """The name under which XPATH asks a subject for its body: str of a text, bytes of a bytes message, None of others."""
 
 CACHE_SIZE: Final = 256  # the reference keeps 100; a selector a consumer group is the common shape
-
-NO: Final[i64] = 0
-YES: Final[i64] = 1
-UNKNOWN: Final[i64] = -1
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -118,134 +130,6 @@ def compile_selector(text: str) -> Predicate:
     return Predicate(selector.text, tuple(builder.names), root)
 
 
-# --- values -----------------------------------------------------------------------------------------------------------
-
-_LONG_SPAN: Final = 1 << 64
-_LONG_HALF: Final = 1 << 63
-
-_EQ: Final[i64] = 0
-_NE: Final[i64] = 1
-_LT: Final[i64] = 2
-_LE: Final[i64] = 3
-_GT: Final[i64] = 4
-_GE: Final[i64] = 5
-_COMPARISONS: Final[dict[str, int]] = {"=": 0, "<>": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
-
-_INTEGER_TEXT: Final = re.compile(r"[+-]?[0-9]{1,19}")
-_DECIMAL_TEXT: Final = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,6})?")
-_NUMBER_CHARACTERS_MAX: Final = 400  # the longest exact decimal of a double has 309 digits before its point
-
-
-def _wrapped(value: int) -> int:
-    """The low 64 bits, signed: what a Java long would hold."""
-    if -_LONG_HALF <= value < _LONG_HALF:
-        return value
-    return (value + _LONG_HALF) % _LONG_SPAN - _LONG_HALF
-
-
-def _as_double(value: int) -> float:
-    """What a Java long becomes beside a double; a subject may hold a larger integer than a long."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-
-
-def _number_in(text: str) -> Value:
-    """The number that a string spells, None if it spells none."""
-    if len(text) > _NUMBER_CHARACTERS_MAX:
-        return None
-    if _INTEGER_TEXT.fullmatch(text):
-        exact = int(text)
-        return exact if -_LONG_HALF <= exact < _LONG_HALF else float(exact)
-    return float(text) if _DECIMAL_TEXT.fullmatch(text) else None
-
-
-def _java_text(value: Value) -> str | None:
-    """How Java writes the value; None for NULL and for octets."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value is None or isinstance(value, bytes):
-        return None
-    return str(value)
-
-
-def _ordered(op: i64, below: bool, equal: bool, above: bool) -> i64:
-    """The verdict of an operator, given how left stands to right. All three are False beside NaN."""
-    if op == _EQ:
-        holds = equal
-    elif op == _NE:
-        holds = not equal
-    elif op == _LT:
-        holds = below
-    elif op == _LE:
-        holds = below or equal
-    elif op == _GT:
-        holds = above
-    else:
-        holds = above or equal
-    return YES if holds else NO
-
-
-def _compare_text(op: i64, left: str, right: str) -> i64:
-    if op == _EQ:
-        return YES if left == right else NO
-    if op == _NE:
-        return YES if left != right else NO
-    return _ordered(op, left < right, left == right, left > right)
-
-
-def _compare_exact(op: i64, left: int, right: int) -> i64:
-    if op == _EQ:
-        return YES if left == right else NO
-    if op == _NE:
-        return YES if left != right else NO
-    if op == _LT:
-        return YES if left < right else NO
-    if op == _LE:
-        return YES if left <= right else NO
-    if op == _GT:
-        return YES if left > right else NO
-    return YES if left >= right else NO
-
-
-def _compare_approximate(op: i64, left: float, right: float) -> i64:
-    return _ordered(op, left < right, left == right, left > right)
-
-
-def _compare(op: i64, left: Value, right: Value, convert: bool) -> i64:
-    """One of the six comparisons between any two values."""
-    if left is None or right is None:
-        return UNKNOWN
-    if isinstance(left, str):
-        if isinstance(right, str):
-            return _compare_text(op, left, right)
-        return _compare(op, _like(left, right), right, False) if convert and not isinstance(right, bytes) else NO
-    if isinstance(right, str):
-        return _compare(op, left, _like(right, left), False) if convert and not isinstance(left, bytes) else NO
-    if isinstance(left, bool) or isinstance(right, bool):
-        if isinstance(left, bool) and isinstance(right, bool):
-            return _ordered(op, not left and right, left == right, left and not right)
-        return NO
-    if isinstance(left, bytes) or isinstance(right, bytes):
-        return NO
-    if isinstance(left, float):
-        return _compare_approximate(op, left, right if isinstance(right, float) else _as_double(right))
-    if isinstance(right, float):
-        return _compare_approximate(op, _as_double(left), right)
-    return _compare_exact(op, left, right)
-
-
-def _like(text: str, other: Value) -> Value:
-    """A string made comparable with a number or a truth value; unchanged, and so unlike, if it spells none."""
-    if isinstance(other, bool):
-        return text.lower() == "true"
-    number = _number_in(text)
-    return text if number is None else number
-
-
 # --- terms ------------------------------------------------------------------------------------------------------------
 
 
@@ -275,7 +159,7 @@ class _Number(Term):
     def evaluate(self, subject: Facts) -> Value:
         value = self.term.evaluate(subject)
         if isinstance(value, str):
-            return _number_in(value) if self.convert else None
+            return number_in(value) if self.convert else None
         if isinstance(value, bool | bytes):
             return None
         return value
@@ -290,7 +174,7 @@ class _Negation(Term):
         if isinstance(value, float):
             return -value
         if isinstance(value, int):
-            return _wrapped(-value)
+            return wrapped(-value)
         return None
 
 
@@ -307,47 +191,13 @@ class _Arithmetic(Term):
         right = self.right.evaluate(subject)
         if isinstance(left, int):
             if isinstance(right, int):
-                return _exact(self.sign, left, right)
-            return _approximate(self.sign, _as_double(left), right) if isinstance(right, float) else None
+                return exact(self.sign, left, right)
+            return approximate(self.sign, as_double(left), right) if isinstance(right, float) else None
         if isinstance(left, float):
             if isinstance(right, int):
-                return _approximate(self.sign, left, _as_double(right))
-            return _approximate(self.sign, left, right) if isinstance(right, float) else None
+                return approximate(self.sign, left, as_double(right))
+            return approximate(self.sign, left, right) if isinstance(right, float) else None
         return None
-
-
-def _exact(sign: i64, left: int, right: int) -> Value:
-    if sign == 0:
-        return _wrapped(left + right)
-    if sign == 1:
-        return _wrapped(left - right)
-    if sign == 2:
-        return _wrapped(left * right)
-    if right == 0:
-        return None
-    if sign == 3:
-        quotient = abs(left) // abs(right)
-        return _wrapped(quotient if (left < 0) == (right < 0) else -quotient)
-    remainder = abs(left) % abs(right)
-    return -remainder if left < 0 else remainder
-
-
-def _approximate(sign: i64, left: float, right: float) -> Value:
-    if sign == 0:
-        return left + right
-    if sign == 1:
-        return left - right
-    if sign == 2:
-        return left * right
-    if sign == 3:
-        if right != 0.0:
-            return left / right
-        if left == 0.0 or math.isnan(left):
-            return math.nan
-        return math.copysign(math.inf, left) * math.copysign(1.0, right)
-    if right == 0.0 or math.isinf(left):
-        return math.nan
-    return math.fmod(left, right)
 
 
 class _Replace(Term):
@@ -443,8 +293,8 @@ class _IntegerCompares(Test):
     def verdict(self, subject: Facts) -> i64:
         value = subject.fact(self.name)
         if isinstance(value, int) and not isinstance(value, bool):
-            return _compare_exact(self.op, value, self.number)
-        return _compare(self.op, value, self.number, self.convert)
+            return compare_exact(self.op, value, self.number)
+        return compare(self.op, value, self.number, self.convert)
 
 
 class _Compares(Test):
@@ -458,7 +308,7 @@ class _Compares(Test):
         left = self.left.evaluate(subject)
         if left is None:
             return UNKNOWN
-        return _compare(self.op, left, self.right.evaluate(subject), self.convert)
+        return compare(self.op, left, self.right.evaluate(subject), self.convert)
 
 
 class _IsBetween(Test):
@@ -474,10 +324,10 @@ class _IsBetween(Test):
     def verdict(self, subject: Facts) -> i64:
         value = self.operand.evaluate(subject)
         decisive = YES if self.negated else NO
-        first = _compare(_LT if self.negated else _GE, value, self.low.evaluate(subject), self.convert)
+        first = compare(LT if self.negated else GE, value, self.low.evaluate(subject), self.convert)
         if first == decisive:
             return first
-        second = _compare(_GT if self.negated else _LE, value, self.high.evaluate(subject), self.convert)
+        second = compare(GT if self.negated else LE, value, self.high.evaluate(subject), self.convert)
         if second == decisive:
             return second
         if first == UNKNOWN:
@@ -565,7 +415,7 @@ class _Regex(Test):
         self.operand: Final = operand
 
     def verdict(self, subject: Facts) -> i64:
-        text = _java_text(self.operand.evaluate(subject))
+        text = java_text(self.operand.evaluate(subject))
         if text is None:
             return UNKNOWN
         return YES if self.pattern.search(text) is not None else NO
@@ -584,7 +434,7 @@ class _InList(Test):
             return UNKNOWN
         answer = NO
         for item in items:
-            one = _compare(_EQ, item, candidate, self.convert)
+            one = compare(EQ, item, candidate, self.convert)
             if one == YES:
                 return YES
             if one == UNKNOWN:
@@ -605,77 +455,6 @@ class _AsksBody(Test):
         if isinstance(body, bytes):
             return YES if self.judge(body) else NO
         return UNKNOWN
-
-
-# --- LIKE -------------------------------------------------------------------------------------------------------------
-
-_ONE: Final[i64] = -1
-_ANY: Final[i64] = -2
-
-
-class LikePattern:
-    """``%`` stands for any run of characters, ``_`` for one; ``escape`` takes the meaning from either, or from itself.
-
-    Before any other character the escape stands for itself, as in both families. Time is at most the product of the
-    lengths: only the last ``%`` is ever reconsidered.
-    """
-
-    def __init__(self, pattern: str, escape: str) -> None:
-        codes: list[int] = []
-        at = 0
-        while at < len(pattern):
-            char = pattern[at]
-            if escape and char == escape and pattern[at + 1 : at + 2] in ("%", "_", escape):
-                at += 1
-                codes.append(ord(pattern[at]))
-            elif char == "%":
-                if not codes or codes[-1] != _ANY:
-                    codes.append(_ANY)
-            else:
-                codes.append(_ONE if char == "_" else ord(char))
-            at += 1
-        runs = [code for code in codes if code < 0]
-        self._codes: Final = codes
-        self._simple: Final = runs == [_ANY] * len(runs) and len(runs) <= 2
-        self._open_left: Final = bool(codes) and codes[0] == _ANY
-        self._open_right: Final = bool(codes) and codes[-1] == _ANY
-        self._text: Final = "".join(chr(code) for code in codes if code >= 0)
-        self._middle: Final = len(runs) > int(self._open_left) + int(self._open_right and len(codes) > 1)
-
-    def covers(self, text: str) -> bool:
-        """Whether the whole text fits the pattern."""
-        if self._simple and not self._middle:
-            if self._open_left:
-                return self._text in text if self._open_right else text.endswith(self._text)
-            return text.startswith(self._text) if self._open_right else text == self._text
-        return self._walks(text)
-
-    def _walks(self, text: str) -> bool:
-        codes = self._codes
-        size: i64 = len(text)
-        count: i64 = len(codes)
-        at: i64 = 0
-        part: i64 = 0
-        resume_part: i64 = -1
-        resume_at: i64 = 0
-        while at < size:
-            code: i64 = codes[part] if part < count else -3
-            if code == _ANY:
-                part += 1
-                resume_part = part
-                resume_at = at
-            elif code == _ONE or (code >= 0 and ord(text[at]) == code):
-                part += 1
-                at += 1
-            elif resume_part >= 0:
-                resume_at += 1
-                at = resume_at
-                part = resume_part
-            else:
-                return False
-        while part < count and codes[part] == _ANY:
-            part += 1
-        return part == count
 
 
 # --- tree -> nodes ----------------------------------------------------------------------------------------------------
@@ -725,7 +504,7 @@ class _Builder:
             return _Property(self._noted(node.name))
         if isinstance(node, Unary) and node.operator == "-":
             return _Negation(self._number(node.operand))
-        if isinstance(node, Binary) and node.operator not in _COMPARISONS:
+        if isinstance(node, Binary) and node.operator not in COMPARISONS:
             return _Arithmetic(node.operator, self._number(node.left), self._number(node.right))
         if isinstance(node, Call) and node.function == "REPLACE":
             pattern = _regex(node, 1)
@@ -744,12 +523,12 @@ class _Builder:
         return _Number(term, self._convert)
 
     def _comparison(self, node: Binary) -> Test:
-        op: i64 = _COMPARISONS[node.operator]
+        op: i64 = COMPARISONS[node.operator]
         left, right = node.left, node.right
         if isinstance(left, Identifier) and isinstance(right, Literal):
             constant = right.value
-            if isinstance(constant, str) and not self._convert and op <= _NE:
-                return _TextEquals(self._noted(left.name), constant, op == _NE)
+            if isinstance(constant, str) and not self._convert and op <= NE:
+                return _TextEquals(self._noted(left.name), constant, op == NE)
             if isinstance(constant, int) and not isinstance(constant, bool):
                 return _IntegerCompares(op, self._noted(left.name), constant, self._convert)
         first = self.term(left)

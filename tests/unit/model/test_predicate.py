@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from entrepot.base.errors import InvalidSelector
 from entrepot.model import xpath
-from entrepot.model.predicate import BODY_FACT, CACHE_SIZE, Facts, LikePattern, Value, compile_selector
+from entrepot.model.like import LikePattern
+from entrepot.model.predicate import BODY_FACT, CACHE_SIZE, Facts, Value, compile_selector
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 
@@ -335,6 +336,7 @@ STRING: st.SearchStrategy[Pair] = st.sampled_from(STRINGS).map(_same) | st.text(
     lambda text: _same("'" + text.replace("'", "''") + "'")
 )
 COMPARISON = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
+CHOICES = st.lists(st.sampled_from(["'a'", "'b'", "'ab'", "''''"]), min_size=1, max_size=6)
 NEGATION = st.sampled_from(["", "NOT "])
 ATOM: st.SearchStrategy[Pair] = st.one_of(
     st.builds(lambda sign, a, b: _both(f"({{}} {sign} {{}})", a, b), COMPARISON, NUMBER, NUMBER),
@@ -348,7 +350,7 @@ ATOM: st.SearchStrategy[Pair] = st.one_of(
     st.builds(lambda word, a: _both(f"({{}} {word}LIKE 'a_%b%')", a), NEGATION, STRING),
     st.builds(
         lambda word, name, choices: _same(f"({name} {word}IN ({', '.join(choices)}))"),
-        NEGATION, st.sampled_from(STRINGS), st.lists(st.sampled_from(["'a'", "'b'", "'ab'", "''''"]), min_size=1, max_size=6),
+        NEGATION, st.sampled_from(STRINGS), CHOICES,
     ),
     st.sampled_from(["TRUE", "FALSE"]).map(_same),
     st.just(_same("NULL")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -276,91 +277,31 @@ def test_the_length_of_the_text_has_a_limit() -> None:
         parse_selector(text + " ")
 
 
-PIECES = [
-    "a",
-    "b",
-    "c",
-    "d",
-    "e",
-    "f",
-    "g",
-    "h",
-    "i",
-    "j",
-    "JMSXBody",
-    "m.x",
-    '"q-r"',
-    "=",
-    "<>",
-    "<",
-    "<=",
-    ">",
-    ">=",
-    "+",
-    "-",
-    "*",
-    "/",
-    "%",
-    "(",
-    ")",
-    ",",
-    "AND",
-    "OR",
-    "NOT",
-    "IS",
-    "NULL",
-    "LIKE",
-    "ESCAPE",
-    "IN",
-    "BETWEEN",
-    "TRUE",
-    "FALSE",
-    "'red'",
-    "'%e_'",
-    "'!'",
-    "''",
-    "'[a-c]+'",
-    "','",
-    "'$1'",
-    "'//item'",
-    "0",
-    "1",
-    "017",
-    "0x1F",
-    "2.5",
-    ".5e1",
-    "9223372036854775807",
-    "9223372036854775808",
-    "5L",
-    "INLIST",
-    "MAKELIST",
-    "REGEX",
-    "REPLACE",
-    "SPLIT",
-    "XPATH",
-    "XQUERY",
-    "--",
-    "/*",
-    "*/",
-    ".",
-    "'",
-    '"',
-    "!",
-]
+SCRAPS = """
+a b c d e f g h i j JMSXBody m.x = <> < <= > >= + - * / % ( ) , AND OR NOT IS NULL LIKE ESCAPE IN BETWEEN TRUE FALSE
+'red' '%e_' '!' '' '[a-c]+' ',' '$1' '//item' 0 1 017 0x1F 2.5 .5e1 9223372036854775807 9223372036854775808 5L
+INLIST MAKELIST REGEX REPLACE SPLIT XPATH XQUERY -- /* */ . ' " !
+"""
+PIECES = SCRAPS.split()
 OPERANDS = st.sampled_from(["a", "b", "c", "d", "e", "g", "1", "2.5", "-3", "'red'", "TRUE", "REPLACE(c, 'r', '$0')"])
+SIGNS = "= <> < <= > >= + - * / % AND OR".split()  # noqa: SIM905
+TAILS = ["IS NULL", "LIKE '%e_'", "IN ('x', 'red')", "NOT LIKE '!' ESCAPE '!'"]
 
 
 def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     """Texts that are often, not always, in the grammar."""
     return st.one_of(
-        st.builds("{} {} {}".format, inner, st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "AND", "OR"]), inner),
+        st.builds("{} {} {}".format, inner, st.sampled_from(SIGNS), inner),
         st.builds("({})".format, inner),
         st.builds("{} {}".format, st.sampled_from(["NOT", "-", "+"]), inner),
-        st.builds("{} {}".format, inner, st.sampled_from(["IS NULL", "LIKE '%e_'", "IN ('x', 'red')", "NOT LIKE '!' ESCAPE '!'"])),
+        st.builds("{} {}".format, inner, st.sampled_from(TAILS)),
         st.builds("{} NOT BETWEEN {} AND {}".format, inner, inner, inner),
         st.builds("REGEX('[0-9e]', {})".format, inner),
         st.builds("INLIST(MAKELIST({}, {}), {})".format, inner, inner, inner),
-    )  # fmt: skip
+    )
+
+
+TEXTS = st.recursive(OPERANDS, _combined, max_leaves=12)
 
 
 @settings(max_examples=300, deadline=None)
@@ -376,7 +317,5 @@ def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 )
 def test_nothing_but_a_refusal_comes_from_any_text(data: bytes) -> None:
-    try:
+    with suppress(InvalidSelector):
         fuzz(data)
-    except InvalidSelector as refusal:
-        assert refusal.message.startswith("selector")
