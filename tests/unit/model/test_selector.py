@@ -130,6 +130,7 @@ def test_keywords_are_read_in_any_case(keyword: str) -> None:
         ("a.b = 1", 2, "a dot is no part of a name"),
         ("a = 1 b", 7, "an operator or the end"),
         ("a = 1)", 6, "an operator or the end"),
+        ("a IS NULL LIKE 'x'", 11, "an operator or the end"),
         ("(a = 1", 7, "')'"),
         ("a == 1", 4, "an operand"),
         ("a != 1", 3, "an operand or operator"),
