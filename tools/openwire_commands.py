@@ -108,7 +108,7 @@ def source_of(each: Type) -> str:
         lines.append(KEPT_ENCODING.rstrip("\n"))
     if each.name == "Command":
         lines += ["", "    command_id: i32 = 0", "    response_required: bool = False"]
-    elif each.own:
+    elif each.own or each.parent == "Command":
         lines += constructor(each)
     if each.number:
         lines += ["", "    @property", "    def type_id(self) -> i64:", f"        return {each.number}", ""]

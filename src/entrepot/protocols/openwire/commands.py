@@ -982,6 +982,15 @@ class RemoveSubscriptionInfo(Command):
 class KeepAliveInfo(Command):
     """Says that the peer is alive. Type 10."""
 
+    def __init__(
+        self,
+        *,
+        command_id: i32 = 0,
+        response_required: bool = False,
+    ) -> None:
+        self.command_id = command_id
+        self.response_required = response_required
+
     @property
     def type_id(self) -> i64:
         return 10
@@ -992,6 +1001,15 @@ class KeepAliveInfo(Command):
 
 class ShutdownInfo(Command):
     """Announces the orderly end of a connection. Type 11."""
+
+    def __init__(
+        self,
+        *,
+        command_id: i32 = 0,
+        response_required: bool = False,
+    ) -> None:
+        self.command_id = command_id
+        self.response_required = response_required
 
     @property
     def type_id(self) -> i64:
@@ -1073,6 +1091,15 @@ class ControlCommand(Command):
 
 class FlushCommand(Command):
     """Asks for a flush; read and ignored. Type 15."""
+
+    def __init__(
+        self,
+        *,
+        command_id: i32 = 0,
+        response_required: bool = False,
+    ) -> None:
+        self.command_id = command_id
+        self.response_required = response_required
 
     @property
     def type_id(self) -> i64:

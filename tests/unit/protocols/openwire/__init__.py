@@ -1,0 +1,1 @@
+"""OpenWire: the table, the classes, the frames, and what peers agree on."""
