@@ -715,6 +715,7 @@ static void run_flow(struct mark *from, struct mark *to) {
 static void run_idle(struct mark *from, struct mark *to) {
     struct connection *all = need(calloc((size_t)option.idle, sizeof *all));
     int opened = 0, ready = 0;
+    option.producers = option.consumers = 0;
     *from = take_mark();
     while (!fatal && ready < option.idle) {
         while (opened < option.idle && opened - ready < IDLE_OPENING_MAX)

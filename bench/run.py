@@ -1,0 +1,328 @@
+"""Measure this broker and ActiveMQ Classic over the same STOMP loads, alternating, and print figures, ratios, verdicts.
+
+    python bench/run.py                 five pairs of everything; about ten minutes with a reference
+    python bench/run.py --quick         one short pair: shows that all works, proves nothing
+    python bench/run.py --row fan-out   only this row
+
+Real processes on loopback, started and ended here. README.md says what each row means and how to read a ratio.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+from brokers import ActiveMQ, BenchError, Broker, Entrepot, Running
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rows import (
+    FLOWS,
+    IDLE_MEMORY,
+    PER_CONNECTION,
+    QUICK,
+    RECOVERY,
+    RECOVERY_MEMORY,
+    ROWS,
+    START,
+    TRIP_P50,
+    TRIP_P99,
+    Effort,
+    Flow,
+    Load,
+    Row,
+    Sample,
+    life,
+    middle,
+    middle_ratio,
+    recovery,
+    round_trip,
+    show,
+)  # fmt: skip
+
+HERE = Path(__file__).resolve().parent
+OURS, REFERENCE = Entrepot.name, ActiveMQ.name
+PLAIN_WIDTH = 150  # of the table when the output is no terminal
+
+Samples = dict[str, dict[str, list[Sample]]]  # by row, by broker
+
+
+class Bench:
+    """One run of the bench: owns the schedule, the time budget and the samples."""
+
+    def __init__(
+        self, recipes: list[Broker], load: Load, scratch: Path, *, pairs: int, effort: Effort, minutes: float,
+        chosen: frozenset[str], recovery_full: bool, progress: Progress,
+    ) -> None:  # fmt: skip
+        self.samples: Samples = {row.key: {recipe.name: [] for recipe in recipes} for row in ROWS}
+        self.notes: list[str] = []
+        self._recipes = recipes
+        self._load = load
+        self._scratch = scratch
+        self._pairs = pairs
+        self._effort = effort
+        self._deadline = time.monotonic() + minutes * 60
+        self._chosen = chosen
+        self._recovery_full = recovery_full
+        self._progress = progress
+        self._task = progress.add_task("starting", total=self._work())
+
+    def run(self) -> None:
+        """Everything that was chosen, as far as the time budget reaches."""
+        if self._wants(START, IDLE_MEMORY, PER_CONNECTION):
+            self._lives()
+        if self._wants(*(flow.row for flow in FLOWS), TRIP_P50, TRIP_P99):
+            self._steady()
+        if self._wants(RECOVERY, RECOVERY_MEMORY):
+            self._recoveries()
+
+    def _wants(self, *rows: Row) -> bool:
+        return not self._chosen or any(row.key in self._chosen for row in rows)
+
+    def _work(self) -> int:
+        flows = sum(self._wants(flow.row) for flow in FLOWS) + self._wants(TRIP_P50, TRIP_P99)
+        rows = flows + self._wants(START, IDLE_MEMORY, PER_CONNECTION) + self._wants(RECOVERY, RECOVERY_MEMORY)
+        return rows * self._pairs * len(self._recipes)
+
+    def _remaining_s(self) -> float:
+        return self._deadline - time.monotonic()
+
+    def _pair(self, title: str, measure: Callable[[Broker, int], Sample]) -> None:
+        """Alternate the brokers, round by round; who goes first alternates too. Stops early when time is out."""
+        spent = 0.0
+        for number in range(self._pairs):
+            if self._remaining_s() < spent:
+                self.notes.append(f"{title}: {number} of {self._pairs} pairs; --minutes ran out")
+                self._progress.advance(self._task, (self._pairs - number) * len(self._recipes))
+                return
+            began = time.monotonic()
+            for recipe in self._recipes if number % 2 == 0 else self._recipes[::-1]:
+                self._say(f"{title}: {recipe.title}, {number + 1} of {self._pairs}")
+                self._keep(recipe, measure(recipe, number))
+            spent = time.monotonic() - began
+
+    def _keep(self, recipe: Broker, sample: Sample) -> None:
+        for key in sample.figures:
+            self.samples[key][recipe.name].append(sample)
+        self._progress.advance(self._task)
+
+    def _say(self, what: str) -> None:
+        self._progress.update(self._task, description=what)
+
+    def _home(self, what: str, recipe: Broker, number: int = 0) -> Path:
+        return self._scratch / f"{what}-{recipe.name}-{number}"
+
+    def _lives(self) -> None:
+        self._pair(
+            "start, idle",
+            lambda recipe, number: life(self._load, recipe, self._home("life", recipe, number), self._effort),
+        )
+
+    def _steady(self) -> None:
+        with ExitStack() as stack:
+            up: dict[str, Running] = {}
+            for recipe in self._recipes:
+                self._say(f"starting {recipe.title}")
+                up[recipe.name] = stack.enter_context(recipe.running(self._home("steady", recipe)))
+            for flow in FLOWS:
+                if self._wants(flow.row):
+                    self._flow(flow, up)
+            if self._wants(TRIP_P50, TRIP_P99):
+                for recipe in self._recipes:
+                    self._say(f"round trip: warming {recipe.title}")
+                    FLOWS[0].warm(self._load, up[recipe.name], self._effort.warm_s)
+                self._pair(
+                    "round trip",
+                    lambda recipe, number: round_trip(self._load, up[recipe.name], self._effort, number),
+                )
+
+    def _flow(self, flow: Flow, up: dict[str, Running]) -> None:
+        for recipe in self._recipes:
+            self._say(f"{flow.row.key}: warming {recipe.title}")
+            warm_s = self._effort.jvm_warm_s if recipe.name == REFERENCE else self._effort.warm_s
+            flow.warm(self._load, up[recipe.name], min(warm_s, max(1.0, self._remaining_s())))
+        self._pair(
+            flow.row.key,
+            lambda recipe, number: flow.measure(self._load, up[recipe.name], self._effort, number),
+        )
+
+    def _recoveries(self) -> None:
+        for recipe in self._recipes:
+            small = recipe.name == REFERENCE and not self._recovery_full
+            messages = self._effort.recovery_reference_messages if small else self._effort.recovery_messages
+            self._say(f"recovery of {messages:,}: {recipe.title}")
+            if self._remaining_s() < 10:
+                self.notes.append(f"recovery: {recipe.title} not measured; --minutes ran out")
+                continue
+            home = self._home("recovery", recipe)
+            for sample in recovery(
+                self._load, recipe, home, messages=messages, starts=self._pairs, at_most_s=self._remaining_s()
+            ):
+                self._keep(recipe, sample)
+            if messages != 1_000_000:
+                self.notes.append(f"recovery: {recipe.title} with {messages:,} messages, not a million: no ratio")
+
+
+def figures_table(samples: Samples, names: list[str], titles: dict[str, str]) -> tuple[Table, list[dict[str, Any]]]:
+    """The table, and the same as data."""
+    table = Table(title="entrepot bench", title_justify="left")
+    table.add_column("what", ratio=3)
+    for name in names:
+        table.add_column(titles[name], justify="right")
+        table.add_column("CPU us/msg", justify="right", style="dim")
+    for column in ("ratio", "target", "verdict"):
+        table.add_column(column, justify="right")
+    data = []
+    for row in ROWS:
+        of = samples[row.key]
+        if not any(of.values()):
+            continue
+        values = {name: middle(of[name], row.key) for name in names}
+        comparable = {len(of[name]) and of[name][0].record.get("messages") for name in names}
+        both = OURS in names and REFERENCE in names and len(comparable) == 1
+        ratio = middle_ratio(of[OURS], of[REFERENCE], row.key) if both else None
+        ours = values.get(OURS)
+        full_size = row not in (RECOVERY, RECOVERY_MEMORY) or (
+            OURS in names and bool(of[OURS]) and of[OURS][0].record["messages"] == 1_000_000
+        )
+        verdict = row.verdict(ours, ratio) if full_size else None
+        cells = [cell for name in names for cell in (show(values[name], row.unit), cpu_cell(of[name]))]
+        mark = {True: "[green]pass[/]", False: "[red]MISSED[/]", None: "-"}[verdict]
+        table.add_row(row.title, *cells, f"{ratio:.2f}x" if ratio else "-", row.target(), mark)
+        data.append({
+            "row": row.key, "title": row.title, "unit": row.unit, "median": values, "ratio": ratio,
+            "all": {name: [sample.figures[row.key] for sample in of[name]] for name in names},
+            "target": row.target(), "pass": verdict,
+        })  # fmt: skip
+    return table, data
+
+
+def cpu_cell(samples: list[Sample]) -> str:
+    """Median processor time of the broker per message, where the row is a flow."""
+    costs = sorted(s.record["broker_cpu_us_per_message"] for s in samples if "broker_cpu_us_per_message" in s.record)
+    return f"{costs[len(costs) // 2]:.2f}" if costs else ""
+
+
+def machine(scratch: Path) -> dict[str, Any]:
+    """What a reader needs to judge the figures."""
+    where = os.path.realpath(scratch)
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    inside = [mount for mount in mounts if where == mount[1] or where.startswith(mount[1].rstrip("/") + "/")]
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "file_system": max(inside, key=lambda mount: len(mount[1]))[2] if inside else "unknown",
+        "load_average": list(os.getloadavg()),
+    }
+
+
+def end_politely(_signal: int, _frame: object) -> NoReturn:
+    """SIGTERM unwinds like Ctrl-C, so that brokers are stopped and directories removed."""
+    raise KeyboardInterrupt
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.option("--pairs", type=click.IntRange(1, 100), default=5, help="Rounds per row, each measuring every broker.")
+@click.option("--quick", is_flag=True, help="One short pair, fewer connections and messages: a check, not a result.")
+@click.option("--minutes", type=click.FloatRange(0.5, 600), default=20.0, help="No round starts after so long.")
+@click.option(
+    "--row", "rows", multiple=True, type=click.Choice([row.key for row in ROWS]), help="Only this; repeatable."
+)
+@click.option("--broker", "only", multiple=True, type=click.Choice([OURS, REFERENCE]), help="Only this; repeat.")
+@click.option("--full-recovery", is_flag=True, help="Recovery of a million in ActiveMQ too (minutes to fill).")
+@click.option("--entrepot-command", help="How to start this broker, without `run`; default: this interpreter's.")
+@click.option("--scratch", type=click.Path(file_okay=False, path_type=Path), help="Where stores are put; a real disk.")
+@click.option(
+    "--json", "output", type=click.Path(dir_okay=False, path_type=Path), default=HERE.parent / "build" / "bench.json",
+    help="Where the results and every sample are written.",
+)  # fmt: skip
+@click.option("--strict", is_flag=True, help="Exit with 1 when a target is missed.")
+def main(
+    *, pairs: int, quick: bool, minutes: float, rows: tuple[str, ...], only: tuple[str, ...], full_recovery: bool,
+    entrepot_command: str | None, scratch: Path | None, output: Path, strict: bool,
+) -> None:  # fmt: skip
+    """Measure this broker and ActiveMQ Classic over the same STOMP loads and print figures, ratios and verdicts."""
+    signal.signal(signal.SIGTERM, end_politely)
+    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    progress_console = Console(stderr=True)
+    effort = QUICK if quick else Effort()
+    recipes: list[Broker] = [Entrepot(entrepot_command), ActiveMQ()]
+    recipes = [recipe for recipe in recipes if not only or recipe.name in only]
+    notes, fit = [], []
+    for recipe in recipes:
+        if reason := recipe.unavailable():
+            if recipe.name == OURS:
+                fail(f"cannot start {recipe.title}: {reason}")
+            notes.append(f"{recipe.title} is not measured: {reason}. Absolute figures only.")
+        else:
+            fit.append(recipe)
+    if not fit:
+        fail("no broker to measure: " + " ".join(notes))
+    load = Load(HERE / "load.c", output.resolve().parent)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    try:
+        load.build()
+        with (
+            tempfile.TemporaryDirectory(prefix="entrepot-bench-", dir=scratch) as home,
+            Progress(*columns, console=progress_console, transient=True, disable=not sys.stderr.isatty()) as progress,
+        ):
+            before = machine(Path(home))
+            bench = Bench(
+                fit, load, Path(home), pairs=1 if quick else pairs, effort=effort, minutes=minutes,
+                chosen=frozenset(rows), recovery_full=full_recovery, progress=progress,
+            )  # fmt: skip
+            bench.run()
+    except BenchError as problem:
+        fail(str(problem))
+    notes += bench.notes
+    if before["file_system"] == "tmpfs":
+        notes.append("the stores were on tmpfs, where a sync costs nothing: use --scratch with a directory on a disk")
+    names = [recipe.name for recipe in fit]
+    table, data = figures_table(bench.samples, names, {recipe.name: recipe.title for recipe in fit})
+    console.print(table)
+    console.print(
+        f"{before['cores']} cores shared with the load, {before['file_system']}, Python {before['python']}, "
+        f"load average {before['load_average'][0]:.1f} before and {os.getloadavg()[0]:.1f} after; "
+        f"median of {1 if quick else pairs}.",
+        highlight=False,
+    )
+    for note in notes:
+        console.print(f"note: {note}", highlight=False)
+    record = {
+        "machine": {**before, "load_average_after": list(os.getloadavg())},
+        "brokers": {recipe.name: recipe.describe() for recipe in fit},
+        "effort": {**vars(effort), "pairs": 1 if quick else pairs},
+        "rows": data,
+        "notes": notes,
+        "samples": {
+            key: {name: [sample.record for sample in kept] for name, kept in of.items()}
+            for key, of in bench.samples.items()
+            if key not in (TRIP_P99.key, IDLE_MEMORY.key, PER_CONNECTION.key, RECOVERY_MEMORY.key)  # same records
+        },
+    }
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(record, indent=1) + "\n")
+    console.print(f"every sample: {output}", highlight=False)
+    if strict and any(row["pass"] is False for row in data):
+        sys.exit(1)
+
+
+def fail(why: str) -> NoReturn:
+    """Say why there are no figures, and leave with 1."""
+    click.echo(f"bench: {why}", err=True)
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
