@@ -59,6 +59,7 @@ class Host:
         self.notices: NoticePort = notices
         self.now: i64 = 0
         self.wall: i64 = 0
+        self.working: dict[str, bool] = {}  # queues that go on in the next turn
 
     def dead_letter(self, queue: Queue, message: Message, reason: str, deliveries: i64) -> None:
         """Move ``message`` out of ``queue`` to its dead-letter address, or drop it as the policy says."""

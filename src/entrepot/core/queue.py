@@ -26,6 +26,8 @@ RELOAD_OCTETS: Final = 4 * 1024 * 1024  # bodies may be large: stop a read-in he
 RELOAD_STEP: Final = 64
 SEARCH_STEP: Final = 2_000  # messages that a selective consumer may look through before others have their turn
 
+MOVE_RETRY: Final = 1_000_000_000  # ns between two tries to move a message while the disk is full
+
 UNKNOWN_DELIVERED: Final = -2  # RemoveInfo.lastDeliveredSequenceId: count every message as attempted (classic.md 4.5)
 NONE_DELIVERED: Final = -1
 
@@ -56,6 +58,7 @@ class Queue:
         self.used: bool = False  # a consumer or a message was here once: only then may it be deleted by itself
         self.delayed: dict[int, Reference] = {}
         self.leased: i64 = 0
+        self.attempts: dict[int, i64] = {}  # paged number -> how often it was delivered before the restart
         self.searching: dict[int, i64] = {}  # consumer key -> last paged number that its selector has seen
         self.accepted: i64 = 0
         self.delivered: i64 = 0
@@ -73,14 +76,31 @@ class Queue:
         """Take a routed message: straight to a ready consumer, else to the backlog. The journal has it already."""
         self.accepted += 1
         rare = message.rare
-        if rare is not None and rare.group:
-            self.roster.saw_group()
+        if rare is not None:
+            if rare.group:
+                self.roster.saw_group()
+            if rare.large_id != 0:
+                self._accept_large(message)
+                return
         if self.roster.ready and not self.paused and not self.held:
             consumer = self.roster.choose(message)
             if consumer is not None:
                 self._hand(consumer, message, None)
                 return
         self._wait(message)
+
+    def _accept_large(self, message: Message) -> None:
+        """Take a message whose body is a blob: a record of the journal must refer to the blob as long as we need it."""
+        reference: Reference
+        if message.stored and message.durable and self.durable:
+            reference = self._reference(message, 0)
+        else:
+            own = self.host.renumbered(message) if message.stored else message
+            self.host.journal.page(own, [int(self.identity)])
+            reference = self._reference(own, 0)
+            reference.paged = True
+        self._put_back(reference)
+        self.dispatch()
 
     def is_full(self) -> bool:
         """Return whether this queue or the broker holds as much in memory as it may."""
@@ -91,8 +111,10 @@ class Queue:
         self._put_back(self._reference(message, deliveries))
         self.dispatch()
 
-    def recovered(self, number: i64, priority: i64, expiration: i64) -> None:
+    def recovered(self, number: i64, priority: i64, expiration: i64, deliveries: i64) -> None:
         """Note at start that message ``number`` waits on disk; numbers come in ascending order."""
+        if deliveries > 0:
+            self.attempts[int(number)] = deliveries
         level = priority if self.policy.prioritized else 4
         self.backlog.page(level, number)
         if expiration:
@@ -116,7 +138,7 @@ class Queue:
     def _page(self, message: Message, level: i64) -> bool:
         """Leave ``message`` to the disk; False when there is none (ephemeral) or the policy is not to page."""
         journal = self.host.journal
-        if not journal.can_page or self.policy.full != FULL_PAGE:
+        if not journal.pages or journal.refusal() is not None or self.policy.full != FULL_PAGE:
             return False
         if not (message.stored and message.durable and self.durable):
             if message.stored:  # another queue's record: ours needs a number of its own
@@ -247,7 +269,7 @@ class Queue:
                     self.searching[int(consumer.key)] = message.number
                     assert paged is not None
                     self.backlog.paged_count -= paged.discard({int(message.number): True})
-                    reference = self._reference(message, self.host.journal.deliveries(message.number, self.identity))
+                    reference = self._reference(message, self.attempts.pop(int(message.number), 0))
                     reference.paged = True
                     self._hand(consumer, message, reference)
                     return True
@@ -284,7 +306,7 @@ class Queue:
             if not numbers:
                 return
             for message in journal.load_range(numbers):
-                reference = self._reference(message, journal.deliveries(message.number, self.identity))
+                reference = self._reference(message, self.attempts.pop(int(message.number), 0))
                 reference.paged = True
                 self.backlog.restore(reference)
                 if not self.roster.simple:
@@ -305,9 +327,22 @@ class Queue:
         return False
 
     def _expire(self, reference: Reference) -> None:
+        if self._cannot_move(reference):
+            return
         self.expired += 1
+        self.host.journal.begin()
         self.host.expire(self, reference.message)
         self._finish(reference.message, reference)
+        self.host.journal.end()
+
+    def _cannot_move(self, reference: Reference) -> bool:
+        """While the journal takes no records, what should leave for another queue is set aside and tried again."""
+        if self.host.journal.refusal() is None:
+            return False
+        reference.due = self.host.now + MOVE_RETRY
+        self.delayed[int(reference.number)] = reference
+        self.host.delay(self, reference)
+        return True
 
     # -- what consumers do --------------------------------------------------------------------------------------------
 
@@ -437,9 +472,13 @@ class Queue:
             self.dispatch()
 
     def _bury(self, reference: Reference, reason: str) -> None:
+        if self._cannot_move(reference):
+            return
         self.dead += 1
+        self.host.journal.begin()
         self.host.dead_letter(self, reference.message, reason, reference.deliveries)
         self._finish(reference.message, reference)
+        self.host.journal.end()
 
     def _put_back(self, reference: Reference) -> None:
         if reference.message.expiration:
@@ -570,7 +609,7 @@ class Queue:
             found: dict[int, bool] = {}
             for message in journal.load_range(numbers):
                 if selector is None or selector.matches(message):
-                    reference = self._reference(message, journal.deliveries(message.number, self.identity))
+                    reference = self._reference(message, self.attempts.pop(int(message.number), 0))
                     reference.paged = True
                     if message.expiration:
                         self.expiring -= 1

@@ -295,13 +295,13 @@ def read_envelope(data: bytes, start: i64) -> Message:
         )
     flags = data[start + 2]
     at: i64 = start + 24
-    length: i64 = read_i16_be(data, at)
+    length: i64 = i64(read_i16_be(data, at))
     address = data[at + 2 : at + 2 + length].decode()
     at += 2 + length
     rare: Rare | None = None
     if flags & FLAG_RARE:
         rare, at = _read_rare(data, at)
-    length = read_i32_be(data, at)
+    length = i64(read_i32_be(data, at))
     message = Message(language(data[start + 1]), address, data[at + 4 : at + 4 + length])
     message.durable = (flags & FLAG_DURABLE) != 0
     message.redelivered = (flags & FLAG_REDELIVERED) != 0
@@ -309,7 +309,7 @@ def read_envelope(data: bytes, start: i64) -> Message:
     message.priority = data[start + 3]
     message.timestamp = read_i64_be(data, start + 4)
     message.expiration = read_i64_be(data, start + 12)
-    message.body_at = read_i32_be(data, start + 20)
+    message.body_at = i64(read_i32_be(data, start + 20))
     message.rare = rare
     return message
 
@@ -317,28 +317,28 @@ def read_envelope(data: bytes, start: i64) -> Message:
 def _read_rare(data: bytes, start: i64) -> tuple[Rare, i64]:
     rare = Rare()
     at: i64 = start
-    length: i64 = read_i16_be(data, at)
+    length: i64 = i64(read_i16_be(data, at))
     rare.group = data[at + 2 : at + 2 + length].decode()
     at += 2 + length
-    rare.group_sequence = read_i32_be(data, at)
-    length = read_i32_be(data, at + 4)
+    rare.group_sequence = i64(read_i32_be(data, at))
+    length = i64(read_i32_be(data, at + 4))
     at += 8
     rare.duplicate_id = data[at : at + length]
     at += length
-    length = read_i16_be(data, at)
+    length = i64(read_i16_be(data, at))
     rare.identity = data[at + 2 : at + 2 + length].decode()
     at += 2 + length
     rare.deliver_at = read_i64_be(data, at)
     rare.large_id = read_i64_be(data, at + 8)
     rare.large_length = read_i64_be(data, at + 16)
-    count: i64 = read_i16_be(data, at + 24)
+    count: i64 = i64(read_i16_be(data, at + 24))
     at += 26
     done: i64 = 0
     while done < count:
-        length = read_i16_be(data, at)
+        length = i64(read_i16_be(data, at))
         key = data[at + 2 : at + 2 + length].decode()
         at += 2 + length
-        length = read_i32_be(data, at)
+        length = i64(read_i32_be(data, at))
         rare.annotations[key] = data[at + 4 : at + 4 + length].decode()
         at += 4 + length
         done += 1

@@ -1,0 +1,1 @@
+"""Languages: a folder each, no folder knows another."""

@@ -1,0 +1,850 @@
+"""BrokerCore: the verbs that a session may call. [C]
+
+It numbers messages, routes them, keeps what was promised in the journal, and gives queues what they ask of their broker
+(`core/ports.py`, Host). Every decision is taken here or below, on one thread; only the sync of the journal happens
+elsewhere.
+
+Order of a send: limits are checked, the journal gets the record, queues get the message. A refusal therefore leaves
+nothing behind, and a message that a queue has is in the journal's hands. The producer is answered when
+`JournalCore.confirm` says that the record is on disk, never before.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from entrepot.base.environment import MIB, Entropy, Instant, WallTime
+from entrepot.base.errors import AddressFull, DuplicateRejected, InvalidDestination, LeaseError, Refused, SubscriptionInUse, TransactionError
+from entrepot.base.patterns import MIXED, is_pattern
+from entrepot.base.patterns import matches as pattern_matches
+from entrepot.core import notices
+from entrepot.core.backlog import Reference
+from entrepot.core.consumer import Consumer, Window
+from entrepot.core.duplicates import Duplicates
+from entrepot.core.lease import Lease
+from entrepot.core.policy import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SLOW_KILL, Policies, Policy
+from entrepot.core.ports import Host, Memory, NoticePort
+from entrepot.core.queue import UNKNOWN_DELIVERED, Queue
+from entrepot.core.routing import RoutingTable, Target, default_routing
+from entrepot.core.subscription import DEFAULT_PREFETCH, Browser, Subscription, durable_queue_name
+from entrepot.core.timed import (
+    SCHEDULED_JOB,
+    SCHEDULED_NAMES,
+    SCHEDULED_TARGET,
+    Alarm,
+    Schedule,
+    Timetable,
+    asks_for_schedule,
+    rebase_expiration,
+    until,
+)
+from entrepot.core.transaction import Signal, Transaction
+from entrepot.journal.log import JournalCore
+from entrepot.model import address as names
+from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
+from entrepot.model.ids import connection_id, message_id_prefix
+from entrepot.model.message import Message
+from entrepot.model.predicate import Predicate, compile_selector
+
+KIND_NODE: Final = 1  # document kinds of the journal; 3 to 5 are in duplicates.py and lease.py
+KIND_QUEUE: Final = 2
+KIND_NUMBERS: Final = 6
+
+NUMBERS_RESERVED: Final = 1 << 20  # message numbers reserved at a time: one small record a million messages
+SCHEDULED_QUEUE: Final = 1  # identity under which the journal keeps messages that wait for their time
+SCHEDULED_QUEUE_NAME: Final = "$scheduled"
+FIRST_QUEUE: Final = 16  # identities below are the broker's own
+
+SENT: Final = 0
+BLOCKED: Final = 1  # accepted, and the producer should wait for space before it sends more
+DROPPED: Final = 2
+DUPLICATE: Final = 3
+SCHEDULED: Final = 4
+
+SWEEP_EVERY: Final = 1_000_000_000  # ns between two looks at expiry, slow consumers and unused queues
+SWEEP_MESSAGES: Final = 400  # a queue and sweep: Classic's maxExpirePageSize
+ALARMS_A_TURN: Final = 1_000
+
+ORIGIN_ANNOTATIONS: Final = ("_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID")
+DEAD_CAUSE: Final = "dlqDeliveryFailureCause"  # Classic's name for the reason on a dead letter
+DEAD_COUNT: Final = "deliveryCount"
+ORIGINAL_EXPIRATION: Final = "originalExpiration"
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class SpaceWaiter:
+    """A producer that was told BLOCKED. ``space`` is called once when there is room again."""
+
+    def space(self) -> None:
+        """Read on."""
+
+
+class BrokerOptions:
+    """What one broker is started with. Octets unless the name says otherwise."""
+
+    def __init__(self, name: str = "localhost", memory_limit: i64 = 512 * MIB) -> None:
+        self.name: str = name
+        self.memory_limit: i64 = memory_limit
+        self.version: str = "0.1.0"
+
+
+class Leases:
+    """All leases of one broker, by queue and group."""
+
+    def __init__(self, broker: BrokerCore) -> None:
+        self.broker: BrokerCore = broker
+        self.held: dict[tuple[str, str], Lease] = {}
+
+    def need(self, destination: Destination, group: str, create: bool) -> Lease:
+        """Return the lease of ``group`` on the queue of ``destination``. Raises LeaseError when there is none."""
+        queue = self.broker.need_queue(destination)
+        lease = self.held.get((queue.name, group))
+        if lease is None:
+            if not create:
+                raise LeaseError(f"{group!r} holds no lease on {queue.name!r}", remedy="ATTACH first")
+            lease = Lease(queue, group)
+            self.held[(queue.name, group)] = lease
+        return lease
+
+
+class _Retry(Alarm):
+    def __init__(self, due: int, queue: Queue, reference: Reference) -> None:
+        super().__init__(due)
+        self.queue = queue
+        self.reference = reference
+
+    def ring(self, now: int) -> None:
+        self.queue.due(self.reference)
+
+
+class _Work(Alarm):
+    def __init__(self, due: int, queue: Queue) -> None:
+        super().__init__(due)
+        self.queue = queue
+
+    def ring(self, now: int) -> None:
+        self.queue.host.working.pop(self.queue.name, None)
+        self.queue.advance()
+        self.queue.resume_work()
+
+
+class BrokerCore(Host):
+    """One broker. Call `tick` with the time before each stimulus, then a verb, then let the shell flush the journal."""
+
+    def __init__(
+        self, journal: JournalCore, options: BrokerOptions, policies: Policies, entropy: Entropy, port: NoticePort
+    ) -> None:
+        super().__init__(journal, Memory(options.memory_limit), port)
+        self.options: BrokerOptions = options
+        self.policies: Policies = policies
+        self.entropy: Entropy = entropy
+        self.node_id: str = ""
+        self.id_prefix: str = ""
+        self.table: RoutingTable = RoutingTable()
+        self.duplicates: Duplicates = Duplicates(journal)
+        self.leases: Leases = Leases(self)
+        self.clients: dict[str, str] = {}  # client ids in use -> from where
+        self.temporary_prefix: str = "ID:"
+        self.timetable: Timetable = Timetable()
+        self.number: i64 = 0
+        self.reserved: i64 = 0
+        self.next_queue: i64 = FIRST_QUEUE
+        self.next_key: i64 = 0
+        self.waiting: dict[int, SpaceWaiter] = {}
+        self.followers: list[Subscription] = []  # subscriptions to wildcards of queues
+        self.schedules: dict[int, Message | None] = {}  # scheduled message number -> message, None when it is on disk
+        self.unused: dict[str, int] = {}  # queue name -> since when (ns) it could be deleted
+        self.swept: i64 = 0
+        self.sent: i64 = 0
+
+    # -- time ---------------------------------------------------------------------------------------------------------
+
+    def tick(self, now: Instant, wall: WallTime) -> None:
+        """Tell the broker what time it is: ns on the monotonic clock, ms since 1970."""
+        self.now = now
+        self.wall = wall
+
+    def deadline(self) -> Instant:
+        """Return when `advance` must be called next."""
+        sweep = int(self.swept) + SWEEP_EVERY
+        due = self.timetable.deadline()
+        return sweep if due is None else min(due, sweep)
+
+    def advance(self) -> None:
+        """Do what is due: delayed and scheduled messages, and now and then a sweep."""
+        self.timetable.advance(self.now, ALARMS_A_TURN)
+        if self.now - self.swept >= SWEEP_EVERY:
+            self.swept = self.now
+            self._sweep()
+
+    def _sweep(self) -> None:
+        for queue in list(self.table.queues.values()):
+            queue.sweep(SWEEP_MESSAGES)
+            queue.advance()
+            if queue.policy.slow_after > 0:
+                self._find_slow(queue)
+        for name, since in list(self.unused.items()):
+            self._delete_unused(name, since)
+        self._free_waiters()
+
+    def _find_slow(self, queue: Queue) -> None:
+        for consumer in list(queue.roster.consumers):
+            idle = self.now - consumer.settled_at
+            if consumer.in_flight and idle > queue.policy.slow_after:
+                detail = {"queue": queue.name, "consumer": str(consumer.key), "unsettled": str(len(consumer.in_flight))}
+                self.notices.notice(notices.CONSUMER_SLOW, consumer.connection, detail)
+                if queue.policy.slow == SLOW_KILL:
+                    consumer.ended(f"it settled nothing for {idle // 1_000_000} ms and policy says to end slow consumers")
+
+    # -- names --------------------------------------------------------------------------------------------------------
+
+    def target(self, destinations: list[Destination]) -> Target:
+        """Return where sends to ``destinations`` go (several: a composite); creates queues as the policy allows.
+
+        Raises InvalidDestination for a wildcard, or a name that does not exist and may not be created.
+        """
+        if len(destinations) == 1:
+            return self._target(destinations[0])
+        composite = Target(",".join(part.name for part in destinations), UNTYPED)
+        composite.parts = [self._target(part) for part in destinations]
+        return composite
+
+    def _target(self, destination: Destination) -> Target:
+        if is_pattern(destination.name, MIXED):
+            raise InvalidDestination(
+                f"cannot send to the wildcard {destination.name!r}", remedy="send to a name, or to several: a,b"
+            )
+        routing = destination.routing
+        if routing == UNTYPED:
+            routing = default_routing(self.table, destination.name)
+        if routing == ANYCAST and not destination.queue:
+            self.need_queue(destination)
+        target = Target(destination.name, routing, destination.queue)
+        if destination.queue and destination.queue not in self.table.queues:
+            raise InvalidDestination(f"there is no queue {destination.queue!r} on {destination.name!r}")
+        self._refresh(target)
+        return target
+
+    def _refresh(self, target: Target) -> None:
+        """Look the target up again; an anycast address whose queue was deleted gets it back, or nobody would."""
+        self.table.resolve(target)
+        if target.routing == ANYCAST and not target.queue_name and not target.turns and not target.queues:
+            self.need_queue(Destination(target.name, ANYCAST))
+            self.table.resolve(target)
+        policy = self.policies.of(target.name)
+        target.policy = policy
+        target.stamps = policy.expiry_ms >= 0 or policy.expiry_ms_min >= 0 or policy.expiry_ms_max >= 0
+
+    def need_queue(self, destination: Destination) -> Queue:
+        """Return the anycast queue of ``destination``, made if it may be."""
+        name = destination.queue or destination.name
+        queue = self.table.queues.get(name)
+        if queue is not None:
+            return queue
+        address = self.table.addresses.get(destination.name)
+        if address is not None and address.anycast and not destination.queue:
+            return address.anycast[0]
+        policy = self.policies.of(destination.name)
+        if destination.temporary:
+            raise InvalidDestination(f"the temporary destination {name!r} does not exist (any more)")
+        if not policy.auto_create:
+            raise InvalidDestination(
+                f"there is no queue {name!r} and its policy forbids to create it", remedy="create it, or set auto_create"
+            )
+        queue = self.create_queue(name, destination.name, ANYCAST, durable=True)
+        queue.auto_created = True
+        return queue
+
+    def create_queue(
+        self, name: str, address: str, routing: int, durable: bool, condition: Predicate | None = None, owner: str = ""
+    ) -> Queue:
+        """Make a queue. A durable one is in the journal before anything is routed to it."""
+        if name in self.table.queues:
+            raise InvalidDestination(f"there is already a queue {name!r}")
+        identity = self.next_queue
+        self.next_queue = identity + 1
+        queue = Queue(self, identity, name, address, self.policies.of(address))
+        queue.routing = routing
+        queue.durable = durable
+        queue.filter = condition
+        queue.owner = owner
+        self.add_queue(queue)
+        self.keep_queue(queue)
+        self.notices.notice(notices.QUEUE_CREATED, name, {"address": address})
+        return queue
+
+    def add_queue(self, queue: Queue) -> None:
+        """Bind ``queue`` and attach the wildcard subscriptions that cover it."""
+        self.table.add(queue)
+        if queue.routing == ANYCAST:
+            for subscription in self.followers:
+                for pattern in subscription.patterns:
+                    if pattern_matches(pattern, queue.name, MIXED):
+                        self._attach(subscription, queue)
+                        break
+
+    def keep_queue(self, queue: Queue) -> None:
+        """Write the definition of a durable queue to the journal (again, after a change)."""
+        if not queue.durable:
+            return
+        fields = {
+            "name": queue.name,
+            "address": queue.address,
+            "routing": str(queue.routing),
+            "filter": "" if queue.filter is None else queue.filter.text,
+            "owner": queue.owner,
+            "auto": "1" if queue.auto_created else "",
+            "paused": "1" if queue.paused else "",
+        }
+        text = "\n".join(f"{key}\t{value}" for key, value in fields.items())
+        self.journal.put(KIND_QUEUE, int(queue.identity).to_bytes(4, "big"), text.encode())
+
+    def delete_queue(self, queue: Queue, why: str) -> i64:
+        """Remove ``queue`` with all its messages; its consumers are told ``why``. Return how many messages went."""
+        for consumer in list(queue.roster.consumers):
+            consumer.ended(why)
+            if consumer.queue is not None:
+                queue.detach(consumer)
+        gone = queue.purge()
+        self.table.remove(queue)
+        self.unused.pop(queue.name, None)
+        if queue.durable:
+            self.journal.delete(KIND_QUEUE, int(queue.identity).to_bytes(4, "big"))
+        self.notices.notice(notices.QUEUE_DELETED, queue.name, {"messages": str(gone), "why": why})
+        return gone
+
+    # -- sending ------------------------------------------------------------------------------------------------------
+
+    def next_number(self) -> i64:
+        """Return a fresh message number; reserves a further block in the journal well before the last is used up."""
+        number = self.number + 1
+        self.number = number
+        if number > self.reserved - NUMBERS_RESERVED // 2:
+            self.reserved += NUMBERS_RESERVED
+            self.journal.put(KIND_NUMBERS, b"", int(self.reserved).to_bytes(8, "big"))
+        return number
+
+    def identity_of(self, message: Message) -> str:
+        """Return the message id as clients see it."""
+        rare = message.rare
+        if rare is not None and rare.identity:
+            return rare.identity
+        return f"{self.id_prefix}{message.number}"
+
+    def send(self, message: Message, target: Target) -> int:
+        """Accept ``message`` for ``target``; return SENT, BLOCKED, DROPPED, DUPLICATE or SCHEDULED.
+
+        Raises AddressFull (policy FAIL), StorageFull, StorageError: nothing of the message is left then. The caller asks
+        ``journal.confirm`` to learn when it is on disk.
+        """
+        message.number = self.next_number()
+        self.sent += 1
+        if target.version != self.table.version:
+            self._refresh(target)
+        if message.rare is None and not target.stamps:
+            queue = target.only
+            if queue is not None and not target.parts and not queue.is_full():
+                if message.durable and queue.durable:
+                    self.journal.store(message, target.only_id)
+                queue.accept(message)
+                return SENT
+        return self._send_with_care(message, target)
+
+    def _send_with_care(self, message: Message, target: Target) -> int:
+        if target.stamps and target.policy is not None:
+            stamp_expiration(message, target.policy, self.wall)
+        if message.rare is not None:
+            if asks_for_schedule(message):
+                self._schedule(message, target)
+                return SCHEDULED
+            if message.rare.duplicate_id:
+                return self._send_once(message, target, message.rare.duplicate_id)
+        return self._route(message, target)
+
+    def _send_once(self, message: Message, target: Target, identity: bytes) -> int:
+        if self.duplicates.seen(target.name, identity):
+            detail = {"duplicate-id": identity.decode("utf-8", "replace")}
+            self.notices.notice(notices.MESSAGE_DUPLICATE, target.name, detail)
+            return DUPLICATE
+        policy = self.policies.of(target.name)
+        self.journal.begin()
+        try:
+            verdict = self._route(message, target)  # raises when it is refused: then the id is not remembered
+            self.duplicates.remember(target.name, identity, policy.id_cache, message.durable)
+            return verdict
+        finally:
+            self.journal.end()
+
+    def _route(self, message: Message, target: Target) -> int:
+        """Store and hand out ``message`` to all queues of ``target``, its composites and diverts, each queue once."""
+        queues: list[Queue] = []
+        self._collect(message, target, queues, 0)
+        verdict = SENT
+        accepted: list[Queue] = []
+        for queue in queues:
+            full = self._when_full(queue)
+            if full == DROPPED:
+                queue.dropped += 1
+                verdict = DROPPED
+            else:
+                accepted.append(queue)
+                if full == BLOCKED:
+                    verdict = BLOCKED
+        if not queues:
+            self.notices.notice(notices.MESSAGE_UNROUTED, target.name, {})
+        self._hand_out(message, accepted)
+        return verdict
+
+    def _hand_out(self, message: Message, queues: list[Queue]) -> None:
+        if message.durable:
+            durable = [int(queue.identity) for queue in queues if queue.durable]
+            if durable:
+                self.journal.store(message, durable)
+        for queue in queues:
+            queue.accept(message)
+
+    def _collect(self, message: Message, target: Target, queues: list[Queue], depth: int) -> None:
+        """Add the queues that ``message`` goes to. Diverts may point at one another: eight steps are enough for any."""
+        if depth > 8:
+            return
+        for part in target.parts:
+            self._collect(message, part, queues, depth + 1)
+        if target.parts:
+            return
+        if target.version != self.table.version:
+            self._refresh(target)
+        for divert in target.diverts:
+            if divert.condition is None or divert.condition.matches(message):
+                for onward in divert.targets:
+                    self._collect(message, onward, queues, depth + 1)
+                if divert.exclusive:
+                    return
+        for queue in target.chosen(message):
+            if queue not in queues:
+                queues.append(queue)
+
+    def _when_full(self, queue: Queue) -> int:
+        """Return SENT when ``queue`` may take another message, or what its policy says now that it is full."""
+        limit = queue.policy.pending_limit
+        if limit >= 0 and not queue.durable and queue.backlog.count >= limit and not queue.roster.ready:
+            return DROPPED
+        if not queue.is_full():
+            return SENT
+        full = queue.policy.full
+        if full == FULL_FAIL:
+            raise AddressFull(
+                f"the queue {queue.name!r} is full ({queue.backlog.octets} octets waiting, "
+                f"{self.memory.used} of {self.memory.limit} in the broker)",
+                remedy="try again later, consume, or let it page to disk: full=PAGE",
+            )
+        if full == FULL_DROP:
+            self.notices.notice(notices.MESSAGE_DROPPED, queue.name, {"why": "full"})
+            return DROPPED
+        if full == FULL_BLOCK or (full == FULL_PAGE and not self.journal.pages):
+            return BLOCKED
+        return SENT
+
+    def wait_for_space(self, key: i64, waiter: SpaceWaiter) -> None:
+        """Call ``waiter.space`` when memory is at most half full again, or the sweep finds room."""
+        if not self.waiting:
+            self.notices.notice(notices.ADDRESS_FULL, "", {"used": str(self.memory.used)})
+        self.waiting[int(key)] = waiter
+
+    def stop_waiting(self, key: i64) -> None:
+        """Forget a waiter whose connection is gone."""
+        self.waiting.pop(int(key), None)
+
+    def _free_waiters(self) -> None:
+        if not self.waiting or self.memory.used > self.memory.limit // 2:
+            return
+        for queue in self.table.queues.values():
+            if queue.policy.full != FULL_PAGE and queue.backlog.octets > queue.policy.max_octets // 2:
+                return
+        waiters = list(self.waiting.values())
+        self.waiting.clear()
+        self.notices.notice(notices.ADDRESS_FREE, "", {"used": str(self.memory.used)})
+        for waiter in waiters:
+            waiter.space()
+
+    def space_changed(self) -> None:
+        """Something was settled: let blocked producers go on if there is room. The shell calls this once a turn."""
+        if self.waiting:
+            self._free_waiters()
+
+    # -- what queues ask (Host) ---------------------------------------------------------------------------------------
+
+    def dead_letter(self, queue: Queue, message: Message, reason: str, deliveries: i64) -> None:
+        """Send a copy of ``message`` to the dead-letter address of ``queue``; the caller then finishes the original."""
+        policy = queue.policy
+        name = policy.dead_letter_address
+        if policy.dead_letter_individual and name:
+            name = policy.dead_letter_prefix + queue.address
+        wanted = message.durable or policy.dead_letter_non_persistent or not reason.startswith("expired")
+        if not name or not wanted or queue.name == name:
+            self.notices.notice(notices.MESSAGE_DROPPED, queue.name, {"why": reason, "id": self.identity_of(message)})
+            return
+        letter = self.renumbered(message)
+        letter.address = name
+        letter.annotate(DEAD_CAUSE, reason)
+        letter.annotate(DEAD_COUNT, str(deliveries))
+        self._send_on(letter, queue, message, name)
+        self.notices.notice(notices.MESSAGE_DEAD, queue.name, {"why": reason, "id": self.identity_of(message), "to": name})
+
+    def expire(self, queue: Queue, message: Message) -> None:
+        """Send a copy of ``message`` to the expiry address, or treat it as a dead letter, or drop it (policy)."""
+        self.notices.notice(notices.MESSAGE_EXPIRED, queue.name, {"id": self.identity_of(message)})
+        name = queue.policy.expiry_address
+        if name and name != queue.name:
+            letter = self.renumbered(message)
+            letter.address = name
+            self._send_on(letter, queue, message, name)
+        elif queue.policy.dead_letter_expired:
+            self.dead_letter(queue, message, f"expired at {message.expiration}", 0)
+
+    def _send_on(self, letter: Message, queue: Queue, message: Message, name: str) -> None:
+        letter.annotate("_AMQ_ORIG_ADDRESS", message.address)
+        letter.annotate("_AMQ_ORIG_QUEUE", queue.name)
+        letter.annotate("_AMQ_ORIG_MESSAGE_ID", self.identity_of(message))
+        if message.expiration:
+            letter.annotate(ORIGINAL_EXPIRATION, str(message.expiration))
+            letter.expiration = 0
+        self._hand_out(letter, [self.need_queue(Destination(name, ANYCAST))])
+
+    def renumbered(self, message: Message) -> Message:
+        """Return a twin with a number of its own that keeps the identity clients know."""
+        twin = message.twin(message.address)
+        twin.number = self.next_number()
+        rare = twin.need_rare()
+        if not rare.identity:
+            rare.identity = self.identity_of(message)
+        rare.duplicate_id = b""
+        return twin
+
+    def delay(self, queue: Queue, reference: Reference) -> None:
+        """Bring ``reference`` back to ``queue`` at its due time."""
+        self.timetable.add(_Retry(int(reference.due), queue, reference))
+
+    def later(self, queue: Queue) -> None:
+        """Go on with the search of ``queue`` in the next turn."""
+        if queue.name not in self.working:
+            self.working[queue.name] = True
+            self.timetable.add(_Work(int(self.now), queue))
+
+    def idle(self, queue: Queue) -> None:
+        """Delete a temporary or unused queue when its policy says so, after its delay."""
+        if queue.policy.auto_delete and queue.auto_created and queue.used:
+            self.unused.setdefault(queue.name, int(self.now))
+
+    def _delete_unused(self, name: str, since: int) -> None:
+        queue = self.table.queues.get(name)
+        if queue is None or queue.count > 0 or queue.roster.consumers:
+            self.unused.pop(name, None)
+        elif self.now - since >= queue.policy.auto_delete_delay:
+            self.delete_queue(queue, "it was not used")
+
+    # -- scheduled messages -------------------------------------------------------------------------------------------
+
+    def _schedule(self, message: Message, target: Target) -> None:
+        rare = message.need_rare()
+        schedule = Schedule(rare.annotations)
+        rare.annotations[SCHEDULED_TARGET] = _written(target)
+        rare.deliver_at = schedule.first(self.wall)
+        self._keep_scheduled(message)
+
+    def _keep_scheduled(self, message: Message) -> None:
+        """Store ``message`` until its time, on disk even if it is not persistent (classic.md 4.13: a scheduler store)."""
+        if self.journal.pages:
+            self.journal.store(message, [SCHEDULED_QUEUE])
+            self.recovered_schedule(message.number, message.need_rare().deliver_at)
+        else:
+            self.recovered_schedule(message.number, message.need_rare().deliver_at)
+            self.schedules[int(message.number)] = message
+
+    def recovered_schedule(self, number: i64, deliver_at: i64) -> None:
+        """Wait for the time of the scheduled message ``number``."""
+        self.schedules[int(number)] = None
+        self.timetable.add(_Fire(until(deliver_at, self.wall, self.now), self, int(number), int(deliver_at)))
+
+    def fire(self, number: int, deliver_at: int) -> None:
+        """Send the scheduled message ``number``, whose time has come, and plan its next repetition."""
+        if number not in self.schedules:
+            return
+        if self.wall < deliver_at:  # the wall clock went back, or stood: wait on
+            self.timetable.add(_Fire(until(deliver_at, self.wall, self.now), self, number, deliver_at))
+            return
+        kept = self.schedules.pop(number)
+        message = self.journal.load(number) if kept is None else kept
+        schedule = Schedule(message.need_rare().annotations)
+        following = schedule.following(deliver_at)
+        self.journal.begin()
+        try:
+            self._send_scheduled(message, schedule.repeats)
+            if following is not None:
+                self._plan_again(message, schedule, following)
+            self.journal.settle(number, SCHEDULED_QUEUE)
+        finally:
+            self.journal.end()
+
+    def _send_scheduled(self, message: Message, repeats: bool) -> None:
+        product = self.renumbered(message)
+        rare = product.need_rare()
+        if repeats:
+            rare.identity = ""  # a new message each time
+        rare.deliver_at = 0
+        text = rare.annotations.pop(SCHEDULED_TARGET, message.address)
+        for name in SCHEDULED_NAMES:
+            rare.annotations.pop(name, None)
+        rare.annotations[SCHEDULED_JOB] = self.identity_of(message)
+        rebase_expiration(product, self.wall)
+        try:
+            target = self.target(names.parse(text))
+            if target.version != self.table.version:
+                self._refresh(target)
+            self._route(product, target)
+        except Refused as refusal:
+            self.notices.notice(notices.JOB_REFUSED, text, {"why": str(refusal)})
+            self._send_on(product, self.need_queue(Destination("ActiveMQ.DLQ", ANYCAST)), message, "ActiveMQ.DLQ")
+
+    def _plan_again(self, message: Message, schedule: Schedule, following: int) -> None:
+        again = message.twin(message.address)
+        again.number = self.next_number()
+        rare = again.need_rare()
+        rare.deliver_at = following
+        if schedule.cron is None:
+            rare.annotations["AMQ_SCHEDULED_REPEAT"] = str(schedule.repeat)
+        self._keep_scheduled(again)
+
+    # -- transactions -------------------------------------------------------------------------------------------------
+
+    def commit(self, transaction: Transaction) -> None:
+        """Do all of it in one atomic batch of the journal. Raises Refused when it cannot: it is rolled back then."""
+        try:
+            self._check_commit(transaction)
+            transaction.signal(Signal.COMMIT)
+        except Refused:
+            self.roll_back(transaction)
+            raise
+        self.journal.begin()
+        try:
+            for message, target in transaction.sends:
+                self.send(message, target)
+            for consumer, number in transaction.settlements:
+                queue = consumer.queue
+                if queue is not None:
+                    queue.settle(consumer, number)
+        finally:
+            self.journal.end()
+
+    def _check_commit(self, transaction: Transaction) -> None:
+        """Find out before anything is written whether every operation will be granted."""
+        refusal = self.journal.refusal()
+        if refusal is not None:
+            raise TransactionError(f"transaction {transaction.name} cannot be stored: {refusal.message}")
+        identities: dict[str, bool] = {}
+        for message, target in transaction.sends:
+            rare = message.rare
+            if rare is not None and rare.duplicate_id:
+                key = f"{target.name}\0{rare.duplicate_id.hex()}"
+                if key in identities or self.duplicates.seen(target.name, rare.duplicate_id):
+                    raise DuplicateRejected(f"transaction {transaction.name} repeats a message id on {target.name}")
+                identities[key] = True
+            queues: list[Queue] = []
+            self._collect(message, target, queues, 0)
+            for queue in queues:
+                self._when_full(queue)
+
+    def roll_back(self, transaction: Transaction) -> None:
+        """Forget the sends; messages whose settlement was asked for stay in flight at their consumers."""
+        transaction.signal(Signal.ROLL_BACK)
+        transaction.sends.clear()
+        transaction.settlements.clear()
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Attach ``subscription`` to every queue that it names. Raises Refused; nothing is attached then."""
+        first = subscription.destinations[0]
+        window = subscription.window
+        window.octets = subscription.octets
+        window.messages = subscription.prefetch
+        if subscription.prefetch == DEFAULT_PREFETCH:
+            window.messages = self._default_prefetch(subscription, first)
+        queues = [self._source(subscription, destination) for destination in subscription.destinations]
+        for found in queues:
+            for queue in found:
+                self._attach(subscription, queue)
+        if subscription.patterns:
+            self.followers.append(subscription)
+
+    def _default_prefetch(self, subscription: Subscription, destination: Destination) -> i64:
+        policy = self.policies.of(destination.name)
+        if destination.routing == MULTICAST:
+            return policy.durable_prefetch if subscription.durable_name else policy.topic_prefetch
+        return policy.queue_prefetch
+
+    def _source(self, subscription: Subscription, destination: Destination) -> list[Queue]:
+        """Return the queues that a subscription to ``destination`` reads, made as needed."""
+        if destination.queue:
+            queue = self.table.queues.get(destination.queue)
+            if queue is None:
+                raise InvalidDestination(f"there is no queue {destination.queue!r}", remedy="create it first")
+            return [queue]
+        routing = destination.routing
+        if routing == UNTYPED:
+            routing = default_routing(self.table, destination.name)
+        if routing == MULTICAST:
+            return [self._topic_queue(subscription, destination)]
+        if is_pattern(destination.name, MIXED):
+            subscription.patterns.append(destination.name)
+            return [queue for queue in self.table.matching(destination.name) if queue.routing == ANYCAST]
+        return [self.need_queue(destination)]
+
+    def _topic_queue(self, subscription: Subscription, destination: Destination) -> Queue:
+        """Return the queue of a topic subscription: its own for a plain one, the named one for a durable one."""
+        if not subscription.durable_name:
+            self.next_key += 1
+            name = f"{destination.name}#{self.next_key}"
+            queue = self.create_queue(name, destination.name, MULTICAST, False, subscription.selector)
+            queue.temporary = True
+            if subscription.no_local:
+                queue.filter_origin = subscription.origin
+            return queue
+        name = durable_queue_name(subscription.client_id, subscription.durable_name)
+        existing = self.table.queues.get(name)
+        if existing is not None:
+            if existing.roster.consumers and not subscription.shared:
+                raise SubscriptionInUse(f"the durable subscription {subscription.durable_name!r} is in use")
+            text = "" if subscription.selector is None else subscription.selector.text
+            had = "" if existing.filter is None else existing.filter.text
+            if existing.address == destination.name and text == had:
+                if subscription.no_local:
+                    existing.filter_origin = subscription.origin
+                return existing
+            self.delete_queue(existing, "its selector or topic changed")  # JMS 2.0 8.3.3: unsubscribe and make anew
+        owner = f"{subscription.client_id}\t{subscription.durable_name}"
+        queue = self.create_queue(name, destination.name, MULTICAST, True, subscription.selector, owner)
+        if subscription.no_local:
+            queue.filter_origin = subscription.origin
+        return queue
+
+    def _attach(self, subscription: Subscription, queue: Queue) -> None:
+        limit = queue.policy.max_consumers
+        if 0 <= limit <= len(queue.roster.consumers):
+            raise SubscriptionInUse(f"the queue {queue.name!r} admits {limit} consumers and has them")
+        consumer = subscription.consumer(queue)
+        consumer.priority = subscription.priority
+        consumer.exclusive = subscription.exclusive
+        consumer.origin = subscription.origin
+        consumer.connection = subscription.connection
+        if queue.routing == ANYCAST:
+            consumer.selector = subscription.selector
+            consumer.no_local = subscription.no_local
+        subscription.consumers.append(consumer)
+        queue.attach(consumer)
+        self.notices.notice(notices.CONSUMER_ATTACHED, queue.name, {"connection": subscription.connection})
+
+    def consumer_key(self) -> i64:
+        """Return a fresh key for a consumer."""
+        self.next_key += 1
+        return self.next_key
+
+    def unsubscribe(self, subscription: Subscription, last_delivered: i64 = UNKNOWN_DELIVERED) -> None:
+        """Detach ``subscription``; what it had not settled goes back in order. A plain topic queue goes with it."""
+        if subscription in self.followers:
+            self.followers.remove(subscription)
+        for consumer in subscription.consumers:
+            queue = consumer.queue
+            if queue is None:
+                continue
+            queue.detach(consumer, last_delivered)
+            self.notices.notice(notices.CONSUMER_DETACHED, queue.name, {"connection": subscription.connection})
+            if queue.temporary and queue.routing == MULTICAST and not queue.roster.consumers:
+                self.delete_queue(queue, "its subscriber left")
+        subscription.consumers.clear()
+
+    def forget_durable(self, client_id: str, name: str) -> bool:
+        """Delete a durable subscription; False when there is none. Raises SubscriptionInUse while it is read."""
+        queue = self.table.queues.get(durable_queue_name(client_id, name))
+        if queue is None:
+            return False
+        if queue.roster.consumers:
+            raise SubscriptionInUse(f"the durable subscription {name!r} is in use", remedy="close its consumer first")
+        self.delete_queue(queue, "it was unsubscribed")
+        return True
+
+    def browse(self, destination: Destination, selector: Predicate | None) -> Browser:
+        """Return a look through the queue that ``destination`` names."""
+        return Browser(self.need_queue(destination), selector)
+
+    def temporary_name(self, connection: i64, alias: str) -> str:
+        """Return a name for a temporary destination of one connection, which no other broker or run gives again."""
+        self.next_key += 1
+        return f"{connection_id(self.node_id, int(connection))}:{self.next_key}:{alias}"
+
+    def set_node(self, node_id: str) -> None:
+        """Take the identity that the journal keeps."""
+        self.node_id = node_id
+        self.id_prefix = message_id_prefix(node_id)
+
+    def check(self) -> None:
+        """Assert the invariants of every queue, of the memory account and of the journal."""
+        held: dict[int, Message] = {}
+        for queue in self.table.queues.values():
+            queue.check()
+            for reference in queue.backlog.references():
+                held[id(reference.message)] = reference.message
+            for reference in queue.delayed.values():
+                held[id(reference.message)] = reference.message
+            for consumer in queue.roster.consumers:
+                for reference in consumer.in_flight.values():
+                    held[id(reference.message)] = reference.message
+        octets: i64 = 0
+        for message in held.values():
+            octets += message.size
+        assert octets == self.memory.used, f"memory account says {self.memory.used}, messages held cost {octets}"
+        self.journal.check()
+
+
+class _Fire(Alarm):
+    def __init__(self, due: int, broker: BrokerCore, number: int, deliver_at: int) -> None:
+        super().__init__(due)
+        self.broker = broker
+        self.number = number
+        self.deliver_at = deliver_at
+
+    def ring(self, now: int) -> None:
+        self.broker.fire(self.number, self.deliver_at)
+
+
+def stamp_expiration(message: Message, policy: Policy, wall: i64) -> None:
+    """Give or bound the expiration as the policy says: expiry-delay, then min and max (artemis.md 4.2)."""
+    if message.expiration == 0:
+        if policy.expiry_ms >= 0:
+            message.expiration = wall + policy.expiry_ms
+        elif policy.expiry_ms_max >= 0:
+            message.expiration = wall + policy.expiry_ms_max
+        return
+    if policy.expiry_ms_min >= 0 and message.expiration < wall + policy.expiry_ms_min:
+        message.expiration = wall + policy.expiry_ms_min
+    if policy.expiry_ms_max >= 0 and message.expiration > wall + policy.expiry_ms_max:
+        message.expiration = wall + policy.expiry_ms_max
+
+
+def _written(target: Target) -> str:
+    """Return the text from which `names.parse` makes the destination of ``target`` again."""
+    if target.parts:
+        return ",".join(_written(part) for part in target.parts)
+    if target.queue_name:
+        return f"{target.name}::{target.queue_name}"
+    kind = "topic" if target.routing == MULTICAST else "queue"
+    return f"{kind}://{target.name}"
+
+
+def selector_or_none(text: str) -> Predicate | None:
+    """Return the predicate of ``text``, None for an empty one. Raises InvalidSelector."""
+    return compile_selector(text) if text.strip() else None
+
+
+__all__ = ["BLOCKED", "DROPPED", "DUPLICATE", "SCHEDULED", "SENT", "BrokerCore", "BrokerOptions", "SpaceWaiter", "Window", "Consumer"]

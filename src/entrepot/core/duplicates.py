@@ -1,0 +1,82 @@
+"""Duplicate ids: a message that carries one is accepted once per address (artemis.md 4.9). [C]
+
+Each address remembers its last ``id_cache`` ids in the order of arrival, the oldest is replaced. Ids of durable messages
+are kept in the journal, written in the same batch as their message, so that a producer which asks again after a crash is
+answered right.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from entrepot.journal.log import JournalCore
+
+KIND_DUPLICATE: int = 3
+
+
+class SeenIds:
+    """The ids that one address remembers, oldest first; the value says whether the journal has it."""
+
+    def __init__(self, address: str, limit: i64) -> None:
+        self.address: str = address
+        self.limit: i64 = limit
+        self.ids: dict[bytes, bool] = {}
+
+
+class Duplicates:
+    """All remembered ids of a broker."""
+
+    def __init__(self, journal: JournalCore) -> None:
+        self.journal: JournalCore = journal
+        self.addresses: dict[str, SeenIds] = {}
+
+    def seen(self, address: str, identity: bytes) -> bool:
+        """Return whether ``identity`` came to ``address`` before."""
+        remembered = self.addresses.get(address)
+        return remembered is not None and identity in remembered.ids
+
+    def remember(self, address: str, identity: bytes, limit: i64, durable: bool) -> None:
+        """Note ``identity``; call inside the journal batch that stores its message. ``limit`` 0 remembers nothing."""
+        if limit <= 0:
+            return
+        remembered = self.addresses.get(address)
+        if remembered is None:
+            remembered = SeenIds(address, limit)
+            self.addresses[address] = remembered
+        remembered.limit = limit
+        remembered.ids[identity] = durable
+        if durable:
+            self.journal.put(KIND_DUPLICATE, _key(address, identity), b"")
+        while len(remembered.ids) > remembered.limit:
+            self._forget_oldest(remembered)
+
+    def recovered(self, key: bytes) -> None:
+        """Take back an id from the journal."""
+        name, _, identity = key.partition(b"\0")
+        address = name.decode()
+        remembered = self.addresses.get(address)
+        if remembered is None:
+            remembered = SeenIds(address, 1 << 40)  # the policy's limit applies from the next message on
+            self.addresses[address] = remembered
+        remembered.ids[identity] = True
+
+    def clear(self, address: str) -> int:
+        """Forget all ids of ``address``; return how many."""
+        remembered = self.addresses.pop(address, None)
+        if remembered is None:
+            return 0
+        for identity, durable in remembered.ids.items():
+            if durable:
+                self.journal.delete(KIND_DUPLICATE, _key(address, identity))
+        return len(remembered.ids)
+
+    def _forget_oldest(self, remembered: SeenIds) -> None:
+        for identity, durable in remembered.ids.items():
+            if durable:
+                self.journal.delete(KIND_DUPLICATE, _key(remembered.address, identity))
+            del remembered.ids[identity]
+            return
+
+
+def _key(address: str, identity: bytes) -> bytes:
+    return address.encode() + b"\0" + identity

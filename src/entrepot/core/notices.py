@@ -1,0 +1,22 @@
+"""Facts that the core announces. Advisories, notifications, logs and metrics are built from these and nothing else."""
+
+from __future__ import annotations
+
+from typing import Final
+
+QUEUE_CREATED: Final = "queue.created"
+QUEUE_DELETED: Final = "queue.deleted"
+CONSUMER_ATTACHED: Final = "consumer.attached"
+CONSUMER_DETACHED: Final = "consumer.detached"
+MESSAGE_EXPIRED: Final = "message.expired"
+MESSAGE_DEAD: Final = "message.dead-lettered"
+MESSAGE_DROPPED: Final = "message.dropped"
+MESSAGE_DUPLICATE: Final = "message.duplicate"
+MESSAGE_UNROUTED: Final = "message.unrouted"
+ADDRESS_FULL: Final = "address.full"
+ADDRESS_FREE: Final = "address.free"
+CONSUMER_SLOW: Final = "consumer.slow"
+LEASE_ATTACHED: Final = "lease.attached"
+LEASE_RELEASED: Final = "lease.released"
+JOB_REFUSED: Final = "job.refused"
+STORE_FAILED: Final = "store.failed"

@@ -1,0 +1,153 @@
+"""From the journal to a running broker: queues, leases, duplicate ids, scheduled messages, and what waits where."""
+
+from __future__ import annotations
+
+import msgspec
+from mypy_extensions import i64
+
+from entrepot.core.broker import (
+    FIRST_QUEUE,
+    KIND_NODE,
+    KIND_NUMBERS,
+    KIND_QUEUE,
+    SCHEDULED_QUEUE,
+    BrokerCore,
+    selector_or_none,
+)
+from entrepot.core.duplicates import KIND_DUPLICATE
+from entrepot.core.lease import KIND_CLAIM, KIND_LEASE, ClaimRecord, Lease, LeaseRecord
+from entrepot.core.queue import Queue
+from entrepot.journal.log import RecoveryReport, RecoverySink
+from entrepot.model.ids import fresh_node_id
+
+OWN_DOCUMENTS = range(1, 16)
+
+
+class Rebuilder(RecoverySink):
+    """Takes what the journal finds and rebuilds the broker from it."""
+
+    def __init__(self, broker: BrokerCore) -> None:
+        self.broker: BrokerCore = broker
+        self.leased: dict[int, dict[int, bool]] = {}  # queue identity -> numbers that a lease holds
+        self.orphans: list[tuple[int, int]] = []  # (number, queue) of queues that no longer exist
+
+    def document(self, kind: int, key: bytes, value: bytes) -> None:
+        """Take one current document. Kinds of later versions are refused by the journal's format, not here."""
+        broker = self.broker
+        if kind == KIND_NODE:
+            broker.set_node(value.decode())
+        elif kind == KIND_QUEUE:
+            self._queue(int.from_bytes(key, "big"), value.decode())
+        elif kind == KIND_NUMBERS:
+            broker.reserved = int.from_bytes(value, "big")
+            broker.number = broker.reserved
+        elif kind == KIND_DUPLICATE:
+            broker.duplicates.recovered(key)
+        elif kind == KIND_LEASE:
+            self._lease(msgspec.msgpack.decode(value, type=LeaseRecord))
+        elif kind == KIND_CLAIM:
+            self._claim(msgspec.msgpack.decode(value, type=ClaimRecord))
+
+    def message(
+        self,
+        queue_id: i64,
+        number: i64,
+        priority: i64,
+        expiration: i64,
+        deliveries: i64,
+        size: i64,
+        deliver_at: i64,
+    ) -> None:
+        """Take one message that lives in one queue."""
+        if queue_id == SCHEDULED_QUEUE:
+            self.broker.recovered_schedule(number, deliver_at)
+            return
+        leased = self.leased.get(queue_id)
+        if leased is not None and number in leased:
+            return
+        queue = self.broker.table.by_identity.get(queue_id)
+        if queue is None:
+            self.orphans.append((int(number), int(queue_id)))
+        else:
+            queue.recovered(number, priority, expiration, deliveries)
+
+    def _queue(self, identity: int, text: str) -> None:
+        fields = dict(line.split("\t", 1) for line in text.split("\n"))
+        broker = self.broker
+        queue = Queue(broker, identity, fields["name"], fields["address"], broker.policies.of(fields["address"]))
+        queue.routing = int(fields["routing"])
+        queue.filter = selector_or_none(fields["filter"])
+        queue.owner = fields["owner"]
+        queue.auto_created = fields["auto"] == "1"
+        queue.paused = fields["paused"] == "1"
+        broker.add_queue(queue)
+        broker.next_queue = max(broker.next_queue, identity + 1, FIRST_QUEUE)
+
+    def _lease(self, record: LeaseRecord) -> None:
+        lease = self._of(record.queue, record.group)
+        if lease is not None:
+            lease.epoch = record.epoch
+            lease.base = record.base
+            lease.tail = max(lease.tail, record.base)
+            lease.selector = selector_or_none(record.selector)
+            for position in [position for position in lease.numbers if position < record.base]:
+                del lease.numbers[position]
+
+    def _claim(self, record: ClaimRecord) -> None:
+        lease = self._of(record.queue, record.group)
+        if lease is not None:
+            lease.recovered(record)
+
+    def _of(self, identity: int, group: str) -> Lease | None:
+        queue = self.broker.table.by_identity.get(identity)
+        if queue is None:
+            return None
+        held = self.broker.leases.held
+        lease = held.get((queue.name, group))
+        if lease is None:
+            lease = Lease(queue, group)
+            held[(queue.name, group)] = lease
+        return lease
+
+
+class _Leased(Rebuilder):
+    """Documents come first: when the first message comes, the ledgers are complete."""
+
+    def __init__(self, broker: BrokerCore) -> None:
+        super().__init__(broker)
+        self.ready = False
+
+    def message(
+        self,
+        queue_id: i64,
+        number: i64,
+        priority: i64,
+        expiration: i64,
+        deliveries: i64,
+        size: i64,
+        deliver_at: i64,
+    ) -> None:
+        if not self.ready:
+            self.ready = True
+            for lease in self.broker.leases.held.values():
+                numbers = self.leased.setdefault(int(lease.queue.identity), {})
+                for each in lease.numbers.values():
+                    numbers[each] = True
+                lease.queue.leased += len(lease.numbers)
+        super().message(queue_id, number, priority, expiration, deliveries, size, deliver_at)
+
+
+def recover(broker: BrokerCore) -> RecoveryReport:
+    """Rebuild ``broker`` from its journal; give a new one its identity. Call `BrokerCore.tick` first.
+
+    Raises CorruptJournal, StoreUnusable: nothing is changed then.
+    """
+    rebuilder = _Leased(broker)
+    report = broker.journal.recover(rebuilder)
+    broker.number = max(broker.number, report.number_highest, report.blob_highest)
+    for number, identity in rebuilder.orphans:
+        broker.journal.settle(number, identity)
+    if not broker.node_id:
+        broker.set_node(fresh_node_id(broker.options.name, broker.entropy))
+        broker.journal.put(KIND_NODE, b"", broker.node_id.encode())
+    return report

@@ -1,0 +1,222 @@
+"""From an address to the queues that a message goes to. [C]
+
+`Target` is what a session keeps for a destination it sends to: the answer of the last look-up, good as long as
+``version`` is that of the routing table. The table changes when queues come and go, not per message.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from entrepot.base.patterns import MIXED, PatternTrie, is_pattern, matches
+from entrepot.core.policy import Policy
+from entrepot.core.queue import Queue
+from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
+from entrepot.model.message import Message
+from entrepot.model.predicate import Predicate
+
+
+class Divert:
+    """A standing order: what is sent to one address also, or only, goes to others (classic.md 4.8, artemis.md 4.4)."""
+
+    def __init__(self, name: str, targets: list[Target], exclusive: bool, condition: Predicate | None) -> None:
+        self.name: str = name
+        self.targets: list[Target] = targets
+        self.exclusive: bool = exclusive
+        self.condition: Predicate | None = condition
+
+
+class Target:
+    """Where sends to one destination go. ``parts`` are the targets of a composite; otherwise ``queues`` or ``turns``.
+
+    ``queues``: each gets the message. ``turns``: anycast queues of which one gets it, in rotation. ``only``: set when the
+    answer is exactly one queue and nothing else has to be looked at, the case that must be fast.
+    """
+
+    def __init__(self, name: str, routing: int, queue: str = "") -> None:
+        self.name: str = name
+        self.routing: int = routing
+        self.queue_name: str = queue
+        self.version: i64 = -1
+        self.only: Queue | None = None
+        self.only_id: list[int] = []
+        self.queues: list[Queue] = []
+        self.turns: list[Queue] = []
+        self.turn: i64 = 0
+        self.diverts: list[Divert] = []
+        self.parts: list[Target] = []
+        self.policy: Policy | None = None
+        self.stamps: bool = False  # the policy gives or bounds expirations
+
+    def chosen(self, message: Message) -> list[Queue]:
+        """Return the queues that ``message`` goes to now, filters applied; moves the rotation on."""
+        found: list[Queue] = []
+        for queue in self.queues:
+            if _passes(queue, message):
+                found.append(queue)
+        turns = self.turns
+        tried: i64 = 0
+        while tried < len(turns):
+            if self.turn >= len(turns):
+                self.turn = 0
+            queue = turns[self.turn]
+            self.turn += 1
+            if _passes(queue, message):
+                found.append(queue)
+                break
+            tried += 1
+        return found
+
+
+def _passes(queue: Queue, message: Message) -> bool:
+    if queue.filter_origin != 0 and queue.filter_origin == message.origin:
+        return False
+    condition = queue.filter
+    return condition is None or condition.matches(message)
+
+
+class Address:
+    """One address: its anycast and its multicast queues. ``pattern`` addresses hold wildcard subscriptions."""
+
+    def __init__(self, name: str) -> None:
+        self.name: str = name
+        self.anycast: list[Queue] = []
+        self.multicast: list[Queue] = []
+        self.pattern: bool = is_pattern(name, MIXED)
+        self.created_by_operator: bool = False
+
+    def bind(self, queue: Queue) -> None:
+        """Bind ``queue`` under its routing type."""
+        (self.multicast if queue.routing == MULTICAST else self.anycast).append(queue)
+
+    def unbind(self, queue: Queue) -> None:
+        """Remove ``queue``."""
+        queues = self.multicast if queue.routing == MULTICAST else self.anycast
+        if queue in queues:
+            queues.remove(queue)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no queue is bound."""
+        return not self.anycast and not self.multicast
+
+
+class VirtualTopic:
+    """Classic's virtual topic: queues named prefix + topic + postfix get what is published to the topic (4.8)."""
+
+    def __init__(self, name: str = "VirtualTopic.>", prefix: str = "Consumer.*.", postfix: str = "") -> None:
+        self.name: str = name
+        self.prefix: str = prefix
+        self.postfix: str = postfix
+
+    def queue_pattern(self, topic: str) -> str:
+        """Return the pattern of the queues that share in ``topic``."""
+        return f"{self.prefix}{topic}{self.postfix}"
+
+
+class RoutingTable:
+    """All addresses of a broker. ``version`` rises with every change, which makes every `Target` look again."""
+
+    def __init__(self) -> None:
+        self.addresses: dict[str, Address] = {}
+        self.queues: dict[str, Queue] = {}
+        self.by_identity: dict[int, Queue] = {}
+        self.version: i64 = 0
+        self.wild: PatternTrie[Address] = PatternTrie(MIXED)
+        self.diverts: dict[str, list[Divert]] = {}
+        self.virtual_topics: list[VirtualTopic] = [VirtualTopic()]
+
+    def address(self, name: str) -> Address:
+        """Return the address ``name``, made if there is none."""
+        address = self.addresses.get(name)
+        if address is None:
+            address = Address(name)
+            self.addresses[name] = address
+            if address.pattern:
+                self.wild.insert(name, address)
+            self.version += 1
+        return address
+
+    def add(self, queue: Queue) -> None:
+        """Bind ``queue`` to its address."""
+        self.address(queue.address).bind(queue)
+        self.queues[queue.name] = queue
+        self.by_identity[int(queue.identity)] = queue
+        self.version += 1
+
+    def remove(self, queue: Queue) -> None:
+        """Unbind ``queue``; an address that is left empty goes with its last queue unless an operator made it."""
+        address = self.addresses.get(queue.address)
+        if address is not None:
+            address.unbind(queue)
+            if address.is_empty and not address.created_by_operator:
+                del self.addresses[address.name]
+                if address.pattern:
+                    self.wild.remove(address.name, address)
+        self.queues.pop(queue.name, None)
+        self.by_identity.pop(int(queue.identity), None)
+        self.version += 1
+
+    def resolve(self, target: Target) -> None:
+        """Bring ``target`` up to date with the table."""
+        target.only = None
+        target.queues = []
+        target.turns = []
+        target.diverts = self.diverts.get(target.name, [])
+        if target.queue_name:
+            queue = self.queues.get(target.queue_name)
+            if queue is not None:
+                target.queues = [queue]
+        else:
+            if target.routing != MULTICAST:
+                address = self.addresses.get(target.name)
+                target.turns = [] if address is None else list(address.anycast)
+            if target.routing != ANYCAST:
+                target.queues = self._multicast(target.name)
+        if len(target.turns) == 1:
+            target.queues = target.queues + target.turns
+            target.turns = []
+        if len(target.queues) == 1 and not target.turns and not target.diverts:
+            queue = target.queues[0]
+            if queue.filter is None and queue.filter_origin == 0:
+                target.only = queue
+                target.only_id = [int(queue.identity)]
+        target.version = self.version
+
+    def _multicast(self, name: str) -> list[Queue]:
+        queues: list[Queue] = []
+        address = self.addresses.get(name)
+        if address is not None and not address.pattern:
+            queues.extend(address.multicast)
+        for wild in self.wild.lookup(name):
+            for queue in wild.multicast:
+                if queue not in queues:
+                    queues.append(queue)
+        for virtual in self.virtual_topics:
+            if _covers(virtual.name, name):
+                pattern = virtual.queue_pattern(name)
+                for queue in self.matching(pattern):
+                    if queue.routing == ANYCAST and queue not in queues:
+                        queues.append(queue)
+        return queues
+
+    def matching(self, pattern: str) -> list[Queue]:
+        """Return the queues whose name ``pattern`` matches, oldest first."""
+        if not is_pattern(pattern, MIXED):
+            queue = self.queues.get(pattern)
+            return [] if queue is None else [queue]
+        return [queue for queue in self.queues.values() if _covers(pattern, queue.name)]
+
+
+def _covers(pattern: str, name: str) -> bool:
+    return matches(pattern, name, MIXED)
+
+
+def default_routing(table: RoutingTable, name: str) -> int:
+    """Return the routing type of a destination named without one: that of its address, a queue where there is none."""
+    address = table.addresses.get(name)
+    if address is None or (address.anycast and not address.multicast):
+        return ANYCAST
+    if address.multicast and not address.anycast:
+        return MULTICAST
+    return UNTYPED

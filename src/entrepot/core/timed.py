@@ -1,0 +1,134 @@
+"""What happens later: redelivery delays, scheduled messages, cron, holds, sweeps. One heap, one deadline.
+
+Entries are ordered by due time, then by the order in which they were made, so that a run can be replayed. Nothing here
+reads a clock: the broker passes ``now`` in and asks for the earliest instant (`deadline`).
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Final
+
+from entrepot.base.cron import Cron
+from entrepot.base.environment import MILLISECOND, Instant, WallTime
+from entrepot.base.errors import Refused
+from entrepot.model.message import Message
+
+SCHEDULED_DELAY: Final = "AMQ_SCHEDULED_DELAY"
+SCHEDULED_TIME: Final = "AMQ_SCHEDULED_TIME"
+SCHEDULED_PERIOD: Final = "AMQ_SCHEDULED_PERIOD"
+SCHEDULED_REPEAT: Final = "AMQ_SCHEDULED_REPEAT"
+SCHEDULED_CRON: Final = "AMQ_SCHEDULED_CRON"
+SCHEDULED_NAMES: Final = (SCHEDULED_DELAY, SCHEDULED_TIME, SCHEDULED_PERIOD, SCHEDULED_REPEAT, SCHEDULED_CRON)
+SCHEDULED_JOB: Final = "scheduledJobId"
+SCHEDULED_TARGET: Final = "entrepot.scheduled.to"  # annotation while a message waits; removed when it is sent
+
+REPEAT_MAX: Final = 1000  # maxSchedulerRepeatAllowed (classic.md 4.13)
+FOREVER: Final = -1
+
+
+class Alarm:
+    """One thing to do at ``due``. Subclasses of the broker's say what in `ring`."""
+
+    def __init__(self, due: Instant) -> None:
+        self.due = due
+        self.cancelled = False
+
+    def ring(self, now: Instant) -> None:
+        """Do it."""
+        raise NotImplementedError
+
+
+class Timetable:
+    """All alarms of one broker."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[Instant, int, Alarm]] = []
+        self._made = 0
+
+    def add(self, alarm: Alarm) -> None:
+        """Ring ``alarm`` at its due time."""
+        self._made += 1
+        heapq.heappush(self._heap, (alarm.due, self._made, alarm))
+
+    def deadline(self) -> Instant | None:
+        """Return when the next alarm is due."""
+        while self._heap and self._heap[0][2].cancelled:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def advance(self, now: Instant, most: int) -> None:
+        """Ring up to ``most`` alarms that are due."""
+        while most > 0 and self._heap and self._heap[0][0] <= now:
+            _, _, alarm = heapq.heappop(self._heap)
+            if not alarm.cancelled:
+                most -= 1
+                alarm.ring(now)
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+
+class Schedule:
+    """When a message that asked for delay, repetition or cron goes out next (classic.md 4.13, artemis.md 4.7)."""
+
+    def __init__(self, annotations: dict[str, str]) -> None:
+        self.delay_ms = _number(annotations, SCHEDULED_DELAY, 0)
+        self.at = _number(annotations, SCHEDULED_TIME, 0)
+        self.period_ms = _number(annotations, SCHEDULED_PERIOD, 0)
+        self.repeat = int(_number(annotations, SCHEDULED_REPEAT, 0))
+        if self.repeat > REPEAT_MAX:
+            raise Refused(f"the scheduled repeat value {self.repeat} is too large", remedy=f"use at most {REPEAT_MAX}")
+        text = annotations.get(SCHEDULED_CRON, "").strip()
+        self.cron = Cron.parse(text) if text else None
+
+    @property
+    def repeats(self) -> bool:
+        """Return whether more than one message will come of it."""
+        return self.cron is not None or self.repeat != 0
+
+    def first(self, wall: WallTime) -> WallTime:
+        """Return when the message goes out first; cron comes before delay."""
+        if self.cron is not None:
+            return self.cron.next_after(wall)
+        return max(self.at, wall) if self.at else wall + self.delay_ms
+
+    def following(self, fired: WallTime) -> WallTime | None:
+        """Return when it goes out after ``fired``, None when that was the last time; counts a repetition down."""
+        if self.repeat > 0 or self.repeat == FOREVER:
+            if self.repeat > 0:
+                self.repeat -= 1
+            return fired + max(1, self.period_ms or self.delay_ms)
+        if self.cron is not None:
+            return self.cron.next_after(fired)
+        return None
+
+
+def asks_for_schedule(message: Message) -> bool:
+    """Return whether ``message`` carries a request of the scheduler and is not already a product of it."""
+    rare = message.rare
+    if rare is None or SCHEDULED_JOB in rare.annotations:
+        return False
+    return any(name in rare.annotations for name in SCHEDULED_NAMES)
+
+
+def rebase_expiration(message: Message, wall: WallTime) -> None:
+    """Give a message that goes out late its original time to live from now on (classic.md 4.13)."""
+    if message.expiration and message.timestamp:
+        message.expiration = wall + (message.expiration - message.timestamp)
+    message.timestamp = wall
+
+
+def until(target: WallTime, wall: WallTime, now: Instant) -> Instant:
+    """Return the monotonic instant that corresponds to the wall time ``target``."""
+    return now + max(0, target - wall) * MILLISECOND
+
+
+def _number(annotations: dict[str, str], name: str, default: int) -> int:
+    text = annotations.get(name)
+    if text is None:
+        return default
+    try:
+        return int(text.strip())
+    except ValueError:
+        raise Refused(f"{name} is {text!r}, not a whole number", remedy="give milliseconds") from None

@@ -1,0 +1,97 @@
+"""Local transactions over sends and settlements: all of it at commit, none of it otherwise.
+
+States (`TRANSITIONS`): ACTIVE takes work; COMMITTED and ROLLED_BACK are final; DOOMED is a transaction in which something
+failed: it can only roll back (classic.md 4.10, artemis.md 4.9).
+
+Sends wait in memory until commit, bounded by ``OCTETS_MAX``, and are then written as one atomic batch of the journal.
+A settlement takes effect at commit; until then its message stays in flight at its consumer.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from entrepot.base.environment import MIB
+from entrepot.base.errors import Refused, TransactionError
+from entrepot.core.consumer import Consumer
+from entrepot.core.routing import Target
+from entrepot.model.message import Message
+
+OCTETS_MAX: Final = 64 * MIB  # two segments of the journal: a batch is written at one go
+
+
+class State(Enum):
+    """Where a transaction stands."""
+
+    ACTIVE = "active"
+    DOOMED = "doomed"
+    COMMITTED = "committed"
+    ROLLED_BACK = "rolled back"
+
+
+class Signal(Enum):
+    """What can happen to one."""
+
+    WORK = "work"
+    FAIL = "fail"
+    COMMIT = "commit"
+    ROLL_BACK = "roll back"
+
+
+TRANSITIONS: Final[dict[tuple[State, Signal], State]] = {
+    (State.ACTIVE, Signal.WORK): State.ACTIVE,
+    (State.ACTIVE, Signal.FAIL): State.DOOMED,
+    (State.ACTIVE, Signal.COMMIT): State.COMMITTED,
+    (State.ACTIVE, Signal.ROLL_BACK): State.ROLLED_BACK,
+    (State.DOOMED, Signal.WORK): State.DOOMED,
+    (State.DOOMED, Signal.FAIL): State.DOOMED,
+    (State.DOOMED, Signal.ROLL_BACK): State.ROLLED_BACK,
+}
+
+
+class Transaction:
+    """One transaction of one connection. `BrokerCore.commit` and `BrokerCore.roll_back` end it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.state = State.ACTIVE
+        self.why = ""
+        self.sends: list[tuple[Message, Target]] = []
+        self.settlements: list[tuple[Consumer, int]] = []
+        self.octets = 0
+
+    def signal(self, signal: Signal) -> None:
+        """Move on. Raises TransactionError for what may not come now, with what doomed it."""
+        state = TRANSITIONS.get((self.state, signal))
+        if state is None:
+            why = f": {self.why}" if self.why else ""
+            raise TransactionError(
+                f"transaction {self.name} is {self.state.value} and cannot {signal.value}{why}",
+                remedy="roll it back and begin another",
+            )
+        self.state = state
+
+    def send(self, message: Message, target: Target) -> None:
+        """Add a send. Raises TransactionError when the transaction grows past its limit, which dooms it."""
+        self.signal(Signal.WORK)
+        self.octets += int(message.size)
+        if self.octets > OCTETS_MAX:
+            self.fail(
+                TransactionError(f"transaction {self.name} holds more than {OCTETS_MAX} octets", remedy="commit sooner")
+            )
+            self.sends.clear()
+            raise TransactionError(self.why)
+        if self.state is State.ACTIVE:
+            self.sends.append((message, target))
+
+    def settle(self, consumer: Consumer, number: int) -> None:
+        """Add the settlement of message ``number``, in flight at ``consumer``."""
+        self.signal(Signal.WORK)
+        self.settlements.append((consumer, number))
+
+    def fail(self, error: Refused) -> None:
+        """Doom the transaction: an operation in it failed, so its commit must."""
+        self.signal(Signal.FAIL)
+        if not self.why:
+            self.why = error.message

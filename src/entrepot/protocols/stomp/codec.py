@@ -1,0 +1,525 @@
+"""STOMP frames: octets in, spans out; and the octets that go out. [C]
+
+`Reader` walks a chunk once. Of a frame it finds where command, headers and body are, and recognises the headers that
+nearly every frame has by comparing octets in place; nothing is sliced, decoded or put in a dict on that path. Headers
+that need thought go to ``special``.
+
+What a SEND leaves behind is its *tail*: header lines that a consumer is to see, the empty line, the body and the NUL, as
+they came. A delivery writes its own first lines and then the tail, so the body is never copied but by the socket.
+
+Lengths are checked before anything is kept: a peer can make this process hold one frame of its connector's size, and
+never more. What is wrong is raised as MalformedFrame or LimitExceeded, which the session turns into an ERROR frame.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from entrepot.base.errors import LimitExceeded, MalformedFrame
+from entrepot.protocols.stomp.options import StompOptions
+
+NEED_MORE: Final = 0
+SEND: Final = 1
+ACK: Final = 2
+NACK: Final = 3
+SUBSCRIBE: Final = 4
+UNSUBSCRIBE: Final = 5
+BEGIN: Final = 6
+COMMIT: Final = 7
+ABORT: Final = 8
+DISCONNECT: Final = 9
+CONNECT: Final = 10
+ATTACH: Final = 11
+CLAIM: Final = 12
+READ: Final = 13
+SETTLE: Final = 14
+RELEASE: Final = 15
+LARGE: Final = 16  # a SEND whose body is too long to hold: its headers are complete, its body follows in pieces
+
+COMMANDS: Final[dict[bytes, int]] = {
+    b"SEND": SEND,
+    b"ACK": ACK,
+    b"NACK": NACK,
+    b"SUBSCRIBE": SUBSCRIBE,
+    b"SUB": SUBSCRIBE,  # Classic matches these two by their beginning (classic.md 6.3)
+    b"UNSUBSCRIBE": UNSUBSCRIBE,
+    b"UNSUB": UNSUBSCRIBE,
+    b"BEGIN": BEGIN,
+    b"COMMIT": COMMIT,
+    b"ABORT": ABORT,
+    b"DISCONNECT": DISCONNECT,
+    b"CONNECT": CONNECT,
+    b"STOMP": CONNECT,
+    b"ATTACH": ATTACH,
+    b"CLAIM": CLAIM,
+    b"READ": READ,
+    b"SETTLE": SETTLE,
+    b"RELEASE": RELEASE,
+}
+
+V10: Final = 10
+V11: Final = 11
+V12: Final = 12
+
+HEADER_LINES_FULL: Final = 16  # all headers together: as many lines of full length; they are scanned anew per chunk
+
+LF: Final = 10
+CR: Final = 13
+COLON: Final = 58
+BACKSLASH: Final = 92
+
+# Headers of SEND that the broker reads and that do not pass to the consumer as they are.
+CONSUMED: Final[dict[bytes, bool]] = {
+    b"destination": True,
+    b"destination-type": True,
+    b"receipt": True,
+    b"transaction": True,
+    b"persistent": True,
+    b"priority": True,
+    b"expires": True,
+    b"timestamp": True,
+    b"message-id": True,
+    b"redelivered": True,
+    b"subscription": True,
+    b"ack": True,
+    b"JMSXUserID": True,
+    b"AMQ_SCHEDULED_DELAY": True,
+    b"AMQ_SCHEDULED_TIME": True,
+    b"AMQ_SCHEDULED_PERIOD": True,
+    b"AMQ_SCHEDULED_REPEAT": True,
+    b"AMQ_SCHEDULED_CRON": True,
+}
+# Headers that the broker reads and that pass on too.
+READ_AND_PASSED: Final[dict[bytes, bool]] = {
+    b"JMSXGroupID": True,
+    b"JMSXGroupSeq": True,
+    b"_AMQ_GROUP_ID": True,
+    b"_AMQ_GROUP_SEQUENCE": True,
+    b"_AMQ_DUPL_ID": True,
+    b"reply-to": True,  # but one that names a temporary destination by its alias is written anew by the session
+}
+
+
+class Reader:
+    """Finds the frames in what one peer sends. After `next` returned a command the spans below are its own.
+
+    ``data`` is the chunk that all spans point into; it is replaced by the next `feed`.
+    """
+
+    def __init__(self, options: StompOptions) -> None:
+        self.options: StompOptions = options
+        self.version: i64 = V10
+        self.connected: bool = False
+        self.data: bytes = b""
+        self.at: i64 = 0
+        self.missing: i64 = 0  # octets that are still to come before another look makes sense
+        self.command: i64 = 0
+        self.headers_at: i64 = 0
+        self.headers_end: i64 = 0  # of the last header's line end; the empty line begins here
+        self.body_at: i64 = 0
+        self.body_end: i64 = 0
+        self.destination_at: i64 = 0
+        self.destination_end: i64 = 0
+        self.receipt_at: i64 = 0
+        self.receipt_end: i64 = 0
+        self.id_at: i64 = 0  # ACK and NACK: the header "id" of 1.2
+        self.id_end: i64 = 0
+        self.message_id_at: i64 = 0  # and "message-id" of 1.0 and 1.1
+        self.message_id_end: i64 = 0
+        self.subscription_at: i64 = 0
+        self.subscription_end: i64 = 0
+        self.persistent: bool = False
+        self.escaped: bool = False  # a backslash in the headers
+        self.returns: bool = False  # a header line ends in CR LF
+        self.length: i64 = -1  # of content-length
+        self.special: dict[bytes, bytes] | None = None
+        self.kept_at: i64 = 0  # where the header lines that pass begin, when they are one piece
+        self.pieces: list[bytes] | None = None
+        self.large_left: i64 = 0  # octets of a large body that have not come yet, its NUL included
+
+    def feed(self, data: bytes) -> None:
+        """Add a chunk. Call `next` until it says NEED_MORE, then feed again."""
+        rest = len(self.data) - self.at
+        if rest > 0:
+            self.data = self.data[self.at :] + data
+        else:
+            self.data = data
+        self.at = 0
+
+    def waiting(self) -> i64:
+        """Return how many octets of an incomplete frame are held."""
+        return len(self.data) - self.at
+
+    def next(self) -> i64:
+        """Return the command of the next whole frame, or NEED_MORE. Raises MalformedFrame, LimitExceeded."""
+        data = self.data
+        end: i64 = len(data)
+        at = self.at
+        while at < end and (data[at] == LF or data[at] == CR):  # heart-beats, and line ends between frames
+            at += 1
+        self.at = at
+        if end - at < self.missing or at >= end:
+            return NEED_MORE
+        self.missing = 0
+        line = _line_end(data, at, end)
+        if line < 0:
+            if end - at > self.options.command_octets_max:
+                raise LimitExceeded(f"a command line is longer than {self.options.command_octets_max} octets")
+            return NEED_MORE
+        self.command = self._command(data, at, line)
+        self.headers_at = line + 1
+        if not self._headers(data, line + 1, end):
+            return NEED_MORE
+        if self.command == CONNECT and not self.connected:
+            self.escaped = False  # CONNECT and CONNECTED are never escaped (STOMP 1.2, Value Encoding)
+        return self._body(data, end)
+
+    def _command(self, data: bytes, at: i64, line: i64) -> i64:
+        if line - at == 4 and data[at] == 83 and data[at + 1] == 69 and data[at + 2] == 78 and data[at + 3] == 68:
+            return SEND
+        if line - at == 3 and data[at] == 65 and data[at + 1] == 67 and data[at + 2] == 75:
+            return ACK
+        if data[line - 1] == CR and (self.version == V12 or not self.connected):
+            line -= 1
+        word = data[at:line]
+        command = COMMANDS.get(word)
+        if command is not None:
+            return command
+        if word.startswith(b"SUB"):
+            return SUBSCRIBE
+        if word.startswith(b"UNSUB"):
+            return UNSUBSCRIBE
+        raise MalformedFrame(
+            f"unknown command {word[:40]!r}", remedy="a STOMP client speaks here; is this another protocol's client?"
+        )
+
+    def _headers(self, data: bytes, start: i64, end: i64) -> bool:
+        """Walk the header lines; False when the empty line has not come yet."""
+        self.destination_end = 0
+        self.receipt_end = 0
+        self.id_end = 0
+        self.message_id_end = 0
+        self.subscription_end = 0
+        self.persistent = False
+        self.escaped = False
+        self.returns = False
+        self.length = -1
+        self.special = None
+        self.pieces = None
+        self.kept_at = start
+        sending = self.command == SEND
+        line_max = self.options.line_octets_max
+        count: i64 = 0
+        at = start
+        while True:
+            colon: i64 = -1
+            i = at
+            escaped = False
+            while i < end:
+                octet = data[i]
+                if octet == LF:
+                    break
+                if octet == COLON:
+                    if colon < 0:
+                        colon = i
+                elif octet == BACKSLASH:
+                    escaped = True
+                i += 1
+            if i - at > line_max:
+                raise LimitExceeded(f"a header line is longer than {line_max} octets")
+            if i >= end:
+                if end - start > line_max * HEADER_LINES_FULL or count > self.options.headers_max:
+                    raise LimitExceeded("the headers of a frame are too long")
+                return False
+            stop = i
+            if stop > at and data[stop - 1] == CR and (self.version == V12 or not self.connected):
+                stop -= 1
+                self.returns = True
+            if stop == at:
+                self.headers_end = at
+                self.body_at = i + 1
+                return True
+            if colon < 0:
+                raise MalformedFrame(f"the header line {data[at : min(stop, at + 80)]!r} has no colon")
+            if colon > stop:
+                colon = stop
+            count += 1
+            if count > self.options.headers_max:
+                raise LimitExceeded(f"a frame has more than {self.options.headers_max} headers")
+            if escaped:
+                self.escaped = True
+            self._header(data, at, colon, stop, i + 1, sending)
+            at = i + 1
+
+    def _header(self, data: bytes, at: i64, colon: i64, stop: i64, following: i64, sending: bool) -> None:
+        """Look at one header: remember it if it matters, and cut it from the tail if it does not pass on."""
+        length = colon - at
+        first = data[at]
+        value = colon + 1
+        if length == 14 and first == 99 and _same(data, at, b"content-length"):
+            if self.length < 0:
+                self.length = _decimal(data, value, stop)
+            return
+        if length == 11 and first == 100 and _same(data, at, b"destination"):
+            if self.destination_end == 0:
+                self.destination_at = value
+                self.destination_end = stop
+        elif length == 7 and first == 114 and _same(data, at, b"receipt"):
+            if self.receipt_end == 0:
+                self.receipt_at = value
+                self.receipt_end = stop
+        elif length == 10 and first == 112 and _same(data, at, b"persistent"):
+            self.persistent = stop - value == 4 and _same(data, value, b"true")
+        elif not sending:
+            self._ack_header(data, at, length, value, stop)
+            return
+        else:
+            name = data[at:colon] if _may_be_special(first, length) else b""
+            if name in CONSUMED:
+                self._note(name, data[value:stop])
+            elif name in READ_AND_PASSED:
+                self._note(name, data[value:stop])
+                if name != b"reply-to" or not data[value:stop].startswith(b"/temp-"):
+                    return
+            else:
+                return
+        if at == self.kept_at:
+            self.kept_at = following
+        else:
+            pieces = self.pieces
+            if pieces is None:
+                pieces = []
+                self.pieces = pieces
+            pieces.append(data[self.kept_at : at])
+            self.kept_at = following
+
+    def _ack_header(self, data: bytes, at: i64, length: i64, value: i64, stop: i64) -> None:
+        if length == 2 and _same(data, at, b"id"):
+            self.id_at = value
+            self.id_end = stop
+        elif length == 10 and _same(data, at, b"message-id"):
+            self.message_id_at = value
+            self.message_id_end = stop
+        elif length == 12 and _same(data, at, b"subscription"):
+            self.subscription_at = value
+            self.subscription_end = stop
+        elif length == 11 and _same(data, at, b"transaction"):
+            self._note(b"transaction", data[value:stop])
+        elif length == 7 and _same(data, at, b"requeue"):
+            self._note(b"requeue", data[value:stop])
+
+    def _note(self, name: bytes, value: bytes) -> None:
+        special = self.special
+        if special is None:
+            special = {}
+            self.special = special
+        if name not in special:  # of a repeated header the first counts (STOMP 1.2, Repeated Header Entries)
+            special[name] = value
+
+    def _body(self, data: bytes, end: i64) -> i64:
+        """Find the end of the body; move on behind its NUL."""
+        start = self.body_at
+        if self.length >= 0:
+            if self.length > self.options.frame_octets_max:
+                raise LimitExceeded(
+                    f"a body of {self.length} octets is announced; this connector takes {self.options.frame_octets_max}",
+                    remedy="raise wireFormat.maxFrameSize of the connector, or send smaller messages",
+                )
+            stop = start + self.length
+            if stop >= end:
+                if self.command == SEND and self.length >= self.options.large_octets:
+                    self.large_left = self.length + 1
+                    self.body_end = start
+                    self.at = start
+                    return LARGE
+                self.missing = stop + 1 - self.at
+                return NEED_MORE
+            if data[stop] != 0:
+                raise MalformedFrame(f"the body does not end with NUL after its content-length of {self.length} octets")
+        else:
+            stop = data.find(b"\0", start)
+            if stop < 0:
+                if end - start > self.options.frame_octets_max:
+                    raise LimitExceeded(f"a body is longer than {self.options.frame_octets_max} octets")
+                return NEED_MORE
+        self.body_end = stop
+        self.at = stop + 1
+        return self.command
+
+    def large_piece(self) -> bytes:
+        """Return what has come of a large body since the last call; ``large_left`` is 0 when it is complete."""
+        left = self.large_left
+        piece = self.data[self.at : self.at + left]
+        self.at += len(piece)
+        self.large_left = left - len(piece)
+        if self.large_left == 0:
+            if piece[-1] != 0:
+                raise MalformedFrame(f"the body does not end with NUL after its content-length of {self.length} octets")
+            piece = piece[:-1]
+        return piece
+
+    def tail(self) -> bytes:
+        """Return what a consumer gets of this SEND: header lines that pass, empty line, body, NUL."""
+        if self.returns:
+            return self._normal_tail()
+        last = self.data[self.kept_at : self.body_end + 1]
+        pieces = self.pieces
+        if pieces is None:
+            return last
+        pieces.append(last)
+        return b"".join(pieces)
+
+    def head(self) -> bytes:
+        """Return the tail of a LARGE frame without its body."""
+        kept = self.data[self.kept_at : self.headers_end]
+        pieces = self.pieces
+        if pieces is not None:
+            pieces.append(kept)
+            kept = b"".join(pieces)
+        if self.returns:
+            kept = kept.replace(b"\r\n", b"\n")
+        return kept + b"\n"
+
+    def _normal_tail(self) -> bytes:
+        kept = self.data[self.kept_at : self.headers_end]
+        pieces = self.pieces
+        if pieces is not None:
+            pieces.append(kept)
+            kept = b"".join(pieces)
+        return kept.replace(b"\r\n", b"\n") + b"\n" + self.data[self.body_at : self.body_end + 1]
+
+    def headers(self) -> dict[str, str]:
+        """Return all headers of the frame, unescaped: for commands where convenience matters more than speed."""
+        lines = self.data[self.headers_at : self.headers_end]
+        return decode_headers(lines, self.version if self.connected else V10, self.returns)
+
+    def destination(self) -> bytes:
+        """Return the destination as written, b"" when there is none."""
+        return self.data[self.destination_at : self.destination_end] if self.destination_end else b""
+
+    def receipt(self) -> bytes:
+        """Return the receipt id as written, b"" when none is wanted: it goes back as it came, still escaped."""
+        return self.data[self.receipt_at : self.receipt_end] if self.receipt_end else b""
+
+
+def decode_headers(lines: bytes, version: i64, returns: bool) -> dict[str, str]:
+    """Return the headers in ``lines``, each ended by LF; of repeated ones the first. Raises MalformedFrame."""
+    found: dict[str, str] = {}
+    for line in lines.split(b"\n"):
+        if returns and line.endswith(b"\r"):
+            line = line[:-1]
+        if not line:
+            continue
+        name, _, value = line.partition(b":")
+        key = text_of(name, version)
+        if key not in found:
+            found[key] = text_of(value, version)
+    return found
+
+
+def text_of(octets: bytes, version: i64) -> str:
+    """Return header octets as text, unescaped for STOMP 1.1 and 1.2. Raises MalformedFrame for what may not be there."""
+    try:
+        text = octets.decode("utf-8")
+    except UnicodeDecodeError:
+        raise MalformedFrame(f"the header octets {octets[:80]!r} are not UTF-8") from None
+    if version == V10 or "\\" not in text:
+        return text
+    parts: list[str] = []
+    i = 0
+    while i < len(text):
+        character = text[i]
+        if character == "\\":
+            i += 1
+            escape = text[i : i + 1]
+            if escape == "n":
+                parts.append("\n")
+            elif escape == "c":
+                parts.append(":")
+            elif escape == "\\":
+                parts.append("\\")
+            elif escape == "r" and version == V12:
+                parts.append("\r")
+            else:
+                raise MalformedFrame(f"\\{escape} is no escape sequence of STOMP headers (in {text[:80]!r})")
+        else:
+            parts.append(character)
+        i += 1
+    return "".join(parts)
+
+
+def octets_of(text: str, version: i64) -> bytes:
+    """Return header text as octets, escaped as ``version`` wants; 1.0 cannot say a line end and gets a space."""
+    if version == V10:
+        return text.replace("\n", " ").encode()
+    text = text.replace("\\", "\\\\").replace("\n", "\\n").replace(":", "\\c")
+    if version == V12:
+        text = text.replace("\r", "\\r")
+    return text.encode()
+
+
+def write_decimal(writer: BytesWriter, number: i64) -> None:
+    """Append ``number`` (not negative) in decimal digits."""
+    if number >= 10:
+        write_decimal(writer, number // 10)
+    writer.append(48 + int(number % 10))
+
+
+def read_decimal(data: bytes, start: i64, stop: i64) -> i64:
+    """Return the decimal number in ``data[start:stop]``, -1 when it is none or too long to be one of ours."""
+    if stop <= start or stop - start > 18:
+        return -1
+    number: i64 = 0
+    i = start
+    while i < stop:
+        digit = data[i] - 48
+        if digit < 0 or digit > 9:
+            return -1
+        number = number * 10 + digit
+        i += 1
+    return number
+
+
+def _decimal(data: bytes, start: i64, stop: i64) -> i64:
+    while start < stop and data[start] == 32:  # "content-length: 5": not in the grammar, but common
+        start += 1
+    while stop > start and data[stop - 1] == 32:
+        stop -= 1
+    number = read_decimal(data, start, stop)
+    if number < 0:
+        raise MalformedFrame(f"content-length is {data[start : min(stop, start + 40)]!r}, not a number of octets")
+    return number
+
+
+def _line_end(data: bytes, at: i64, end: i64) -> i64:
+    while at < end:
+        if data[at] == LF:
+            return at
+        at += 1
+    return -1
+
+
+def _same(data: bytes, at: i64, word: bytes) -> bool:
+    length: i64 = len(word)
+    if len(data) - at < length:
+        return False
+    i: i64 = 0
+    while i < length:
+        if data[at + i] != word[i]:
+            return False
+        i += 1
+    return True
+
+
+def _may_be_special(first: i64, length: i64) -> bool:
+    """Return whether a header of this first octet and length can be one that the broker reads."""
+    if first == 74 or first == 65 or first == 95:  # J A _
+        return length >= 10
+    if first == 116 or first == 112 or first == 101 or first == 109:  # t p e m
+        return 7 <= length <= 11
+    if first == 114 or first == 115 or first == 100:  # r s d
+        return length >= 8
+    return first == 97 and length == 3  # ack

@@ -1,0 +1,70 @@
+"""Bodies that do not fit memory: streamed to disk as they come, and from disk as the consumer's socket takes them. [C]
+
+A large body is a blob of the journal's store. It is complete and synced before the record of its message is confirmed;
+it is dropped when no queue refers to it any more.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from entrepot.core.broker import BrokerCore
+from entrepot.model.message import Message
+
+PIECE_OCTETS: Final = 256 * 1024  # as much as a usual socket buffer takes at once
+
+
+class Inflow:
+    """A body on its way in, which it holds until `finish`. ``receipt`` is what its SEND asked for."""
+
+    def __init__(self, broker: BrokerCore, message: Message, length: int, receipt: bytes) -> None:
+        self.broker: BrokerCore = broker
+        self.message: Message = message
+        self.length: i64 = length
+        self.receipt: bytes = receipt
+        self.blob: i64 = broker.next_number()
+        broker.journal.overflow.create(self.blob)
+
+    def write(self, piece: bytes) -> None:
+        """Add octets to the body."""
+        self.broker.journal.overflow.write(self.blob, piece)
+
+    def message_now(self) -> Message:
+        """Return the message, whose body is complete on its way to disk."""
+        self.broker.journal.overflow.seal(self.blob)
+        rare = self.message.need_rare()
+        rare.large_id = self.blob
+        rare.large_length = self.length
+        return self.message
+
+    def finish(self) -> None:
+        """Let go of the body: a record of the journal holds it now, or nobody wants it."""
+        self.broker.journal.overflow.release(self.blob)
+
+
+class Outflow:
+    """A body on its way out. ``after`` collects what must be written behind it."""
+
+    def __init__(self, broker: BrokerCore, message: Message) -> None:
+        rare = message.need_rare()
+        self.broker: BrokerCore = broker
+        self.blob: i64 = rare.large_id
+        self.length: i64 = rare.large_length
+        self.at: i64 = 0
+        self.done: bool = rare.large_length == 0
+        self.after: BytesWriter = BytesWriter()
+        broker.journal.overflow.hold(self.blob)
+
+    def piece(self) -> bytes:
+        """Return the next octets; ``done`` is set with the last."""
+        octets = self.broker.journal.overflow.read(self.blob, self.at, min(PIECE_OCTETS, self.length - self.at))
+        self.at += len(octets)
+        self.done = self.at >= self.length
+        return octets
+
+    def finish(self) -> None:
+        """Let go of the body."""
+        self.broker.journal.overflow.release(self.blob)

@@ -1,0 +1,947 @@
+"""The server side of one STOMP connection: frames in, verbs of the broker out, answers back. [C]
+
+Every frame either takes effect whole or is answered by an ERROR that says why, with the receipt id of what failed. A
+refusal (`Refused`) leaves the connection open, as ActiveMQ does; broken frames (`PeerError`) close it, and only it.
+
+A RECEIPT for what the journal must keep (persistent SEND, COMMIT, ACK, durable SUBSCRIBE, leases) is written when it is
+on disk, never before.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from entrepot.base.environment import MILLISECOND, Instant
+from entrepot.base.errors import (
+    AddressFull,
+    EntrepotError,
+    InvalidDestination,
+    PeerError,
+    ProtocolViolation,
+    Refused,
+    StorageError,
+    TransactionError,
+)
+from entrepot.core.broker import BLOCKED, BrokerCore, SpaceWaiter, selector_or_none
+from entrepot.core.consumer import UNLIMITED
+from entrepot.core.routing import Target
+from entrepot.core.transaction import Transaction
+from entrepot.journal.log import Waiter
+from entrepot.model import address as names
+from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
+from entrepot.model.message import Message
+from entrepot.protocols.session import NEVER, STOMP, Session, Shell
+from entrepot.protocols.stomp import codec
+from entrepot.protocols.stomp.codec import V10, V11, V12, Reader, octets_of, read_decimal, text_of
+from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
+from entrepot.protocols.stomp.delivery import (
+    ACK_AUTO,
+    ACK_CLIENT,
+    ACK_INDIVIDUAL,
+    StompConsumer,
+    StompSubscription,
+    fixed_lines,
+    is_plain,
+    tail_for,
+    write_headers,
+)
+from entrepot.protocols.stomp.large import Inflow, Outflow
+from entrepot.protocols.stomp.options import SERVER_MIN_HEARTBEAT_MS, StompOptions
+
+VERSIONS: Final = {"1.0": V10, "1.1": V11, "1.2": V12}
+ACK_MODES: Final = {"auto": ACK_AUTO, "client": ACK_CLIENT, "client-individual": ACK_INDIVIDUAL}
+ROUTING_TYPES: Final = {"ANYCAST": ANYCAST, "MULTICAST": MULTICAST}
+
+TARGETS_KEPT: Final = 10_000  # destinations that one connection's cache remembers
+RETAINED_BLOCK: Final = 2  # a connection that also consumes is not stopped; its sends fail at twice the memory limit
+
+
+class _Receipts(Waiter):
+    """Writes answers that waited for the disk. A token is the whole RECEIPT frame."""
+
+    def __init__(self, session: StompSession) -> None:
+        self.session: StompSession = session
+
+    def stored(self, token: bytes) -> None:
+        """Write the answer."""
+        self.session.answer(token)
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """Say that it is not stored."""
+        self.session.answer_failed(token, error)
+
+
+class _Space(SpaceWaiter):
+    """Lets a stopped producer go on."""
+
+    def __init__(self, session: StompSession) -> None:
+        self.session: StompSession = session
+
+    def space(self) -> None:
+        """Read on."""
+        self.session.space()
+
+
+class StompSession(Session):
+    """One accepted connection. ``number`` is unique in this run of the broker; ``peer`` is for people."""
+
+    def __init__(self, shell: Shell, broker: BrokerCore, options: StompOptions, number: i64, peer: str) -> None:
+        super().__init__(shell)
+        self.protocol = STOMP
+        self.broker: BrokerCore = broker
+        self.options: StompOptions = options
+        self.number: i64 = number
+        self.peer: str = peer
+        self.reader: Reader = Reader(options)
+        self.out: BytesWriter = self.writer
+        self.high: i64 = options.write_high_octets
+        self.connected: bool = False
+        self.detached: bool = False
+        self.blocked: bool = False
+        self.blocked_at: i64 = 0
+        self.block_ms_max: i64 = 0
+        self.choked: bool = False
+        self.socket_full: bool = False
+        self.client_id: str = ""
+        self.login: str = ""
+        self.id_prefix: bytes = b""
+        self.targets: dict[bytes, Target] = {}
+        self.subscriptions: dict[str, StompSubscription] = {}
+        self.consumers: dict[int, StompConsumer] = {}
+        self.transactions: dict[str, Transaction] = {}
+        self.temporary: dict[str, str] = {}  # alias -> queue or topic name that only this connection reads
+        self.receipts: _Receipts = _Receipts(self)
+        self.stamp: i64 = -1
+        self.stamp_lines: bytes = b""
+        self.inflow: Inflow | None = None
+        self.outflow: Outflow | None = None
+        self.heard: i64 = 0
+        self.wrote: i64 = 0
+        self.opened: i64 = broker.now
+        self.beat_send: i64 = 0
+        self.beat_receive: i64 = 0
+        self.received: i64 = 0
+        self.sent: i64 = 0
+
+    # -- what the shell calls -----------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes, now: Instant) -> None:
+        """Take the next chunk; b"" is the end of the stream."""
+        if self.closing:
+            return
+        if not data:
+            self.closing = True
+            return
+        self.heard = now
+        self.reader.feed(data)
+        try:
+            self._work()
+        except PeerError as error:
+            self.fail(error)
+
+    def outgoing(self) -> bytes:
+        """Return what is to be written; what waited for room in the writer goes on after it."""
+        writer = self.writer
+        outflow = self.outflow
+        if outflow is not None:
+            self._flow(outflow)
+        self.noted = False
+        if len(writer) == 0:
+            return b""
+        data = writer.getvalue()
+        writer.truncate(0)
+        self.wrote = self.broker.now
+        if self.outflow is not None:
+            if not self.socket_full:
+                self.note()
+        elif self.choked and not self.socket_full:
+            self._unchoke()
+        return data
+
+    def deadline(self) -> Instant:
+        """Return when a heart-beat is due or overdue, or the CONNECT frame is."""
+        due = NEVER
+        if not self.connected:
+            due = int(self.opened) + int(self.options.connect_timeout_ms) * MILLISECOND
+        if self.beat_send > 0:
+            due = min(due, int(self.wrote) + int(self.beat_send))
+        if self.beat_receive > 0 and self.readable:
+            due = min(due, int(self.heard) + int(self.beat_receive))
+        if self.blocked and self.block_ms_max > 0:
+            due = min(due, int(self.blocked_at) + int(self.block_ms_max) * MILLISECOND)
+        return due
+
+    def advance(self, now: Instant) -> None:
+        """Beat, or give up on a peer that does not."""
+        if self.closing:
+            return
+        if not self.connected:
+            if now >= self.opened + self.options.connect_timeout_ms * MILLISECOND:
+                self.fail(ProtocolViolation(f"no CONNECT frame within {self.options.connect_timeout_ms} ms"))
+            return
+        if self.beat_receive > 0 and self.readable and now >= self.heard + self.beat_receive:
+            quiet = (now - self.heard) // MILLISECOND
+            self.fail(ProtocolViolation(f"nothing came for {quiet} ms, although heart-beats were agreed"))
+            return
+        if self.blocked and self.block_ms_max > 0 and now >= self.blocked_at + self.block_ms_max * MILLISECOND:
+            full = AddressFull(f"the broker had no room for {self.block_ms_max} ms", remedy="consume, or raise the limit")
+            self._error(full, b"")
+            self.space()
+        if self.beat_send > 0 and now >= self.wrote + self.beat_send:
+            self.out.append(10)
+            self.wrote = now
+            self.note()
+
+    def writable(self, ready: bool, now: Instant) -> None:
+        """The socket is full, or has room again."""
+        self.socket_full = not ready
+        if not ready:
+            self.choke()
+        elif self.outflow is not None:
+            self.note()
+        else:
+            self._unchoke()
+
+    def detach(self, why: str, now: Instant) -> None:
+        """The connection is gone: roll back, give back, and delete what was temporary."""
+        if self.detached:
+            return
+        self.detached = True
+        self.closing = True
+        for transaction in list(self.transactions.values()):
+            self.broker.roll_back(transaction)
+        self.transactions.clear()
+        for subscription in list(self.subscriptions.values()):
+            self.broker.unsubscribe(subscription)
+        self.subscriptions.clear()
+        self.consumers.clear()
+        if self.inflow is not None:
+            self.inflow.finish()
+            self.inflow = None
+        if self.outflow is not None:
+            self.outflow.finish()
+            self.outflow = None
+        for name in self.temporary.values():
+            queue = self.broker.table.queues.get(name)
+            if queue is not None:
+                self.broker.delete_queue(queue, "its connection is gone")
+        self.broker.stop_waiting(self.number)
+        if self.client_id:
+            self.broker.clients.pop(self.client_id, None)
+
+    def describe(self) -> dict[str, str]:
+        """Return what an operator wants to know."""
+        version = int(self.reader.version)
+        return {
+            "protocol": f"stomp {version // 10}.{version % 10}",
+            "peer": self.peer,
+            "client-id": self.client_id,
+            "login": self.login,
+            "subscriptions": str(len(self.subscriptions)),
+            "received": str(self.received),
+            "sent": str(self.sent),
+        }
+
+    # -- frames -------------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        reader = self.reader
+        while not self.closing:
+            if self.inflow is not None:
+                if not self._take_large(self.inflow):
+                    return
+                continue
+            command = reader.next()
+            if command == codec.NEED_MORE:
+                return
+            if not self.connected and command != codec.CONNECT:
+                raise ProtocolViolation("the first frame must be CONNECT or STOMP")
+            self.received += 1
+            try:
+                if command == codec.SEND:
+                    self._send()
+                elif command == codec.ACK:
+                    self._ack(False)
+                else:
+                    self._command(command)
+            except Refused as refusal:
+                self._error(refusal, reader.receipt())
+            except StorageError as error:
+                self._error(error, reader.receipt())
+
+    def _command(self, command: i64) -> None:
+        if command == codec.LARGE:
+            self.inflow = self._begin_large()
+            return
+        if command == codec.NACK:
+            self._ack(True)
+            return
+        headers = self.reader.headers()
+        if command == codec.SUBSCRIBE:
+            self._subscribe(headers)
+        elif command == codec.UNSUBSCRIBE:
+            self._unsubscribe(headers)
+        elif command == codec.BEGIN:
+            self._begin(headers)
+        elif command == codec.COMMIT:
+            self._commit(headers)
+        elif command == codec.ABORT:
+            self.broker.roll_back(self._ended(headers))
+            self._receipt()
+        elif command == codec.CONNECT:
+            self._connect(headers)
+        elif command == codec.DISCONNECT:
+            self._disconnect()
+        else:
+            self._lease(command, headers)
+
+    def _connect(self, headers: dict[str, str]) -> None:
+        if self.connected:
+            raise ProtocolViolation("CONNECT came a second time")
+        offered = [word.strip() for word in headers.get("accept-version", "1.0").split(",")]
+        known = [VERSIONS[word] for word in offered if word in VERSIONS]
+        if not known:
+            raise ProtocolViolation(
+                f"none of the versions {', '.join(offered)} is spoken here", remedy="offer 1.0, 1.1 or 1.2"
+            )
+        client_id = headers.get("client-id", "")
+        if client_id and client_id in self.broker.clients:
+            raise ProtocolViolation(
+                f"client id {client_id!r} is already connected from {self.broker.clients[client_id]}",
+                remedy="use another client-id, or close the other connection",
+            )
+        self.broker.clients.update({client_id: self.peer} if client_id else {})
+        self.client_id = client_id
+        self.login = headers.get("login", "")
+        version = max(known)
+        self.reader.version = version
+        self.reader.connected = True
+        self.connected = True
+        self.id_prefix = octets_of(self.broker.id_prefix, version)
+        answer = {
+            "version": f"{version // 10}.{version % 10}",
+            "session": f"{self.broker.node_id}-{self.number}",
+            "server": "entrepot/" + self.broker.options.version,
+            "heart-beat": self._agree(headers.get("heart-beat", "0,0")),
+        }
+        if "request-id" in headers:
+            answer["response-id"] = headers["request-id"]
+        self.out.write(b"CONNECTED\n")
+        write_headers(self.out, answer, V10)  # never escaped (STOMP 1.2, CONNECT and CONNECTED)
+        self.out.write(b"\n\0\n")
+        self.wrote = self.broker.now
+        self.note()
+
+    def _agree(self, text: str) -> str:
+        """Return our half of the heart-beat header: what we will send, what we want (ms)."""
+        first, _, second = text.partition(",")
+        if not (first.strip().isdigit() and second.strip().isdigit()):
+            raise ProtocolViolation(f"heart-beat is {text!r}, not two numbers of milliseconds")
+        can, wants = int(first), int(second)
+        send = max(wants, int(self.options.heartbeat_send_ms), SERVER_MIN_HEARTBEAT_MS) if wants else 0
+        hear = max(can, int(self.options.heartbeat_receive_ms), SERVER_MIN_HEARTBEAT_MS) if can else 0
+        self.beat_send = send * MILLISECOND * 9 // 10  # a little early, so that transport delay does not make it late
+        self.beat_receive = int(hear * self.options.heartbeat_grace) * MILLISECOND
+        return f"{send},{hear}"
+
+    def _disconnect(self) -> None:
+        """Answer after everything that was received is on disk, then close (STOMP 1.2, DISCONNECT)."""
+        if self.reader.receipt_end:
+            self.broker.journal.confirm(self.receipts, self._receipt_frame(self.reader.receipt()) + b"\0")
+        else:
+            self.closing = True
+            self.note()
+
+    # -- SEND ---------------------------------------------------------------------------------------------------------
+
+    def _send(self) -> None:
+        reader = self.reader
+        target = self.targets.get(reader.destination())
+        if target is None or reader.special is not None or reader.escaped:
+            self._send_with_care()
+            return
+        broker = self.broker
+        tail = reader.tail()
+        message = Message(STOMP_LANGUAGE, target.name, tail)
+        message.body_at = len(tail) - (reader.body_end + 1 - reader.body_at)
+        message.timestamp = broker.wall
+        message.origin = self.number
+        message.durable = reader.persistent
+        if broker.send(message, target) == BLOCKED:
+            self._block(target)
+        if reader.receipt_end:
+            self._confirm(message.durable)
+
+    def _send_with_care(self) -> None:
+        reader = self.reader
+        tail = reader.tail()
+        message = Message(STOMP_LANGUAGE, "", tail)
+        message.body_at = len(tail) - (reader.body_end + 1 - reader.body_at)
+        self._submit(message)
+
+    def _submit(self, message: Message) -> None:
+        """Give ``message`` what its headers ask for, and send it, now or with its transaction."""
+        reader = self.reader
+        special: dict[bytes, bytes] = {} if reader.special is None else reader.special
+        target = self._target(reader.destination(), special)
+        message.address = target.name
+        message.timestamp = self.broker.wall
+        message.origin = self.number
+        message.durable = reader.persistent
+        if reader.escaped:
+            self._settle_escapes(message)
+        if special:
+            self._apply(message, special)
+        if b"transaction" in special:
+            transaction = self._transaction(text_of(special[b"transaction"], reader.version))
+            if message.rare is not None and message.rare.large_id:
+                raise TransactionError(
+                    f"a body of {message.rare.large_length} octets is too long for a transaction",
+                    remedy="send it outside of one",
+                )
+            try:
+                transaction.send(message, target)
+            except Refused as refusal:
+                transaction.fail(refusal)
+                raise
+            self._confirm(False)
+            return
+        if self.broker.send(message, target) == BLOCKED:
+            self._block(target)
+        self._confirm(message.durable or message.rare is not None)
+
+    def _settle_escapes(self, message: Message) -> None:
+        """Bring a tail with backslashes to the form of STOMP 1.2, which is how escaped tails are kept."""
+        body_at = int(message.body_at)
+        version = self.reader.version
+        headers = codec.decode_headers(message.raw[:body_at], version, False)  # also checks every escape sequence
+        if version == V10:
+            writer = BytesWriter()
+            write_headers(writer, headers, V12)
+            writer.append(10)
+            message.raw = writer.getvalue() + message.raw[body_at:]
+            message.body_at = len(writer)
+        message.escaped = True
+
+    def _apply(self, message: Message, special: dict[bytes, bytes]) -> None:
+        """Obey the headers that the broker reads (classic.md 6.3, artemis.md 5.3)."""
+        for name, octets in special.items():
+            value = text_of(octets, self.reader.version)
+            if name == b"priority":
+                message.priority = min(9, max(0, _number(value, "priority")))
+            elif name == b"expires":
+                message.expiration = max(0, _number(value, "expires"))
+            elif name == b"timestamp":
+                message.timestamp = max(0, _number(value, "timestamp"))
+            elif name in (b"JMSXGroupID", b"_AMQ_GROUP_ID"):
+                message.need_rare().group = value
+            elif name in (b"JMSXGroupSeq", b"_AMQ_GROUP_SEQUENCE"):
+                message.need_rare().group_sequence = _number(value, name.decode())
+            elif name == b"_AMQ_DUPL_ID":
+                message.need_rare().duplicate_id = octets
+            elif name.startswith(b"AMQ_SCHEDULED_"):
+                message.annotate(name.decode(), value)
+            elif name == b"reply-to" and value.startswith("/temp-"):
+                line = b"reply-to:" + octets_of(self._reply_to(value), self.reader.version) + b"\n"
+                message.raw = line + message.raw
+                message.body_at += len(line)
+
+    def _reply_to(self, alias: str) -> str:
+        """Return the name under which others reach this connection's temporary destination."""
+        destination = self._real(names.parse_one(alias))
+        kind = "topic" if destination.routing == MULTICAST else "queue"
+        return f"/remote-temp-{kind}/{destination.name}"
+
+    def _confirm(self, on_disk: bool) -> None:
+        """Answer the frame: at once, or when all of it is on disk."""
+        if self.reader.receipt_end:
+            frame = self._receipt_frame(self.reader.receipt())
+            if on_disk:
+                self.broker.journal.confirm(self.receipts, frame)
+            else:
+                self.answer(frame)
+
+    def _target(self, octets: bytes, special: dict[bytes, bytes]) -> Target:
+        wanted = special.get(b"destination-type", b"")
+        target = None if wanted else self.targets.get(octets)
+        if target is not None:
+            return target
+        if not octets:
+            raise InvalidDestination("a SEND frame has no destination", remedy="add a header like destination:/queue/orders")
+        routing = UNTYPED
+        if wanted:
+            if wanted.decode() not in ROUTING_TYPES:
+                raise InvalidDestination(f"destination-type is {wanted!r}", remedy="use ANYCAST or MULTICAST")
+            routing = ROUTING_TYPES[wanted.decode()]
+        parsed = [self._real(one) for one in names.parse(text_of(octets, self.reader.version), routing)]
+        target = self.broker.target(parsed)
+        if len(self.targets) >= TARGETS_KEPT:
+            self.targets.clear()
+        if not wanted:
+            self.targets[octets] = target
+        return target
+
+    def _real(self, destination: Destination) -> Destination:
+        """Return a temporary destination under its real name; made on first use, and private to this connection."""
+        if not destination.temporary or destination.name.startswith(self.broker.temporary_prefix):
+            return destination
+        alias = destination.stomp()
+        name = self.temporary.get(alias)
+        if name is None:
+            name = self.broker.temporary_name(self.number, destination.name)
+            self.temporary[alias] = name
+            if destination.routing != MULTICAST:
+                queue = self.broker.create_queue(name, name, ANYCAST, durable=False, owner=str(self.number))
+                queue.temporary = True
+        return Destination(name, destination.routing, True)
+
+    def _block(self, target: Target) -> None:
+        """Stop reading until there is room; one who also consumes reads on, or his acknowledgements never come."""
+        memory = self.broker.memory
+        if self.consumers:
+            if memory.used >= memory.limit * RETAINED_BLOCK:
+                raise AddressFull("the broker has no room", remedy="acknowledge messages, or raise the memory limit")
+            return
+        if not self.blocked:
+            self.blocked = True
+            self.blocked_at = self.broker.now
+            self.block_ms_max = 0 if target.policy is None else target.policy.block_ms_max
+            self.readable = False
+            self.broker.wait_for_space(self.number, _Space(self))
+
+    def space(self) -> None:
+        """There is room again."""
+        if self.blocked:
+            self.blocked = False
+            self.readable = True
+            self.heard = self.broker.now
+            self.shell.resumed()
+
+    # -- large bodies -------------------------------------------------------------------------------------------------
+
+    def _begin_large(self) -> Inflow:
+        """Begin to stream a body to disk; the headers of its SEND are complete."""
+        reader = self.reader
+        message = Message(STOMP_LANGUAGE, "", reader.head())
+        message.body_at = len(message.raw)
+        return Inflow(self.broker, message, int(reader.length), reader.receipt())
+
+    def _take_large(self, inflow: Inflow) -> bool:
+        """Pass on what came of a large body; True when it is complete and its message has been sent."""
+        reader = self.reader
+        piece = reader.large_piece()
+        if piece:
+            inflow.write(piece)
+        if reader.large_left > 0:
+            return False
+        self.inflow = None
+        try:
+            self._submit(inflow.message_now())
+        except (Refused, StorageError) as error:
+            self._error(error, inflow.receipt)
+        finally:
+            inflow.finish()
+        return True
+
+    def begin_outflow(self, message: Message) -> None:
+        """Write the body of ``message`` from disk as the socket takes it; all else waits behind it."""
+        self.outflow = Outflow(self.broker, message)
+        self.out = self.outflow.after
+        self.choke()
+
+    def _flow(self, outflow: Outflow) -> None:
+        if not self.socket_full:
+            self.writer.write(outflow.piece())
+        if outflow.done:
+            self.writer.write(b"\0")
+            self.writer.write(outflow.after.getvalue())
+            self.out = self.writer
+            self.outflow = None
+            outflow.finish()
+
+    # -- ACK, NACK, transactions --------------------------------------------------------------------------------------
+
+    def _ack(self, negative: bool) -> None:
+        reader = self.reader
+        consumer: StompConsumer | None = None
+        number: i64 = -1
+        if reader.id_end and reader.version == V12:
+            dash = reader.data.find(b"-", reader.id_at, reader.id_end)
+            if dash > 0:
+                consumer = self.consumers.get(read_decimal(reader.data, reader.id_at, dash))
+                number = read_decimal(reader.data, dash + 1, reader.id_end)
+        else:
+            consumer, number = self._by_message_id()
+        if consumer is None or number < 0 or int(number) not in consumer.in_flight:
+            raise TransactionError(
+                "an ACK or NACK for a message that is not in flight here (settled already, redelivered, or never sent)",
+                remedy="use the ack header of the MESSAGE (1.2), or its message-id and subscription (1.0, 1.1)",
+            )
+        special = reader.special
+        if special is None and not negative and consumer.subscription.ack != ACK_CLIENT:
+            queue = consumer.queue
+            if queue is not None:
+                queue.settle(consumer, number)
+            if consumer.subscription.foreign:
+                consumer.subscription.forget(number)
+        else:
+            self._ack_with_care(consumer, number, negative, {} if special is None else special)
+        if reader.receipt_end:
+            self._confirm(True)
+
+    def _ack_with_care(self, last: StompConsumer, number: i64, negative: bool, special: dict[bytes, bytes]) -> None:
+        transaction: Transaction | None = None
+        if b"transaction" in special:
+            transaction = self._transaction(text_of(special[b"transaction"], self.reader.version))
+            if negative:
+                raise TransactionError("NACK cannot be part of a transaction", remedy="send it without one")
+        subscription = last.subscription
+        affected: list[tuple[StompConsumer, int]] = [(last, int(number))]
+        if subscription.ack == ACK_CLIENT:
+            affected = subscription.up_to(int(number))
+        for consumer, each in affected:
+            queue = consumer.queue
+            subscription.forget(each)
+            if queue is None:
+                continue
+            if transaction is not None:
+                transaction.settle(consumer, each)
+            elif not negative:
+                queue.settle(consumer, each)
+            elif special.get(b"requeue", b"true" if queue.policy.nack_redelivers else b"false") == b"true":
+                queue.give_back(consumer, each, True)
+            else:
+                queue.reject(consumer, each, f"rejected by {self.client_id or self.peer} (NACK)")
+
+    def _by_message_id(self) -> tuple[StompConsumer | None, i64]:
+        """Find a delivery by message-id and, from 1.1 on, subscription."""
+        reader = self.reader
+        octets = reader.data[reader.message_id_at : reader.message_id_end] if reader.message_id_end else b""
+        named: list[StompSubscription] = list(self.subscriptions.values())
+        if reader.subscription_end:
+            text = text_of(reader.data[reader.subscription_at : reader.subscription_end], reader.version)
+            found = self.subscriptions.get(text)
+            named = [] if found is None else [found]
+        prefix = self.id_prefix
+        own: i64 = -1
+        if octets.startswith(prefix):
+            own = read_decimal(octets, len(prefix), len(octets))
+        for subscription in named:
+            number = int(own) if own >= 0 else subscription.foreign.get(octets, -1)
+            for consumer in subscription.consumers:
+                if number in consumer.in_flight:
+                    assert isinstance(consumer, StompConsumer)
+                    return consumer, number
+        return None, -1
+
+    def _begin(self, headers: dict[str, str]) -> None:
+        name = headers.get("transaction", "")
+        if not name:
+            raise TransactionError("BEGIN has no transaction header")
+        if name in self.transactions:
+            raise TransactionError(f"the transaction {name!r} has already been started")
+        if len(self.transactions) >= self.options.transactions_max:
+            raise TransactionError(f"{self.options.transactions_max} transactions are open on this connection")
+        self.transactions[name] = Transaction(name)
+        self._receipt()
+
+    def _transaction(self, name: str) -> Transaction:
+        transaction = self.transactions.get(name)
+        if transaction is None:
+            raise TransactionError(f"the transaction {name!r} has not been started", remedy="BEGIN it first")
+        return transaction
+
+    def _ended(self, headers: dict[str, str]) -> Transaction:
+        transaction = self._transaction(headers.get("transaction", ""))
+        del self.transactions[transaction.name]
+        return transaction
+
+    def _commit(self, headers: dict[str, str]) -> None:
+        self.broker.commit(self._ended(headers))
+        self._confirm(True)
+
+    # -- SUBSCRIBE ----------------------------------------------------------------------------------------------------
+
+    def _subscribe(self, headers: dict[str, str]) -> None:
+        identity = headers.get("id", "")
+        written = headers.get("destination", "")
+        if not identity and self.reader.version != V10:
+            raise ProtocolViolation("SUBSCRIBE has no id, which STOMP 1.1 and 1.2 require")
+        if not written:
+            raise InvalidDestination("SUBSCRIBE has no destination")
+        key = identity or written
+        if key in self.subscriptions:
+            raise ProtocolViolation(f"there is already a subscription {key!r} on this connection")
+        if len(self.subscriptions) >= self.options.subscriptions_max:
+            raise Refused(f"{self.options.subscriptions_max} subscriptions are open on this connection")
+        mode = headers.get("ack", "auto")
+        if mode not in ACK_MODES:
+            raise ProtocolViolation(f"ack is {mode!r}", remedy="use auto, client or client-individual")
+        routing = ROUTING_TYPES.get(headers.get("subscription-type", headers.get("destination-type", "")), UNTYPED)
+        destinations = [self._real(one) for one in names.parse(written, routing)]
+        subscription = StompSubscription(self, destinations, identity, ACK_MODES[mode])
+        subscription.selector = selector_or_none(_selector(headers))
+        if any(one.temporary for one in destinations):
+            subscription.shown = written
+        if headers.get("browser", "") == "true":
+            self._browse(subscription, key)
+            return
+        self._options(subscription, headers, destinations[0].options)
+        if subscription.durable_name and not subscription.client_id:
+            raise ProtocolViolation("a durable subscription needs a client-id on CONNECT")
+        subscription.window.paused = True  # the RECEIPT comes before the first message (classic.md 6.3)
+        try:
+            self.broker.subscribe(subscription)
+        except Refused:
+            self.broker.unsubscribe(subscription)
+            raise
+        self.subscriptions[key] = subscription
+        for consumer in subscription.consumers:
+            if isinstance(consumer, StompConsumer):
+                self.consumers[int(consumer.key)] = consumer
+        self._confirm(bool(subscription.durable_name))
+        subscription.window.paused = self.choked
+        subscription.window.reopen()
+
+    def _options(self, subscription: StompSubscription, headers: dict[str, str], query: dict[str, str]) -> None:
+        """Read the extension headers of both families, and Classic's ``?consumer.*`` in the destination (4.1)."""
+        found = {name[len("consumer.") :]: value for name, value in query.items() if name.startswith("consumer.")}
+        unknown = [name for name in query if not name.startswith("consumer.")]
+        for name, value in headers.items():
+            if name.startswith("activemq."):
+                found[name[len("activemq.") :]] = value
+        if unknown:
+            raise Refused(f"unknown destination options: {', '.join(unknown)}", remedy="they begin with consumer.")
+        if "prefetchSize" in found:
+            subscription.prefetch = max(0, _number(found["prefetchSize"], "prefetchSize"))
+        if "consumer-window-size" in headers:
+            octets = _number(headers["consumer-window-size"], "consumer-window-size")
+            subscription.octets = octets if octets > 0 else UNLIMITED
+        subscription.priority = _number(found.get("priority", "0"), "priority")
+        subscription.exclusive = found.get("exclusive", "false") == "true"
+        subscription.no_local = found.get("noLocal", headers.get("no-local", "false")) == "true"
+        if "maximumPendingMessageLimit" in found:
+            subscription.pending_limit = _number(found["maximumPendingMessageLimit"], "maximumPendingMessageLimit")
+        subscription.durable_name = headers.get(
+            "durable-subscription-name", headers.get("durable-subscriber-name", found.get("subscriptionName", ""))
+        )
+        if "selector" in found and subscription.selector is None:
+            subscription.selector = selector_or_none(found["selector"])
+        subscription.client_id = self.client_id
+        subscription.origin = self.number
+        subscription.connection = self.client_id or self.peer
+
+    def _browse(self, subscription: StompSubscription, key: str) -> None:
+        subscription.browser = self.broker.browse(subscription.destinations[0], subscription.selector)
+        if not subscription.shown:
+            subscription.shown = subscription.destinations[0].stomp()
+        self.subscriptions[key] = subscription
+        self._receipt()
+        subscription.pump()
+
+    def _unsubscribe(self, headers: dict[str, str]) -> None:
+        key = headers.get("id") or headers.get("destination", "")
+        durable = headers.get("durable-subscription-name", headers.get("activemq.subscriptionName", ""))
+        subscription = self.subscriptions.pop(key, None)
+        if subscription is not None:
+            for consumer in subscription.consumers:
+                self.consumers.pop(int(consumer.key), None)
+            self.broker.unsubscribe(subscription)
+        if durable:
+            if not self.broker.forget_durable(self.client_id, durable) and subscription is None:
+                raise InvalidDestination(f"there is no durable subscription {durable!r} of client {self.client_id!r}")
+        elif subscription is None:
+            raise InvalidDestination(f"there is no subscription {key!r} on this connection")
+        self._confirm(bool(durable))
+
+    def subscription_ended(self, subscription: StompSubscription, why: str) -> None:
+        """The broker took a subscription away: say so once, and forget it."""
+        for key, known in list(self.subscriptions.items()):
+            if known is subscription:
+                del self.subscriptions[key]
+                for consumer in subscription.consumers:
+                    self.consumers.pop(int(consumer.key), None)
+                self.broker.unsubscribe(subscription)
+                self._error(Refused(f"the subscription {key!r} ended: {why}"), b"")
+
+    def new_key(self) -> i64:
+        """Return a key for a consumer of this connection."""
+        return self.broker.consumer_key()
+
+    # -- leases -------------------------------------------------------------------------------------------------------
+
+    def _lease(self, command: i64, headers: dict[str, str]) -> None:
+        """ATTACH, CLAIM, READ, SETTLE, RELEASE: entrepot's extension (docs/leases.md)."""
+        broker = self.broker
+        group = headers.get("group", "")
+        destination = self._real(names.parse_one(headers.get("queue", headers.get("destination", ""))))
+        if not group:
+            raise Refused("a lease needs a group: the name of its reader")
+        epoch = _number(headers.get("epoch", "0"), "epoch")
+        lease = broker.leases.need(destination, group, create=command == codec.ATTACH)
+        journal = broker.journal
+        answer: dict[str, str] = {}
+        if command == codec.ATTACH:
+            epoch = lease.attach(journal, selector_or_none(_selector(headers)))
+        elif command == codec.CLAIM:
+            start = _number(headers.get("start", str(lease.tail)), "start")
+            answer["end"] = str(lease.claim(journal, epoch, start, _number(headers.get("max", "1000"), "max")))
+        elif command == codec.READ:
+            low = _number(headers.get("start", str(lease.base)), "start")
+            high = _number(headers.get("end", str(lease.tail)), "end")
+            self._write_leased(lease.read(journal, epoch, low, high), headers.get("id", group), low)
+            answer["count"] = str(high - low)
+        elif command == codec.SETTLE:
+            answer["settled"] = str(lease.settle(journal, epoch, _number(headers.get("end", "0"), "end")))
+        else:
+            answer["returned"] = str(lease.release(journal))
+        answer["epoch"] = str(lease.epoch)
+        answer["base"] = str(lease.base)
+        answer["tail"] = str(lease.tail)
+        receipt = self.reader.receipt()
+        if receipt:
+            frame = BytesWriter()
+            frame.write(b"RECEIPT\nreceipt-id:" + receipt + b"\n")
+            write_headers(frame, answer, self.reader.version)
+            frame.write(b"\n\0\n")
+            journal.confirm(self.receipts, frame.getvalue())
+
+    def _write_leased(self, messages: list[Message], identity: str, position: int) -> None:
+        for message in messages:
+            headers = {"subscription": identity, "position": str(position), "destination": "/queue/" + message.address}
+            self._write_message(message, headers)
+            position += 1
+
+    # -- what goes out ------------------------------------------------------------------------------------------------
+
+    def write_fixed(self, writer: BytesWriter, message: Message, deliveries: i64) -> None:
+        """Append the lines that every MESSAGE has behind its ids."""
+        if message.timestamp == self.stamp and is_plain(message):
+            writer.write(self.stamp_lines)
+        else:
+            lines = fixed_lines(message)
+            if is_plain(message):
+                self.stamp = message.timestamp
+                self.stamp_lines = lines
+            writer.write(lines)
+        if message.durable:
+            writer.write(b"persistent:true\n")
+        if deliveries > 0 or message.redelivered:
+            writer.write(b"redelivered:true\n")
+        self.sent += 1
+
+    def write_rest(self, writer: BytesWriter, message: Message) -> None:
+        """Append annotations and the tail of a message that cannot be written as it is."""
+        rare = message.rare
+        version = self.reader.version
+        tail = tail_for(message, version)
+        if rare is not None:
+            if rare.annotations:
+                write_headers(writer, rare.annotations, version)
+            if message.address and "_AMQ_ORIG_ADDRESS" in rare.annotations:
+                writer.write(b"original-destination:" + octets_of(rare.annotations["_AMQ_ORIG_ADDRESS"], version) + b"\n")
+            if rare.large_id:
+                writer.write(tail)
+                self.begin_outflow(message)
+                return
+        writer.write(tail)
+
+    def _write_message(self, message: Message, headers: dict[str, str]) -> None:
+        """Write a MESSAGE that is no delivery: browsed or leased."""
+        version = self.reader.version
+        writer = self.out
+        writer.write(b"MESSAGE\n")
+        write_headers(writer, headers, version)
+        writer.write(b"message-id:" + octets_of(self.broker.identity_of(message), version))
+        self.write_fixed(writer, message, 0)
+        self.write_rest(writer, message)
+        self.note()
+        if len(self.out) > self.high:
+            self.choke()
+
+    def write_browsed(self, subscription: StompSubscription, message: Message) -> None:
+        """Write what a browser shows."""
+        self._write_message(message, {"subscription": subscription.identity, "destination": subscription.shown})
+
+    def write_browse_end(self, subscription: StompSubscription) -> None:
+        """Mark the end of what a browser shows (classic.md 6.3)."""
+        headers = {"subscription": subscription.identity, "destination": subscription.shown, "browser": "end"}
+        self.out.write(b"MESSAGE\n")
+        write_headers(self.out, headers, self.reader.version)
+        self.out.write(b"message-id:\n\n\0")
+        self.note()
+
+    def choke(self) -> None:
+        """The peer reads too slowly: deliver no more until what is written has gone."""
+        if not self.choked:
+            self.choked = True
+            for subscription in self.subscriptions.values():
+                subscription.window.paused = True
+
+    def _unchoke(self) -> None:
+        if self.choked and not self.detached:
+            self.choked = False
+            for subscription in list(self.subscriptions.values()):
+                subscription.window.paused = False
+            for subscription in list(self.subscriptions.values()):
+                if self.choked:
+                    return
+                subscription.window.reopen()
+                subscription.pump()
+
+    def answer(self, frame: bytes) -> None:
+        """Write a RECEIPT; one that ends in a NUL too many answers DISCONNECT: the last thing said."""
+        if self.detached:
+            return
+        if frame.endswith(b"\0\n\0"):
+            frame = frame[:-1]
+            self.closing = True
+        self.out.write(frame)
+        self.note()
+
+    def answer_failed(self, token: bytes, error: EntrepotError) -> None:
+        """Say that what was asked for is not on disk."""
+        if not self.detached:
+            receipt = token[len(b"RECEIPT\nreceipt-id:") :].split(b"\n", 1)[0]
+            self._error(error, receipt)
+
+    def _receipt(self) -> None:
+        self._confirm(False)
+
+    def _receipt_frame(self, receipt: bytes) -> bytes:
+        return b"RECEIPT\nreceipt-id:" + receipt + b"\n\n\0\n"
+
+    def _error(self, error: EntrepotError, receipt: bytes) -> None:
+        """Write an ERROR frame: what happened in the header, what to do in the body."""
+        version = self.reader.version
+        first = error.message.splitlines()[0] if error.message else error.code
+        self.out.write(b"ERROR\nmessage:" + octets_of(first, version) + b"\ncode:" + error.code.encode())
+        if receipt:
+            self.out.write(b"\nreceipt-id:" + receipt)
+        body = str(error).encode()
+        self.out.write(b"\ncontent-type:text/plain\ncontent-length:%d\n\n" % len(body) + body + b"\0\n")
+        self.note()
+
+    def fail(self, error: EntrepotError) -> None:
+        """Say what is wrong and close this connection."""
+        self._error(error, b"")
+        self.closing = True
+
+
+def _selector(headers: dict[str, str]) -> str:
+    """Return the selector; STOMP properties are strings, so numbers in it compare by conversion (classic.md 4.9)."""
+    text = headers.get("selector", "").strip()
+    if not text or text.startswith("convert_string_expressions:"):
+        return text
+    return "convert_string_expressions:" + text
+
+
+def _number(text: str, name: str) -> int:
+    try:
+        return int(text.strip())
+    except ValueError:
+        raise Refused(f"{name} is {text!r}, not a whole number") from None
+
