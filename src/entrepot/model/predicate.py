@@ -12,7 +12,6 @@ Nothing here raises for what a message holds.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
@@ -21,7 +20,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import InvalidSelector
 from entrepot.model.like import LikePattern
-from entrepot.model.regex import Template, compile_regex, replaced, split_java
+from entrepot.model.regex import Expression, Template, compile_regex, replaced, split_java
 from entrepot.model.selector import (
     Among,
     Between,
@@ -201,14 +200,16 @@ class _Arithmetic(Term):
 
 
 class _Replace(Term):
-    def __init__(self, source: Term, pattern: re.Pattern[str], template: Template) -> None:
+    def __init__(self, source: Term, expression: Expression, template: Template) -> None:
         self.source: Final = source
-        self.pattern: Final = pattern
+        self.expression: Final = expression
         self.template: Final = template
 
     def evaluate(self, subject: Facts) -> Value:
         source = self.source.evaluate(subject)
-        return replaced(self.pattern, self.template, source) if isinstance(source, str) else None
+        if not isinstance(source, str) or not self.expression.admits(source):
+            return None
+        return replaced(self.expression.pattern, self.template, source)
 
 
 class _Items:
@@ -228,17 +229,17 @@ class _MadeItems(_Items):
 
 
 class _SplitItems(_Items):
-    def __init__(self, source: Term, pattern: re.Pattern[str], limit: int) -> None:
+    def __init__(self, source: Term, expression: Expression, limit: int) -> None:
         self.source: Final = source
-        self.pattern: Final = pattern
+        self.expression: Final = expression
         self.limit: Final = limit
 
     def items(self, subject: Facts) -> list[Value] | None:
         source = self.source.evaluate(subject)
-        if not isinstance(source, str):
+        if not isinstance(source, str) or not self.expression.admits(source):
             return None
         found: list[Value] = []
-        found.extend(split_java(self.pattern, source, self.limit))
+        found.extend(split_java(self.expression.pattern, source, self.limit))
         return found
 
 
@@ -410,15 +411,15 @@ class _Matches(Test):
 
 
 class _Regex(Test):
-    def __init__(self, pattern: re.Pattern[str], operand: Term) -> None:
-        self.pattern: Final = pattern
+    def __init__(self, expression: Expression, operand: Term) -> None:
+        self.expression: Final = expression
         self.operand: Final = operand
 
     def verdict(self, subject: Facts) -> i64:
         text = java_text(self.operand.evaluate(subject))
-        if text is None:
+        if text is None or not self.expression.admits(text):
             return UNKNOWN
-        return YES if self.pattern.search(text) is not None else NO
+        return YES if self.expression.pattern.search(text) is not None else NO
 
 
 class _InList(Test):
@@ -507,9 +508,9 @@ class _Builder:
         if isinstance(node, Binary) and node.operator not in COMPARISONS:
             return _Arithmetic(node.operator, self._number(node.left), self._number(node.right))
         if isinstance(node, Call) and node.function == "REPLACE":
-            pattern = _regex(node, 1)
-            source = self.term(node.arguments[0])
-            return _Replace(source, pattern, Template(_text_argument(node, 2), pattern))
+            expression = _regex(node, 1)
+            template = Template(_text_argument(node, 2), expression.pattern)
+            return _Replace(self.term(node.arguments[0]), expression, template)
         return self.test(node)
 
     def _noted(self, name: str) -> str:
@@ -544,8 +545,7 @@ class _Builder:
             if not isinstance(third, Literal) or not isinstance(third.value, int) or isinstance(third.value, bool):
                 raise InvalidSelector("selector: the third argument of SPLIT must be an integer literal")
             limit = third.value
-        pattern = _regex(node, 1)
-        return _SplitItems(self.term(node.arguments[0]), pattern, limit)
+        return _SplitItems(self.term(node.arguments[0]), _regex(node, 1), limit)
 
 
 def _text_argument(call: Call, index: int) -> str:
@@ -555,5 +555,5 @@ def _text_argument(call: Call, index: int) -> str:
     return argument.value
 
 
-def _regex(call: Call, index: int) -> re.Pattern[str]:
+def _regex(call: Call, index: int) -> Expression:
     return compile_regex(_text_argument(call, index))

@@ -1,8 +1,10 @@
 """Regular expressions of selectors: Java's way to search, split and replace, on Python's engine.
 
-Decides which expressions a broker may run for a stranger. Python's engine backtracks, as Java's does, so a repetition
-of something that itself repeats or branches can take exponential time: such expressions are refused. What remains is
-polynomial, and `REPETITIONS_MAX` bounds its degree.
+Decides which expressions a broker may run for a stranger, and on how long a text. Python's engine backtracks, as Java's
+does. A repetition of something that itself repeats or branches can take exponential time: such expressions are refused.
+The rest is polynomial: a search tries every place to start, times every length of every unbounded repetition, times
+every way through optional parts and alternatives. `STEPS_MAX` bounds that product, so each expression has a longest
+text (`Expression.characters_max`); a selector finds the result unknown for a longer one.
 
 Classes (``\\d \\w \\s``) mean ASCII, as in Java. What Java has and Python has not (``\\p{...}``, ``\\Q...\\E``, class
 intersection) is refused or, for ``&&`` inside a class, read as two ampersands.
@@ -10,6 +12,7 @@ intersection) is refused or, for ``&&`` inside a class, read as two ampersands.
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from typing import Final
@@ -17,21 +20,40 @@ from typing import Final
 from entrepot.base.errors import InvalidSelector
 
 PATTERN_CHARACTERS_MAX: Final = 1024
-REPETITIONS_MAX: Final = 8  # unbounded repetitions in one expression; splitting a CSV line by column needs fewer
+STEPS_MAX: Final = 10_000_000  # about a tenth of a second of CPython's engine, for the worst text there is
+TEXT_CHARACTERS_MIN: Final = 32  # an expression that may not even be asked about that many is refused
 
-_COUNTED: Final = re.compile(r"\{([0-9]{1,6})(,([0-9]{0,6}))?\}")
-_COUNT_SMALL: Final = 16  # ``(a|b){2}`` branches 4 ways; sixteen squared branchings are where refusing begins
+_COUNTED: Final = re.compile(r"\{([0-9]*)(,([0-9]*))?\}")
+_HIDES_A_QUANTIFIER: Final = re.compile(r"\?(?:\#|[a-zA-Z]*-?[a-zA-Z]*x[a-zA-Z-]*[:)])")
+_ENDLESS: Final = 1_000_000  # how often a quantifier without upper bound repeats
+_ENDLESS_PARTS_MAX: Final = 8  # beyond, the factorial of the estimate would outgrow its use
 
 
-def compile_regex(pattern: str) -> re.Pattern[str]:
+class Expression:
+    """A compiled expression and the longest text that it may be asked about."""
+
+    def __init__(self, pattern: re.Pattern[str], characters_max: int) -> None:
+        self.pattern: Final = pattern
+        self.characters_max: Final = characters_max
+
+    def admits(self, text: str) -> bool:
+        """Whether the text is short enough for the cost of the expression."""
+        return len(text) <= self.characters_max
+
+
+def compile_regex(pattern: str) -> Expression:
     """The compiled expression. Raises InvalidSelector for one that is wrong, too long or too costly."""
     if len(pattern) > PATTERN_CHARACTERS_MAX:
         raise InvalidSelector(f"selector: a regular expression is limited to {PATTERN_CHARACTERS_MAX} characters")
-    _refuse_costly(pattern)
+    ways, endless = _cost(pattern)
+    degree = endless + 1
+    longest = int((STEPS_MAX * math.factorial(degree) / ways) ** (1 / degree)) if ways <= STEPS_MAX else 0
+    if endless > _ENDLESS_PARTS_MAX or longest < TEXT_CHARACTERS_MIN:
+        raise InvalidSelector("selector: a regular expression with so many repetitions and branches costs too much")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return re.compile(pattern, re.ASCII)
+            return Expression(re.compile(pattern, re.ASCII), longest)
     except (re.error, ValueError, OverflowError, RecursionError) as wrong:
         raise InvalidSelector(f"selector: regular expression {pattern[:60]!r}: {wrong}") from wrong
 
@@ -93,11 +115,15 @@ def replaced(pattern: re.Pattern[str], template: Template, source: str) -> str:
     return pattern.sub(template.fill, source)
 
 
-def _refuse_costly(pattern: str) -> None:
-    """Raise for a repeated group that repeats or branches inside, for a back-reference, for too many repetitions."""
+def _cost(pattern: str) -> tuple[int, int]:
+    """In how many ways its optional parts and alternatives can be taken, and how many parts repeat without bound.
+
+    Raises InvalidSelector for a repeated group that repeats or branches inside, and for a back-reference.
+    """
     restless = [False]  # for each open group: does something in it repeat or branch?
+    branches = [1]  # for each open group: its alternatives
     closed = False  # whether the item before this place is a group that does
-    total = 0
+    ways, endless = 1, 0
     at = 0
     while at < len(pattern):
         char = pattern[at]
@@ -113,35 +139,41 @@ def _refuse_costly(pattern: str) -> None:
         elif char == "(":
             if pattern.startswith(("?P=", "?("), at):
                 raise InvalidSelector("selector: back-references are not supported in regular expressions")
+            if _HIDES_A_QUANTIFIER.match(pattern, at):
+                raise InvalidSelector("selector: comments and the flag x are not supported in regular expressions")
             restless.append(False)
+            branches.append(1)
             at += 1 if pattern.startswith("?", at) else 0  # the sign of a special group, not a quantifier
             closed = False
         elif char == ")":
             closed = restless.pop() if len(restless) > 1 else False
             restless[-1] = restless[-1] or closed
+            ways *= branches.pop() if len(branches) > 1 else 1
         elif char == "|":
             restless[-1] = True
+            branches[-1] += 1
             closed = False
         elif char in "*+?{":
             counted = _COUNTED.match(pattern, at - 1) if char == "{" else None
-            if char == "{" and counted is None:
+            if char == "{" and (counted is None or counted.group() == "{}"):
                 closed = False
                 continue
             at = counted.end() if counted else at
-            most = _most(char, counted)
+            least, most = _bounds(char, counted)
             if closed and most > 1:
                 raise InvalidSelector(
                     "selector: a regular expression may not repeat a group that repeats or branches inside"
                 )
-            if most > _COUNT_SMALL:
-                total += 1
+            if most == _ENDLESS != least:
+                endless += 1
+            else:
+                ways *= max(1, most - least + 1)
             restless[-1] = restless[-1] or most > 1 or char == "?"
             at += 1 if pattern[at : at + 1] in ("?", "+") else 0  # lazy or possessive
             closed = False
         else:
             closed = False
-    if total > REPETITIONS_MAX:
-        raise InvalidSelector(f"selector: a regular expression may repeat without bound {REPETITIONS_MAX} times")
+    return ways * branches[0], endless
 
 
 def _class_end(pattern: str, at: int) -> int:
@@ -153,12 +185,11 @@ def _class_end(pattern: str, at: int) -> int:
     return at + 1
 
 
-def _most(char: str, counted: re.Match[str] | None) -> int:
-    """How often the quantifier may repeat, a million standing for without bound."""
-    if char == "?":
-        return 1
+def _bounds(char: str, counted: re.Match[str] | None) -> tuple[int, int]:
+    """How often a quantifier repeats, at least and at most."""
     if counted is None:
-        return 1_000_000
+        return (1 if char == "+" else 0), (1 if char == "?" else _ENDLESS)
+    least = min(int(counted.group(1) or 0), _ENDLESS)
     if counted.group(2) is None:
-        return int(counted.group(1))
-    return int(counted.group(3)) if counted.group(3) else 1_000_000
+        return least, least
+    return least, min(int(counted.group(3) or _ENDLESS), _ENDLESS)

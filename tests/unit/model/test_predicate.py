@@ -13,6 +13,7 @@ from entrepot.base.errors import InvalidSelector
 from entrepot.model import xpath
 from entrepot.model.like import LikePattern
 from entrepot.model.predicate import BODY_FACT, CACHE_SIZE, Facts, Value, compile_selector
+from entrepot.model.regex import TEXT_CHARACTERS_MIN, compile_regex
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 
@@ -464,6 +465,10 @@ def test_a_blank_text_is_refused(text: str) -> None:
         "REGEX('(?P<n>.)(?P=n)', a)",
         "REGEX('(a)?(?(1)b|c)', a)",
         "REGEX('" + ".*x" * 9 + "', a)",
+        "REGEX('" + "x?" * 30 + "', a)",
+        "REGEX('" + "(x|x)" * 30 + "', a)",
+        "REGEX('" + "x{0,16}" * 9 + "', a)",
+        "REGEX('x{,99999}x{,99999}', a)",
         "REGEX('" + "(" * 600 + ")" * 600 + "', a)",
         "REGEX('" + "a" * 1025 + "', a)",
         "REPLACE(a, 'b', '$1') = 'c'",
@@ -488,6 +493,25 @@ def test_what_cannot_be_compiled_is_refused(text: str) -> None:
 )
 def test_harmless_expressions_are_admitted(pattern: str) -> None:
     compile_selector(f"REGEX('{pattern}', a)").matches(ORDER)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["x+y", "(?:x|x)(?:x|x)x*y", ".*x.*y", ".*x.*x.*y", "x?x?x?x?x*x*y", "x{0,9}x{0,9}x*y"]
+)
+def test_no_text_makes_an_expression_stall_the_broker(pattern: str) -> None:
+    expression = compile_regex(pattern)
+    assert expression.characters_max >= TEXT_CHARACTERS_MIN
+    start = time.perf_counter()
+    assert expression.pattern.search("x" * expression.characters_max) is None
+    assert time.perf_counter() - start < 5  # a tenth of a second on an idle machine
+
+
+def test_a_text_too_long_for_the_cost_of_an_expression_is_unknown() -> None:
+    longest = compile_regex("x.*x.*y").characters_max
+    fits, exceeds = Row({"a": "xxy".ljust(longest)}), Row({"a": "xxy".ljust(longest + 1)})
+    assert (verdict("REGEX('x.*x.*y', a)", fits), verdict("REGEX('x.*x.*y', a)", exceeds)) == (YES, UNKNOWN)
+    assert verdict("REPLACE(a, 'x.*x.*y', '') IS NULL", exceeds) == YES
+    assert verdict("INLIST(SPLIT(a, 'x.*x.*y'), 'q')", exceeds) == UNKNOWN
 
 
 def test_a_pattern_of_like_cannot_stall_the_broker() -> None:
