@@ -598,13 +598,24 @@ static uint64_t progress(void) {
     return option.window ? sum_confirmed() : sum_sent();
 }
 
-/* Runs producers and consumers until so many messages are through, or the instant, or a failure. */
+static bool all_sent(void) {
+    for (int i = 0; i < option.producers; i++)
+        if (producers[i].sent < producers[i].limit) return false;
+    return true;
+}
+
+/* Runs producers and consumers until so many messages are through, or the instant, or a failure, or until nothing more
+ * comes although everything was sent. */
 static void run_until(uint64_t wanted, int64_t until) {
+    uint64_t through = progress();
+    int64_t moved = now_ns();
     while (!fatal && progress() < wanted) {
         bool more = false;
         for (int i = 0; i < option.producers && !option.consume_only; i++) more |= pump(&producers[i]);
         int64_t now = now_ns(), wake = now + SECOND / 20;
         if (now >= until || now >= deadline) return;
+        if (progress() != through || !all_sent()) { through = progress(); moved = now; }
+        else if (now - moved > (int64_t)(option.drain * SECOND)) return;
         if (option.rate > 0) {
             double due = (double)sum_sent() * (SECOND / option.rate);
             int64_t next = paced_from + (int64_t)due - SPIN_NS;

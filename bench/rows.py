@@ -292,7 +292,7 @@ def recovery(
                 record["fill"] = filled
                 record["empty"] = load.run(
                     broker, *place, "--consume-only", "--count", str(messages), "--run", str(filled["run"]),
-                    at_most_s=at_most_s,
+                    "--drain", "60", at_most_s=at_most_s,
                 )  # fmt: skip
                 record["peak_rss_when_emptied"] = broker.weigh().peak
         yield Sample(figures, record)
