@@ -1,0 +1,536 @@
+"""Reading a journal back after a stop of any kind. [C]
+
+Decides what is believed: a batch is taken whole or not at all. Where a segment stops being valid,
+
+- and no later batch claims that what should stand there was on disk, it is a *torn tail*: nothing behind it was ever
+  confirmed; it is cut and reported;
+- and a later batch does claim it, it is a *corrupt middle*: `CorruptJournal`, nothing is changed.
+
+Never skips a record in silence. Holds one segment in memory at a time and makes no `Message`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be
+from mypy_extensions import i64
+
+from entrepot.base.errors import CorruptJournal
+from entrepot.journal.index import (
+    DEAD,
+    LIVE,
+    SEVERAL,
+    Document,
+    Index,
+    Segment,
+    segment_name,
+    segment_range,
+)
+from entrepot.journal.ports import SCRATCH, JournalPort, RecoveryReport, RecoverySink
+from entrepot.journal.record import (
+    ADD,
+    BATCH_HEAD,
+    DELETE,
+    FLAG_EXTENDED,
+    FLAG_TRANSIENT,
+    FORMAT,
+    MESSAGE,
+    MESSAGE_FIXED,
+    META,
+    PUT,
+    RECORD_HEAD,
+    REDELIVERED,
+    SEAL,
+    SETTLE_LIST,
+    SETTLE_RUN,
+    batch_head,
+    batch_length,
+    batch_sequence,
+    batch_synced,
+    batch_valid,
+    envelope_at,
+    frame,
+    head_valid,
+    payload_fits,
+    read_queue,
+)
+from entrepot.model.message import OVERHEAD_BYTES
+
+INTERNAL_KIND: Final = 0
+"""Documents of this kind are the journal's own and are shown to nobody."""
+GAPS_KEY: Final = b"gaps"
+
+BATCH_MARK: Final = b"EJB1"
+
+REMEDY: Final = (
+    "run `entrepot data check` on the data directory; restore the file from a backup or a replica, "
+    "or move the data directory away and start empty"
+)
+
+
+def corrupt(name: str, offset: i64, what: str) -> CorruptJournal:
+    """Return the error for damage at ``offset`` of the segment ``name``."""
+    return CorruptJournal(f"the journal is damaged at {name}:{offset}: {what}", remedy=REMEDY)
+
+
+def highest_claim(data: bytes, start: i64, segment: i64) -> i64:
+    """Return the highest batch that any header at or behind ``data[start]`` says was on disk; 0 when there is none."""
+    claim: i64 = 0
+    at: i64 = data.find(BATCH_MARK, start)
+    while at >= 0:
+        if head_valid(data, at, segment, at):
+            synced = batch_synced(data, at)
+            claim = max(claim, synced)
+        at = data.find(BATCH_MARK, at + 1)
+    return claim
+
+
+def segment_files(names: list[str]) -> tuple[list[str], list[str]]:
+    """Return (segments in order, leftovers): scratch files, and sources of a compaction that was finished."""
+    ranges: list[tuple[int, int, int, str]] = []
+    leftovers: list[str] = []
+    for name in names:
+        first, last, _, as_of = segment_range(name)
+        if first > 0:
+            ranges.append((int(first), -int(last), -int(as_of), name))
+        elif name.endswith(SCRATCH):
+            leftovers.append(name)
+    ranges.sort()
+    kept: list[str] = []
+    reached = 0
+    for first_id, negative_last, _, name in ranges:
+        last_id = -negative_last
+        if last_id <= reached:
+            leftovers.append(name)
+        elif first_id <= reached:
+            raise corrupt(name, 0, "its range of ids overlaps that of another segment")
+        else:
+            kept.append(name)
+            reached = last_id
+    return kept, leftovers
+
+
+def parse_gaps(value: bytes) -> list[tuple[int, int]]:
+    """Return the ranges of segment ids that were dropped, from the document in which the journal keeps them."""
+    gaps: list[tuple[int, int]] = []
+    at = 0
+    while at + 16 <= len(value):
+        gaps.append((int(read_i64_be(value, at)), int(read_i64_be(value, at + 8))))
+        at += 16
+    return gaps
+
+
+class Recovery:
+    """One pass that fills an `Index` and one that tells a `RecoverySink`. Use once."""
+
+    def __init__(self, port: JournalPort) -> None:
+        self.port: JournalPort = port
+        self.index: Index = Index()
+        self.report: RecoveryReport = RecoveryReport()
+        self.sequence: i64 = 0
+        self.claimed: i64 = 0
+        self.writable: bool = True
+
+    def run(self) -> None:
+        """Fill ``index`` and ``report``, cut a torn tail, remove leftovers. Raises CorruptJournal, StorageError."""
+        while not self._scan():
+            pass
+        self._make_durable()
+        report = self.report
+        report.segments = len(self.index.segments)
+        report.messages = self.index.messages
+        report.documents = len(self.index.documents)
+        report.sequence = self.sequence
+        if document_key() in self.index.documents:
+            report.documents -= 1
+        self._sweep_blobs()
+
+    # -- first pass ----------------------------------------------------------------------------------------------------
+
+    def _scan(self) -> bool:
+        """Read all segments; False when files had to go and it must be done again."""
+        names, leftovers = segment_files(self.port.names())
+        for name in leftovers:
+            self.port.drop(name)
+        torn_segment = self.report.torn_segment
+        torn_offset = self.report.torn_offset
+        torn_bytes = self.report.torn_bytes
+        self.index = Index()
+        self.report = RecoveryReport()
+        self.report.torn_segment = torn_segment
+        self.report.torn_offset = torn_offset
+        self.report.torn_bytes = torn_bytes
+        self.sequence = 0
+        self.claimed = 0
+        position = 0
+        while position < len(names):
+            if not self._scan_segment(names, position):
+                for later in names[position + 1 :]:
+                    self._discard(later)
+                break
+            position += 1
+        return self._reconcile()
+
+    def _reconcile(self) -> bool:
+        """Compare the files with the list of those that were dropped; False when some had to be removed."""
+        gaps: list[tuple[int, int]] = []
+        document = self.index.documents.get(document_key())
+        if document is not None:
+            gaps = parse_gaps(document.value)
+        complete = True
+        following: i64 = 1
+        before: i64 = 0
+        for segment in self.index.segments:
+            if _inside(gaps, segment.first, segment.last):
+                self.port.drop(segment.name)
+                complete = False
+            elif segment.first > following and not _inside(gaps, following, segment.first - 1):
+                return self._missing(following, segment.first - 1, before)
+            following = segment.last + 1
+            before = segment.end_sequence
+        return complete
+
+    def _missing(self, first: i64, last: i64, before: i64) -> bool:
+        """Segments are not there and were not dropped: corrupt when what they held was on disk, else a torn tail."""
+        if self.claimed > before:
+            raise corrupt(segment_name(first, last, before + 1, 0), 0, "the file is missing")
+        for segment in self.index.segments:
+            if segment.first > last:
+                self._discard(segment.name)
+        return False
+
+    def _discard(self, name: str) -> None:
+        """Remove a segment in which nothing was ever confirmed."""
+        data = self.port.read(name, 0, self.port.size(name))
+        length = len(data.rstrip(b"\0"))
+        if not self.report.torn_segment:
+            self.report.torn_segment = name
+        self.report.torn_bytes += length
+        self.port.drop(name)
+
+    def _scan_segment(self, names: list[str], position: int) -> bool:
+        """Take in one segment; False when it ended in a torn tail, which is cut."""
+        name = names[position]
+        first, last, expected, as_of = segment_range(name)
+        data = self.port.read(name, 0, self.port.size(name))
+        segment = Segment(first, last, expected)
+        segment.name = name
+        compacted = False
+        self._check_chain(segment)
+        at: i64 = 0
+        while batch_valid(data, at, first, at) and not segment.sealed:
+            sequence = batch_sequence(data, at)
+            if at == 0:
+                compacted = self._read_meta(segment, data, as_of)
+                if compacted:
+                    expected = 1  # its batches are counted by themselves
+            if sequence != expected:
+                break
+            if at == 0:
+                self.index.open(segment)
+            claim = batch_synced(data, at)
+            self.claimed = max(self.claimed, claim)
+            self._apply(segment, data, at, segment.as_of - 1 if compacted else sequence)
+            at += BATCH_HEAD + batch_length(data, at)
+            expected += 1
+        segment.end = at
+        if segment.sealed:
+            if not compacted:
+                segment.end_sequence = expected - 1
+            self._close(segment)
+            return True
+        if compacted:
+            raise corrupt(name, at, "a compacted segment is not complete")
+        self._tear(names, position, data, segment, expected)
+        return False
+
+    def _read_meta(self, segment: Segment, data: bytes, as_of: i64) -> bool:
+        """Take the META record of the first batch; True for a compacted segment. Raises CorruptJournal."""
+        body: i64 = BATCH_HEAD + RECORD_HEAD
+        if data[body] != META or not payload_fits(data, BATCH_HEAD):
+            raise corrupt(segment.name, BATCH_HEAD, "it does not begin with a META record")
+        version: i64 = i64(read_i16_be(data, body + 1))
+        if version != FORMAT:
+            raise CorruptJournal(
+                f"{segment.name} has journal format {version}; this build reads format {FORMAT}",
+                remedy="open it with the version of entrepot that wrote it",
+            )
+        if read_i64_be(data, body + 3) != segment.first or read_i64_be(data, body + 11) != segment.last:
+            raise corrupt(segment.name, body, "the file has the name of another segment")
+        length: i64 = i64(read_i32_be(data, BATCH_HEAD))
+        self.report.node = data[body + 43 : body + length].decode(errors="replace")
+        self.report.created = read_i64_be(data, body + 35)
+        segment.as_of = read_i64_be(data, body + 19)
+        segment.end_sequence = read_i64_be(data, body + 27)
+        if segment.as_of != as_of:
+            raise corrupt(segment.name, body, "the file has the name of another segment")
+        return as_of > 0
+
+    def _check_chain(self, segment: Segment) -> None:
+        """Segments that are neighbours by id are neighbours by batch. Raises CorruptJournal."""
+        if not self.index.segments:
+            return
+        previous = self.index.segments[-1]
+        if previous.last + 1 == segment.first:
+            right = segment.first_sequence == previous.end_sequence + 1
+        else:
+            right = segment.first_sequence > previous.end_sequence
+        if not right:
+            raise corrupt(segment.name, 0, f"the segment before it ends at batch {previous.end_sequence}")
+
+    def _close(self, segment: Segment) -> None:
+        """Finish a segment that is whole."""
+        self.sequence = segment.end_sequence
+        self.report.bytes += segment.end
+        self.index.disk += segment.end
+        self.index.seal(segment, segment.end_sequence)
+
+    def _tear(self, names: list[str], position: int, data: bytes, segment: Segment, expected: i64) -> None:
+        """The segment stops being valid where batch ``expected`` should be. Raises CorruptJournal."""
+        name = names[position]
+        claim = highest_claim(data, segment.end, segment.first)
+        for later in names[position + 1 :]:
+            first = segment_range(later)[0]
+            later_claim = highest_claim(self.port.read(later, 0, self.port.size(later)), 0, first)
+            claim = max(claim, later_claim)
+        if claim >= expected:
+            raise corrupt(name, segment.end, f"batch {expected} is not readable, and batch {claim} was on disk")
+        lost = len(data.rstrip(b"\0")) - segment.end
+        if lost > 0:
+            self.report.torn_segment = name
+            self.report.torn_offset = segment.end
+            self.report.torn_bytes += lost
+        if segment.end == 0:
+            self.port.drop(name)
+            return
+        self.port.cut(name, segment.end)
+        body = BytesWriter()
+        frame(body, bytes([SEAL]))
+        octets = body.getvalue()
+        # Everything before it is made durable by _make_durable before anything can confirm this claim.
+        head = batch_head(len(octets), 1, expected, 0, segment.first, segment.end)
+        self.port.write(name, segment.end, head, octets)
+        segment.end += len(head) + len(octets)
+        segment.end_sequence = expected
+        segment.sealed = True
+        self._close(segment)
+
+    def _make_durable(self) -> None:
+        """Sync what may still be only in the cache of a machine that did not stop, before later batches claim it."""
+        for segment in self.index.segments:
+            if segment.end_sequence > self.claimed:
+                self.port.cut(segment.name, segment.end)
+
+    def _apply(self, segment: Segment, data: bytes, at: i64, sequence: i64) -> None:
+        """Carry out the records of one valid batch."""
+        place: i64 = at + BATCH_HEAD
+        end: i64 = place + batch_length(data, at)
+        seen: i64 = 0
+        while place < end:
+            length: i64 = i64(read_i32_be(data, place))
+            if not payload_fits(data, place):
+                raise corrupt(segment.name, place, "a record with a right checksum makes no sense")
+            kind = data[place + RECORD_HEAD]
+            if kind == MESSAGE:
+                self._apply_message(segment, data, place, RECORD_HEAD + length)
+            elif kind == SETTLE_RUN:
+                queue = read_queue(data, place + 9)
+                number = read_i64_be(data, place + 13)
+                count: i64 = i64(read_i32_be(data, place + 21))
+                count += number
+                while number < count:
+                    self._apply_settle(segment, number, queue, sequence)
+                    number += 1
+            elif kind == SETTLE_LIST:
+                queue = read_queue(data, place + 9)
+                step: i64 = place + 13
+                while step < place + RECORD_HEAD + length:
+                    self._apply_settle(segment, read_i64_be(data, step), queue, sequence)
+                    step += 8
+            elif kind == SEAL:
+                segment.sealed = True
+            elif kind != META:
+                self._apply_rare(segment, data, place, length, sequence)
+            place += RECORD_HEAD + length
+            seen += 1
+        self.report.records += seen
+
+    def _apply_message(self, segment: Segment, data: bytes, place: i64, length: i64) -> None:
+        body: i64 = place + RECORD_HEAD
+        flags = data[body + 1]
+        number = read_i64_be(data, body + 2)
+        count: i64 = i64(read_i16_be(data, body + 14))
+        self.report.number_highest = max(self.report.number_highest, number)
+        if flags & FLAG_TRANSIENT:
+            segment.add(number, place, length, 0, DEAD)
+            return
+        queue: i64 = SEVERAL
+        if count == 1:
+            queue = read_queue(data, body + MESSAGE_FIXED)
+        else:
+            queues: list[int] = []
+            step: i64 = 0
+            while step < count:
+                queues.append(int(read_queue(data, body + MESSAGE_FIXED + 4 * step)))
+                step += 1
+            self.index.several[number] = queues
+        if flags & FLAG_EXTENDED:
+            blob = read_i64_be(data, envelope_at(data, body) - 8)
+            if blob != 0:
+                self.index.blob_of[number] = blob
+        segment.add(number, place, length, queue, LIVE)
+        self.index.messages += 1
+
+    def _apply_settle(self, segment: Segment, number: i64, queue: i64, sequence: i64) -> None:
+        found = self.index.settle(number, queue)[1]
+        if found is not None and found is not segment:
+            segment.refs[found.first] = sequence
+
+    def _apply_rare(self, segment: Segment, data: bytes, place: i64, length: i64, sequence: i64) -> None:
+        body: i64 = place + RECORD_HEAD
+        kind = data[body]
+        if kind == REDELIVERED:
+            number = read_i64_be(data, body + 1)
+            queue = read_queue(data, body + 9)
+            count: i64 = i64(read_i32_be(data, body + 13))
+            if self.index.holds(number, queue):
+                self.index.note(number, queue, count, segment, place, RECORD_HEAD + length)
+        elif kind == ADD:
+            number = read_i64_be(data, body + 1)
+            queue = read_queue(data, body + 9)
+            if self.index.extend(number, queue) is not None:
+                self.index.note(number, queue, -1, segment, place, RECORD_HEAD + length)
+        else:
+            old: Segment | None = None
+            if kind == PUT:
+                key_length: i64 = i64(read_i32_be(data, body + 2))
+                key = data[body + 6 : body + 6 + key_length]
+                value = data[body + 6 + key_length : body + length]
+                old = self.index.put(Document(data[body + 1], key, value, segment, place, RECORD_HEAD + length))
+            elif kind == DELETE:
+                old = self.index.remove(data[body + 1 : body + length])
+            if old is not None and old is not segment:
+                segment.refs[old.first] = sequence
+
+    def _sweep_blobs(self) -> None:
+        """Remove blobs to which no live message refers."""
+        wanted: dict[int, int] = {}
+        for blob in self.index.blob_of.values():
+            wanted[blob] = 1
+        for blob in self.port.blobs():
+            self.report.blob_highest = max(self.report.blob_highest, blob)
+            if blob not in wanted:
+                self.port.blob_drop(blob)
+                self.report.blobs_orphaned += 1
+
+    # -- second pass ---------------------------------------------------------------------------------------------------
+
+    def tell(self, sink: RecoverySink) -> None:
+        """Hand the current documents and the live messages to ``sink``."""
+        for document in self.index.documents.values():
+            if document.kind != INTERNAL_KIND:
+                sink.document(int(document.kind), document.key, document.value)
+        group: list[Segment] = []
+        reach: i64 = 0
+        for segment in self.index.segments:
+            if segment.live == 0:
+                continue
+            if group and _lowest_live(segment) > reach:
+                self._tell_group(group, sink)
+                group = []
+            group.append(segment)
+            highest = _highest_live(segment)
+            reach = max(reach, highest)
+        if group:
+            self._tell_group(group, sink)
+
+    def _tell_group(self, group: list[Segment], sink: RecoverySink) -> None:
+        """Hand over segments whose ranges of numbers overlap (nearly always just one), numbers rising."""
+        if len(group) == 1:
+            self._tell_segment(group[0], sink)
+            return
+        collected = Collected()
+        for segment in group:
+            self._tell_segment(segment, collected)
+        collected.rows.sort()
+        for number, queue, priority, expiration, deliveries, size, deliver_at in collected.rows:
+            sink.message(
+                i64(queue), i64(number), i64(priority), i64(expiration), i64(deliveries), i64(size), i64(deliver_at)
+            )
+
+    def _tell_segment(self, segment: Segment, sink: RecoverySink) -> None:
+        data = self.port.read(segment.name, 0, segment.end)
+        index = self.index
+        slot: i64 = 0
+        while slot < segment.count:
+            if segment.states[slot] == LIVE:
+                place: i64 = i64(segment.offsets[slot])
+                body: i64 = place + RECORD_HEAD
+                envelope = envelope_at(data, body)
+                deliver_at: i64 = 0
+                if data[body + 1] & FLAG_EXTENDED:
+                    deliver_at = read_i64_be(data, envelope - 16)
+                number = segment.numbers[slot]
+                raw: i64 = i64(read_i32_be(data, body + 10))
+                priority: i64 = data[envelope + 3]
+                expiration = read_i64_be(data, envelope + 12)
+                queue = segment.queue_at(slot)
+                size = raw + OVERHEAD_BYTES
+                if queue != SEVERAL:
+                    deliveries = index.deliveries(number, queue)
+                    sink.message(queue, number, priority, expiration, deliveries, size, deliver_at)
+                else:
+                    for each in index.several[number]:
+                        queue = each
+                        deliveries = index.deliveries(number, queue)
+                        sink.message(queue, number, priority, expiration, deliveries, size, deliver_at)
+            slot += 1
+
+
+class Collected(RecoverySink):
+    """Keeps what it is told, to be sorted by number."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, int, int, int, int, int, int]] = []
+
+    def message(
+        self,
+        queue_id: i64,
+        number: i64,
+        priority: i64,
+        expiration: i64,
+        deliveries: i64,
+        size: i64,
+        deliver_at: i64,
+    ) -> None:
+        """Keep one row."""
+        self.rows.append(
+            (int(number), int(queue_id), int(priority), int(expiration), int(deliveries), int(size), int(deliver_at))
+        )
+
+
+def document_key() -> bytes:
+    """Return the name of the document that lists the dropped segments."""
+    return bytes([INTERNAL_KIND]) + GAPS_KEY
+
+
+def _inside(gaps: list[tuple[int, int]], first: i64, last: i64) -> bool:
+    for low, high in gaps:
+        if low <= first and last <= high:
+            return True
+    return False
+
+
+def _lowest_live(segment: Segment) -> i64:
+    slot: i64 = 0
+    while slot < segment.count and segment.states[slot] != LIVE:
+        slot += 1
+    return segment.numbers[slot]
+
+
+def _highest_live(segment: Segment) -> i64:
+    slot = segment.count - 1
+    while slot > 0 and segment.states[slot] != LIVE:
+        slot -= 1
+    return segment.numbers[slot]
