@@ -155,7 +155,11 @@ class Decoder:
         return at
 
     def _open_frame(self, data: bytes, at: i64, end: i64) -> i64:
-        """Read a frame without size into ``_opened``; return where it ends, or -1 if more octets must come."""
+        """Read a frame without size into ``_opened``; return where it ends, or -1 if more octets must come.
+
+        Each try starts at the beginning of the frame and waits for what the last one lacked; peers that turn sizes off
+        send datagrams, which come whole.
+        """
         reader = self._reader
         try:
             self._opened = reader.frame(data, at, end)
@@ -194,7 +198,10 @@ class Decoder:
 
 
 class Encoder:
-    """Turns commands into what a peer can read. A command that cannot be written leaves no trace in the output."""
+    """Turns commands into what a peer can read. A command that cannot be written leaves no trace in the output.
+
+    With a format that is not agreed yet nothing but our own `WireFormatInfo` may be written; then comes `switch`.
+    """
 
     def __init__(self, wire_format: WireFormat) -> None:
         self.switch(wire_format)
@@ -210,7 +217,8 @@ class Encoder:
         )
         self._prefixed: bool = wire_format.size_prefix
         self._frame_max: i64 = wire_format.max_frame_size
-        self_contained = not wire_format.tight and wire_format.cache_size == 0
+        self._awaiting: bool = wire_format.offer is not None
+        self_contained = not wire_format.tight and wire_format.cache_size == 0 and not self._awaiting
         self._layout: i64 = message_layout(wire_format.version) if self_contained else 0
 
     def encode(self, command: Structure) -> bytes:
@@ -228,6 +236,8 @@ class Encoder:
                 if first is not None and first.layout == self._layout:
                     self._pass_on(target, command, message, first)
                     return
+        if self._awaiting and not isinstance(command, WireFormatInfo):
+            raise Fault("a command was to be sent before the wire format was agreed")
         start = self._begin(target)
         try:
             self._writer.frame(target, command)

@@ -213,7 +213,8 @@ def negotiate(local: WireFormatInfo, remote: WireFormatInfo, *, version_min: int
 
 
 def _both(ours: dict[str, object], theirs: dict[str, object], name: str) -> bool:
-    return _switch(ours, name) and _switch(theirs, name)
+    wanted = [_switch(ours, name), _switch(theirs, name)]  # both are looked at: a wrong type is refused either way
+    return all(wanted)
 
 
 def _switch(properties: dict[str, object], name: str) -> bool:

@@ -339,6 +339,19 @@ def test_only_an_offer_may_come_first_and_only_once() -> None:
         decoder.check()
 
 
+def test_nothing_but_the_offer_is_written_before_the_agreement() -> None:
+    offer = offer_of(WireFormatOptions())
+    encoder = Encoder(WireFormat.before_agreement(offer))
+    first = message(12).first
+    assert first is not None
+    assert not encoder.passes(first)
+    with pytest.raises(Fault):
+        encoder.encode(KeepAliveInfo())
+    encoder.encode(offer)
+    encoder.switch(WireFormat())
+    encoder.encode(KeepAliveInfo())
+
+
 def test_a_stranger_gets_little_memory() -> None:
     decoder = Decoder(WireFormat.before_agreement(offer_of(WireFormatOptions())))
     with pytest.raises(LimitExceeded):
