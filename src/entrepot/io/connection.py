@@ -1,0 +1,494 @@
+"""The one shell that drives any session: a socket, its back-pressure and its timer. [C]
+
+A *turn* is everything that one event of the loop causes: a chunk from one peer, a timer, a finished sync. It begins
+with one reading of the clock and ends with one write for each connection that has something to say, in the same
+callback and not in the next round of the loop (PERFORMANCE.md, "tuned", point 3: 230 k against 77 k messages a second).
+
+Bounds: a peer that does not read makes its session unwritable at `WRITE_MARK_HIGH`; replies that credit does not hold
+back (receipts, errors) stop its reading at `OUTPUT_OCTETS_MAX`; so a connection holds at most that much, plus what one
+chunk of input causes. What a session raises is our bug: it is logged, and costs that connection and no other.
+
+The only methods that change what a connection is: `connection_made`, `become`, `_finish`, `_break_off`,
+`connection_lost`. After the first of the last three (``ended``) its session is never called again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from entrepot.base.environment import KIB, MIB, MILLISECOND, SECOND, Clock
+from entrepot.core.broker import BrokerCore
+from entrepot.protocols.session import NEVER, Session, Shell
+
+WRITE_MARK_HIGH: Final = 256 * KIB  # a whole read of the loop: a burst that fits one read never pauses its consumer
+WRITE_MARK_LOW: Final = 64 * KIB  # a quarter is left to send while the queues are asked for more
+OUTPUT_OCTETS_MAX: Final = 4 * MIB  # about 100,000 unread receipts; a client that reads at all never gets there
+CLOSE_GRACE: Final = 3 * SECOND  # for the peer to take our last words and close; then the socket is reset
+WALL_EVERY: Final = 1 * SECOND  # the wall clock may be set; half a second late on average is early enough
+
+log: Final = logging.getLogger("entrepot.connection")
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Turn:
+    """What all connections of one loop share: the time, and who has something to write.
+
+    `begin` and `end` enclose every call into a core; they nest, and only the outermost pair does the work.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
+        self.loop: asyncio.AbstractEventLoop = loop
+        self.clock: Clock = clock
+        self.now: i64 = clock.now()
+        self.wall: i64 = clock.wall()
+        self.wall_offset: i64 = self.wall - self.now // MILLISECOND
+        self.wall_read: i64 = self.now
+        self.depth: i64 = 0
+        self.waiting: list[Connection] = []
+        self.late: bool = False  # a turn of its own is on its way for what was noted outside of one
+
+    def begin(self) -> None:
+        """Read the clock once, and tell the cores."""
+        self.depth += 1
+        if self.depth > 1:
+            return
+        now: i64 = self.clock.now()
+        if now - self.wall_read > WALL_EVERY:
+            self.wall_read = now
+            self.wall_offset = self.clock.wall() - now // MILLISECOND
+        self.now = now
+        self.wall = now // MILLISECOND + self.wall_offset
+        self.opened()
+
+    def end(self) -> None:
+        """Let the cores finish, then write once for every connection that noted something."""
+        if self.depth > 1:
+            self.depth -= 1
+            return
+        self.finishing()
+        waiting = self.waiting
+        at = 0
+        while at < len(waiting):  # it grows: a connection that ends gives its messages to others
+            waiting[at].flush()
+            at += 1
+        waiting.clear()
+        self.finished()
+        self.depth = 0
+        if waiting:
+            self.schedule()
+
+    def run(self, action: Callable[[], object]) -> None:
+        """Do ``action`` within a turn."""
+        self.begin()
+        try:
+            action()
+        finally:
+            self.end()
+
+    def note(self, connection: Connection) -> None:
+        """Write what ``connection`` has at the end of this turn, or of one that is made for it."""
+        self.waiting.append(connection)
+        if self.depth == 0:
+            self.schedule()
+
+    def schedule(self) -> None:
+        """Have a turn soon."""
+        if not self.late:
+            self.late = True
+            self.loop.call_soon(self.catch_up)
+
+    def catch_up(self) -> None:
+        """Have a turn for what was noted outside of one."""
+        self.late = False
+        self.begin()
+        self.end()
+
+    def opened(self) -> None:
+        """``now`` and ``wall`` are those of a new turn."""
+
+    def finishing(self) -> None:
+        """All stimuli of this turn are in; nothing is written yet."""
+
+    def finished(self) -> None:
+        """All that this turn wrote is with the sockets."""
+
+
+class BrokerTurn(Turn):
+    """The turns of a broker: it is told the time, its journal is flushed, its timer is kept.
+
+    ``wake_at`` is called when the broker wants `BrokerCore.advance` earlier than was known.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, broker: BrokerCore) -> None:
+        super().__init__(loop, clock)
+        self.broker: BrokerCore = broker
+        self.armed: i64 = NEVER
+        self.timer: asyncio.TimerHandle | None = None
+        self.stopped: bool = False
+        self.turns: i64 = 0
+
+    def opened(self) -> None:
+        """Tell the broker the time."""
+        self.turns += 1
+        self.broker.tick(self.now, self.wall)
+
+    def finishing(self) -> None:
+        """Wake blocked producers; hand the journal's batch over, so that the disk works while sockets are written."""
+        try:
+            self.broker.space_changed()
+            self.broker.journal.flush()
+        except Exception:
+            log.exception("the broker failed at the end of a turn; it goes on")
+
+    def finished(self) -> None:
+        """Hand over what ending connections put into the journal, and see when the broker wants to be called."""
+        try:
+            self.broker.journal.flush()
+        except Exception:
+            log.exception("the journal failed to take a batch; nothing of it is confirmed")
+        due: i64 = self.broker.deadline()
+        if due < self.armed and not self.stopped:
+            if self.timer is not None:
+                self.timer.cancel()
+            self.armed = due
+            self.timer = self.loop.call_later(delay_seconds(due - self.now), self.ring)
+
+    def ring(self) -> None:
+        """The broker's time has come."""
+        self.timer = None
+        self.armed = NEVER
+        self.begin()
+        try:
+            if self.broker.deadline() <= self.now:
+                self.broker.advance()
+        except Exception:
+            log.exception("the broker failed in its timer; it goes on")
+        self.end()
+
+    def stop(self) -> None:
+        """Call the broker no more by itself."""
+        self.stopped = True
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+
+class ConnectionOptions:
+    """How connections of one listener behave. Octets, and ns; 0 is off."""
+
+    def __init__(
+        self,
+        *,
+        write_mark_high: i64 = WRITE_MARK_HIGH,
+        write_mark_low: i64 = WRITE_MARK_LOW,
+        output_octets_max: i64 = OUTPUT_OCTETS_MAX,
+        write_timeout: i64 = 0,
+        close_grace: i64 = CLOSE_GRACE,
+    ) -> None:
+        """``write_timeout``: close when a peer takes nothing for so long (classic.md 6.1, transport.soWriteTimeout)."""
+        self.write_mark_high: i64 = write_mark_high
+        self.write_mark_low: i64 = write_mark_low
+        self.output_octets_max: i64 = output_octets_max
+        self.write_timeout: i64 = write_timeout
+        self.close_grace: i64 = close_grace
+
+
+class Connection(Shell):
+    """A socket and the session that it carries. The loop calls the methods of `asyncio.Protocol`.
+
+    It is no subclass of that class: a compiled class has one base, and the loops only look at method names.
+    """
+
+    def __init__(
+        self,
+        turn: Turn,
+        options: ConnectionOptions,
+        make: Callable[[Connection], Session],
+        lost: Callable[[Connection], None],
+    ) -> None:
+        """``make`` is called once the peer is known; ``lost`` when the socket is gone."""
+        self.turn: Turn = turn
+        self.options: ConnectionOptions = options
+        self.make: Callable[[Connection], Session] = make
+        self.lost: Callable[[Connection], None] = lost
+        self.transport: asyncio.Transport | None = None
+        self.session: Session = NOBODY
+        self.peer: str = ""
+        self.timer: asyncio.TimerHandle | None = None
+        self.armed: i64 = NEVER
+        self.stall_due: i64 = NEVER
+        self.noted: bool = False
+        self.ended: bool = False
+        self.reading: bool = True
+        self.choked: bool = False  # too many unread replies: reading stops although the session would go on
+        self.full: bool = False
+
+    # -- what the session asks (Shell) --------------------------------------------------------------------------------
+
+    def dirty(self) -> None:
+        """Call `Session.outgoing` at the end of this turn."""
+        if not self.noted:
+            self.noted = True
+            self.turn.note(self)
+
+    def resumed(self) -> None:
+        """Look at ``readable`` again."""
+        self._adjust_reading()
+
+    def become(self, session: Session) -> None:
+        """Drive ``session`` from now on: what it speaks is known now."""
+        self.session = session
+        if self.full:
+            session.writable(False, self.turn.now)
+
+    # -- what the loop tells ------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """The socket is open: make its session."""
+        self.transport = transport
+        transport.set_write_buffer_limits(high=int(self.options.write_mark_high), low=int(self.options.write_mark_low))
+        turn = self.turn
+        turn.begin()
+        try:
+            if not self.peer:
+                self.peer = peer_name(transport)
+            self.session = self.make(self)
+        except Exception as error:
+            self._break_off(error)
+        self._after()
+        turn.end()
+
+    def data_received(self, data: bytes) -> None:
+        """Hand a chunk to the session and write what comes of it, here and elsewhere."""
+        if self.ended:
+            return  # the peer still talks while we wait for it to close
+        turn = self.turn
+        turn.begin()
+        try:
+            self.session.receive(data, turn.now)
+        except Exception as error:
+            self._break_off(error)
+        self._after()
+        turn.end()
+
+    def eof_received(self) -> bool:
+        """The peer sends no more. The loop closes the socket after what is still to be written."""
+        if not self.ended:
+            self.data_received(b"")
+        return False
+
+    def pause_writing(self) -> None:
+        """The peer does not take what we write."""
+        self.full = True
+        if self.ended:
+            return
+        if self.options.write_timeout > 0:
+            self.stall_due = self.turn.now + self.options.write_timeout
+        self._tell_writable(False)
+
+    def resume_writing(self) -> None:
+        """The peer took enough."""
+        self.full = False
+        self.stall_due = NEVER
+        if self.ended:
+            return
+        self.choked = False
+        self._tell_writable(True)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The socket is gone."""
+        turn = self.turn
+        turn.begin()
+        self._end_session("the peer closed the connection" if error is None else f"the connection broke: {error}")
+        turn.end()
+        self._disarm()
+        self.transport = None
+        self.session = NOBODY  # it points back at us: without this both wait for the cyclic collector
+        self.lost(self)
+
+    # -- what the owner asks ------------------------------------------------------------------------------------------
+
+    def shut(self, why: str) -> None:
+        """Tell the peer ``why`` where its protocol can, and close."""
+        if self.ended:
+            return
+        turn = self.turn
+        turn.begin()
+        try:
+            self.session.shut(why, turn.now)
+        except Exception as error:
+            self._break_off(error)
+        self.dirty()
+        turn.end()
+
+    def abort(self) -> None:
+        """Close at once; what was not written is lost."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    # -- within a turn ------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write what the session has. Called by the turn, at its end."""
+        self.noted = False
+        transport = self.transport
+        if self.ended or transport is None:
+            return
+        session = self.session
+        try:
+            data = session.outgoing()
+            closing = session.closing
+        except Exception as error:
+            self._break_off(error)
+            return
+        if len(data) > 0:
+            transport.write(data)
+            if self.full and transport.get_write_buffer_size() > self.options.output_octets_max:
+                self.choked = True
+                self._adjust_reading()
+        if closing:
+            self._finish()
+        else:
+            self._arm()
+
+    def _after(self) -> None:
+        """Do what the session wants after it was called."""
+        if self.ended:
+            return
+        session = self.session
+        if session.closing:
+            self.dirty()
+        elif not self.noted:
+            self._arm()
+        if session.readable != self.reading:
+            self._adjust_reading()
+
+    def _tell_writable(self, ready: bool) -> None:
+        turn = self.turn
+        turn.begin()
+        try:
+            self.session.writable(ready, turn.now)
+        except Exception as error:
+            self._break_off(error)
+        self._after()
+        turn.end()
+
+    def _adjust_reading(self) -> None:
+        transport = self.transport
+        wanted = self.session.readable and not self.choked
+        if transport is None or self.ended or wanted == self.reading or transport.is_closing():
+            return
+        self.reading = wanted
+        if wanted:
+            transport.resume_reading()
+        else:
+            transport.pause_reading()
+
+    # -- time ---------------------------------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        """See to it that `_ring` comes with the session's deadline. One that moved later is found when it rings."""
+        due: i64 = self.session.deadline()
+        due = min(due, self.stall_due)
+        if due < self.armed:
+            if self.timer is not None:
+                self.timer.cancel()
+            self.armed = due
+            self.timer = self.turn.loop.call_later(delay_seconds(due - self.turn.now), self._ring)
+
+    def _disarm(self) -> None:
+        self.armed = NEVER
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+    def _ring(self) -> None:
+        self.timer = None
+        self.armed = NEVER
+        turn = self.turn
+        turn.begin()
+        if self.ended:
+            self.abort()  # the grace is over
+        elif self.stall_due <= turn.now:
+            log.warning("%s: took nothing for %d ms, closed", self.peer, self.options.write_timeout // MILLISECOND)
+            self._end_session("the peer took nothing for too long")
+            self.abort()
+        else:
+            try:
+                if self.session.deadline() <= turn.now:
+                    self.session.advance(turn.now)
+            except Exception as error:
+                self._break_off(error)
+            self._after()
+        turn.end()
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        """Everything is written: half-close, and wait a moment for the peer to close.
+
+        To close with unread input would reset the connection, and the peer lose our last words (RFC 1122 4.2.2.13).
+        """
+        transport = self.transport
+        if self.ended or transport is None:
+            return
+        self._log_refusal()
+        self._end_session("the session closed the connection")
+        if transport.is_closing():
+            return
+        if transport.can_write_eof():
+            transport.write_eof()
+            if not self.reading:
+                self.reading = True
+                transport.resume_reading()
+        else:
+            transport.close()
+        self.timer = self.turn.loop.call_later(delay_seconds(self.options.close_grace), self._ring)
+
+    def _log_refusal(self) -> None:
+        try:
+            refused = self.session.describe().get("refused", "")
+        except Exception as error:
+            refused = f"{error!r}"
+        if refused:
+            log.warning("%s: refused: %s", self.peer, refused)
+
+    def _break_off(self, error: Exception) -> None:
+        """A session failed. That is our bug; its connection ends, and all others go on."""
+        log.error("%s: a fault of ours ends this connection: %r", self.peer, error, exc_info=error)
+        self._end_session(f"a fault in the broker: {error!r}")
+        self.abort()
+
+    def _end_session(self, why: str) -> None:
+        if self.ended:
+            return
+        self.ended = True
+        self._disarm()
+        try:
+            self.session.detach(why, self.turn.now)
+        except Exception as error:
+            log.error("%s: a session failed while it was detached: %r", self.peer, error, exc_info=error)
+
+
+def delay_seconds(wait: i64) -> float:
+    """Return ``wait`` ns in seconds, a millisecond more than none: loops round to ms, and early is as bad as never."""
+    wait = max(wait, 0)
+    return float(wait + MILLISECOND) / 1e9
+
+
+def peer_name(transport: asyncio.Transport) -> str:
+    """Return who is at the other end: ``host:port``, ``[host]:port``, or what the kernel tells of a local process."""
+    address = transport.get_extra_info("peername")
+    if isinstance(address, tuple) and len(address) >= 2:
+        host = str(address[0])
+        return f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"
+    return "local"
+
+
+NOBODY: Final = Session(Shell())
+"""The session of a connection that has none yet, or none any more."""

@@ -1,0 +1,251 @@
+"""What the URI of a listener or a dialled peer may say: Classic's transport options and Artemis' acceptor parameters.
+
+Each option is obeyed, or accepted with a note in the log that it has no effect here, or belongs to a protocol, or is
+refused by name (classic.md 6.1; artemis.md 5.4). The prefixes ``transport.`` and ``socket.`` mean nothing by
+themselves and are cut off.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from entrepot.base.environment import MILLISECOND, SECOND, Duration
+from entrepot.base.errors import InvalidOption
+from entrepot.base.uri import Endpoint
+from entrepot.io.connection import CLOSE_GRACE, WRITE_MARK_HIGH, WRITE_MARK_LOW, ConnectionOptions
+from entrepot.io.tls import TlsOptions
+from entrepot.protocols.detection import DETECTION_TIMEOUT
+
+BACKLOG: Final = 5000  # Classic's; the kernel cuts it to net.core.somaxconn
+UNLIMITED: Final = 2**31 - 1
+CONNECT_TIMEOUT: Final = 30 * SECOND
+
+log: Final = logging.getLogger("entrepot.options")
+
+NO_EFFECT: Final[Mapping[str, str]] = {
+    "useQueueForAccept": "one thread accepts and serves",
+    "ioBufferSize": "chunks are as large as the socket gives them",
+    "soTimeout": "silence is watched by the heart-beats of the protocol",
+    "closeAsync": "closing never blocks",
+    "connectAttemptTimeout": "a silent connection is closed after protocolDetectionTimeOut",
+    "useInactivityMonitor": "silence is watched by the heart-beats of the protocol",
+    "useKeepAlive": "silence is watched by the heart-beats of the protocol",
+    "trace": "start the broker with the log level DEBUG",
+    "logWriterName": "start the broker with the log level DEBUG",
+    "startLogging": "start the broker with the log level DEBUG",
+    "dynamicManagement": "there is no JMX",
+    "jmxPort": "there is no JMX",
+    "minmumWireFormatVersion": "versions are negotiated",
+    "daemon": "one thread serves all connections",
+    "maxThreads": "one thread serves all connections",
+    "maxConnectionThreadPoolSize": "one thread serves all connections",
+    "remotingThreads": "one thread serves all connections",
+    "nioRemotingThreads": "one thread serves all connections",
+    "batchDelay": "what one turn of the loop writes goes out together",
+    "directDeliver": "delivery is always direct",
+    "useEpoll": "the loop chooses",
+    "useKQueue": "the loop chooses",
+    "keyStoreType": "the file itself tells",
+    "trustStoreType": "the file itself tells",
+    "sslProvider": "TLS is OpenSSL's",
+    "verifyHost": "a listener has no host name to verify",
+    "verifyHostName": "a listener has no host name to verify",
+}
+OPENWIRE_ONLY: Final = frozenset(
+    (
+        "version",
+        "cacheSize",
+        "cacheEnabled",
+        "tightEncodingEnabled",
+        "stackTraceEnabled",
+        "tcpNoDelayEnabled",
+        "sizePrefixDisabled",
+        "maxInactivityDuration",
+        "maxInactivityDurationInitalDelay",
+        "maxFrameSizeEnabled",
+        "host",
+        "providerName",
+        "providerVersion",
+        "platformDetails",
+        "includePlatformDetails",
+    )
+)
+PREFIXES: Final = ("transport.socketOptions.", "transport.", "socket.")
+
+
+class TransportOptions:
+    """What one URI says about its sockets. Octets, ns; None: as the system has it."""
+
+    def __init__(self) -> None:
+        self.connections_max: int = UNLIMITED
+        self.backlog: int = BACKLOG
+        self.send_octets: int | None = None
+        self.receive_octets: int | None = None
+        self.write_timeout: Duration = 0
+        self.write_mark_high: int = WRITE_MARK_HIGH
+        self.write_mark_low: int = WRITE_MARK_LOW
+        self.linger_seconds: int | None = None
+        self.keep_alive: bool = False
+        self.no_delay: bool = True
+        self.traffic_class: int | None = None
+        self.detection_timeout: Duration = DETECTION_TIMEOUT
+        self.connect_timeout: Duration = CONNECT_TIMEOUT
+        self.shutdown_timeout: Duration = CLOSE_GRACE
+        self.protocols: list[str] = []
+        self.proxied: bool = False
+        self.secure: bool = False
+        self.tls: TlsOptions = TlsOptions()
+
+    def connection(self) -> ConnectionOptions:
+        """Return what concerns a single connection."""
+        return ConnectionOptions(
+            write_mark_high=self.write_mark_high, write_mark_low=self.write_mark_low, write_timeout=self.write_timeout
+        )
+
+
+Taker = Callable[[TransportOptions, str], None]
+
+
+def read(endpoint: Endpoint, spoken: Callable[[str, str], bool]) -> TransportOptions:
+    """Return the transport options of ``endpoint``; ``spoken(name, text)`` is asked about what is not among them.
+
+    It returns whether a protocol knows that option. Raises InvalidOption for a bad value and for an unknown name.
+    """
+    options = TransportOptions()
+    options.secure = endpoint.secure
+    for written, text in endpoint.options.items():
+        name = _plain(written)
+        taker = TAKERS.get(name)
+        if taker is not None:
+            try:
+                taker(options, text)
+            except ValueError as error:
+                raise InvalidOption(f"{text!r} is no value for the option {written!r}: {error}") from None
+        elif not spoken(written, text):
+            _without_effect(written, name)
+    if options.write_mark_low >= options.write_mark_high:
+        raise InvalidOption("writeBufferLowWaterMark must be below writeBufferHighWaterMark")
+    return options
+
+
+def _plain(name: str) -> str:
+    for prefix in PREFIXES:
+        if name.startswith(prefix):
+            return name[len(prefix) :]
+    return name
+
+
+def _without_effect(written: str, name: str) -> None:
+    reason = NO_EFFECT.get(name, "")
+    scope, _, rest = written.rpartition(".")
+    if not reason and "wireFormat" in scope.split(".") and rest in OPENWIRE_ONLY:
+        reason = "it steers OpenWire"
+    if reason:
+        log.info("the option %s has no effect here: %s", written, reason)
+        return
+    near = difflib.get_close_matches(name, [*TAKERS, *NO_EFFECT], n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "leave it out, or see docs/reference for what a URI may say"
+    raise InvalidOption(f"there is no transport option {written!r}", remedy=hint)
+
+
+def boolean(text: str) -> bool:
+    """Read ``true`` or ``false``. Raises ValueError."""
+    if text.lower() not in ("true", "false"):
+        raise ValueError("use true or false")
+    return text.lower() == "true"
+
+
+def number(text: str, least: int = 0, most: int = UNLIMITED) -> int:
+    """Read a number within bounds. Raises ValueError."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise ValueError("use a number") from None
+    if not least <= value <= most:
+        raise ValueError(f"use a number from {least} to {most}")
+    return value
+
+
+def _count(name: str, least: int = 0, most: int = UNLIMITED, unit: int = 1) -> Taker:
+    return lambda options, text: setattr(options, name, number(text, least, most) * unit)
+
+
+def _flag(name: str) -> Taker:
+    return lambda options, text: setattr(options, name, boolean(text))
+
+
+def _tls_text(name: str) -> Taker:
+    return lambda options, text: setattr(options.tls, name, text)
+
+
+def _tls_flag(name: str) -> Taker:
+    return lambda options, text: setattr(options.tls, name, boolean(text))
+
+
+def _connections(options: TransportOptions, text: str) -> None:
+    value = number(text, -1)  # Artemis: -1 is unlimited
+    options.connections_max = UNLIMITED if value < 0 else value
+
+
+def _buffers(options: TransportOptions, text: str) -> None:
+    options.send_octets = options.receive_octets = number(text, 1)
+
+
+def _buffer(name: str) -> Taker:
+    def take(options: TransportOptions, text: str) -> None:
+        value = number(text, -1)  # Artemis: -1 is the system's
+        setattr(options, name, value if value > 0 else None)
+
+    return take
+
+
+def _linger(options: TransportOptions, text: str) -> None:
+    value = number(text, -1, 65_535)
+    options.linger_seconds = value if value >= 0 else None
+
+
+def _protocols(options: TransportOptions, text: str) -> None:
+    words = [word.strip().lower() for word in text.split(",") if word.strip()]
+    options.protocols = ["openwire" if word == "default" else word for word in words]
+
+
+TAKERS: Final[Mapping[str, Taker]] = {
+    "maximumConnections": _connections,
+    "connectionsAllowed": _connections,
+    "backlog": _count("backlog", 1),
+    "socketBufferSize": _buffers,
+    "tcpSendBufferSize": _buffer("send_octets"),
+    "tcpReceiveBufferSize": _buffer("receive_octets"),
+    "soWriteTimeout": _count("write_timeout", unit=MILLISECOND),
+    "writeBufferHighWaterMark": _count("write_mark_high", 1),
+    "writeBufferLowWaterMark": _count("write_mark_low"),
+    "soLinger": _linger,
+    "keepAlive": _flag("keep_alive"),
+    "tcpNoDelay": _flag("no_delay"),
+    "trafficClass": _count("traffic_class", 0, 255),
+    "diffServ": _count("traffic_class", 0, 63, 4),  # the upper six bits of the octet (RFC 2474)
+    "typeOfService": _count("traffic_class", 0, 255),
+    "protocolDetectionTimeOut": _count("detection_timeout", 1, unit=MILLISECOND),
+    "handshake-timeout": _count("detection_timeout", 1, unit=SECOND),
+    "connectionTimeout": _count("connect_timeout", 1, unit=MILLISECOND),
+    "sslHandshakeTimeout": _count("connect_timeout", 1, unit=SECOND),
+    "shutdownTimeout": _count("shutdown_timeout", unit=MILLISECOND),
+    "auto.protocols": _protocols,
+    "protocols": _protocols,
+    "proxyProtocolEnabled": _flag("proxied"),
+    "sslEnabled": _flag("secure"),
+    "keyStorePath": _tls_text("certificate"),
+    "keyStorePassword": _tls_text("password"),
+    "keyPath": _tls_text("key"),
+    "keyPassword": _tls_text("password"),
+    "trustStorePath": _tls_text("trust"),
+    "trustStorePassword": _tls_text("trust_password"),
+    "needClientAuth": _tls_flag("need_client"),
+    "wantClientAuth": _tls_flag("want_client"),
+    "enabledProtocols": _tls_text("protocols"),
+    "enabledCipherSuites": _tls_text("ciphers"),
+    "trustAll": _tls_flag("trust_all"),
+}

@@ -1,0 +1,157 @@
+"""What a broker process takes from its machine: the loop, the clock, randomness, signals, memory and its log.
+
+Importing this module is cheap on purpose: it is on the path from exec to the first accepted connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import gc
+import logging
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+from entrepot.base.environment import MIB, MILLISECOND, Clock, Entropy, Instant, WallTime
+from entrepot.base.errors import InvalidOption
+
+T = TypeVar("T")
+
+LOOPS: Final = ("auto", "uvloop", "asyncio")
+
+# mallopt(3). glibc's defaults give freed tops of the heap back and map every large block by itself; with messages of
+# 1 KiB that doubles the cost of one (PERFORMANCE.md, "tuned", point 7: 376 k against 657 k messages a second).
+M_TRIM_THRESHOLD: Final = -1
+M_MMAP_THRESHOLD: Final = -3
+TRIM_OCTETS: Final = 256 * MIB
+MMAP_OCTETS: Final = 32 * MIB  # the largest that glibc accepts on 64 bits
+
+COLLECTOR_THRESHOLDS: Final = (100_000, 20, 20)  # a full queue is a large young heap without cycles
+
+
+class SystemClock(Clock):
+    """The clocks of this machine."""
+
+    def now(self) -> Instant:
+        """Return the monotonic time in ns."""
+        return time.monotonic_ns()
+
+    def wall(self) -> WallTime:
+        """Return ms since 1970."""
+        return time.time_ns() // MILLISECOND
+
+
+class SystemEntropy(Entropy):
+    """Randomness of this machine: tokens from the kernel, jitter from a generator seeded by it."""
+
+    def __init__(self) -> None:
+        self._jitter = random.Random(os.urandom(16))
+
+    def token(self, octets: int) -> bytes:
+        """Return ``octets`` bytes nobody can guess."""
+        return os.urandom(octets)
+
+    def fraction(self) -> float:
+        """Return a number in [0, 1); for jitter, not for secrets."""
+        return self._jitter.random()
+
+
+def loop_factory(choice: str = "auto") -> Callable[[], asyncio.AbstractEventLoop]:
+    """Return what makes the loop: uvloop where it is installed, unless ``choice`` is asyncio. Raises InvalidOption."""
+    if choice not in LOOPS:
+        raise InvalidOption(f"there is no event loop {choice!r}", remedy="use one of " + ", ".join(LOOPS))
+    if choice != "asyncio":
+        try:
+            import uvloop  # noqa: PLC0415 - optional
+
+            return uvloop.new_event_loop
+        except ImportError:
+            if choice == "uvloop":
+                raise InvalidOption("uvloop is not installed", remedy="pip install 'entrepot[fast]'") from None
+    return asyncio.new_event_loop
+
+
+def run(main: Coroutine[Any, Any, T], loop: str = "auto") -> T:
+    """Run ``main`` on a fresh loop until it is done. Raises InvalidOption for an unknown loop."""
+    try:
+        factory = loop_factory(loop)
+    except InvalidOption:
+        main.close()
+        raise
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(main)
+
+
+def tune_malloc() -> bool:
+    """Let glibc keep the memory of messages between one and the next. False where there is no glibc, or it refused.
+
+    Settings from the environment (``MALLOC_TRIM_THRESHOLD_``, ``MALLOC_MMAP_THRESHOLD_``) are left alone.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    wanted = (
+        ("MALLOC_TRIM_THRESHOLD_", M_TRIM_THRESHOLD, TRIM_OCTETS),
+        ("MALLOC_MMAP_THRESHOLD_", M_MMAP_THRESHOLD, MMAP_OCTETS),
+    )
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # musl has none
+        return False
+    taken = True
+    for name, option, octets in wanted:
+        if name not in os.environ and mallopt(option, octets) != 1:
+            taken = False
+    return taken
+
+
+def tune_collector() -> None:
+    """Take what is loaded by now out of every later collection, and make those rare. Call it when the broker is up."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
+
+
+def on_signals(stop: Callable[[str], None]) -> Callable[[], None]:
+    """Call ``stop`` with the name of the first SIGTERM or SIGINT; a second ends the process. Returns the undoing."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+
+    def undo() -> None:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+    def first(name: str) -> None:
+        undo()  # from now on the default holds: who asks twice does not want to wait
+        stop(name)
+
+    for number in numbers:
+        loop.add_signal_handler(number, first, number.name)
+    return undo
+
+
+class PlainFormatter(logging.Formatter):
+    """``2026-01-31T12:00:00.123Z INFO entrepot.node: text``: UTC, sortable, one line unless there is a traceback."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        self.converter = time.gmtime
+        self.default_time_format = "%Y-%m-%dT%H:%M:%S"
+        self.default_msec_format = "%s.%03dZ"
+
+
+def configure_logging(level: str = "INFO") -> None:
+    """Write the log of entrepot to standard error. Raises InvalidOption for a level that does not exist."""
+    number = logging.getLevelNamesMapping().get(level.upper())
+    if number is None:
+        raise InvalidOption(f"there is no log level {level!r}", remedy="use DEBUG, INFO, WARNING or ERROR")
+    target = logging.StreamHandler(sys.stderr)
+    target.setFormatter(PlainFormatter())
+    root = logging.getLogger("entrepot")
+    root.handlers[:] = [target]
+    root.setLevel(number)
+    root.propagate = False

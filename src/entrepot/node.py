@@ -1,0 +1,313 @@
+"""One running broker: its options, its journal, its core and its listeners, wired together. The one composition root.
+
+Order of a start: everything that can be wrong with the options, then the data directory, then recovery, then the
+ports; so a broker that does not come up has changed nothing but what recovery repaired. Order of a stop: the ports,
+then the peers, then the journal; what was confirmed is on disk, and what was not was never confirmed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from entrepot.base.environment import KIB, MIB
+from entrepot.base.errors import EntrepotError, InvalidOption, StorageFull
+from entrepot.base.uri import Endpoint
+from entrepot.core import notices
+from entrepot.core.broker import BrokerCore, BrokerOptions
+from entrepot.core.policy import Policies
+from entrepot.core.ports import NoticePort
+from entrepot.core.recovery import recover
+from entrepot.io.connection import BrokerTurn
+from entrepot.io.disk import Disk
+from entrepot.io.runtime import SystemClock, SystemEntropy
+from entrepot.io.tcp import AUTO, Greeter, Listener, Listening
+from entrepot.journal.log import JournalCore, JournalOptions, RecoveryReport
+from entrepot.journal.memory import MemoryJournal
+from entrepot.protocols.session import STOMP, Session, Shell
+from entrepot.protocols.stomp.options import StompOptions
+from entrepot.protocols.stomp.server import StompSession
+from entrepot.protocols.stomp.uri import read_option
+
+DEFAULT_LISTEN: Final = ("stomp://127.0.0.1:61613", "auto://127.0.0.1:61616")
+EPHEMERAL_LISTEN: Final = ("stomp://127.0.0.1:0",)
+MEMORY_LIMIT: Final = 512 * MIB
+SPOKEN: Final = [STOMP]
+
+COMPACT_OCTETS: Final = 512 * KIB  # about 1 ms of work: what other events wait for it
+COMPACT_AGAIN: Final = 0.01  # s; so compaction takes at most a tenth of the loop, and still 50 MB/s
+COMPACT_LOOK: Final = 0.5  # s between two looks for garbage, and at the health of the journal
+
+log: Final = logging.getLogger("entrepot.node")
+
+
+class NodeOptions:
+    """What a broker is started with. ``data`` None keeps nothing on disk; ``memory_limit`` in octets.
+
+    ``policies``: address pattern -> setting -> value, see `core/policy.py`.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str = "localhost",
+        data: Path | None = None,
+        listen: Sequence[str] = DEFAULT_LISTEN,
+        policies: Mapping[str, Mapping[str, object]] | None = None,
+        memory_limit: int = MEMORY_LIMIT,
+        journal: JournalOptions | None = None,
+    ) -> None:
+        self.name = name
+        self.data = data
+        self.listen = list(listen)
+        self.policies = {} if policies is None else policies
+        self.memory_limit = memory_limit
+        self.journal = journal
+
+
+class LoggedNotices(NoticePort):
+    """Counts the facts that the core announces, and logs those that an operator should see."""
+
+    LEVELS: Final = {
+        notices.CONSUMER_SLOW: logging.WARNING,
+        notices.STORE_FAILED: logging.ERROR,
+        notices.JOB_REFUSED: logging.WARNING,
+        notices.ADDRESS_FULL: logging.WARNING,
+        notices.ADDRESS_FREE: logging.INFO,
+    }
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.log = logging.getLogger("entrepot.broker")
+
+    def notice(self, what: str, subject: str, detail: dict[str, str]) -> None:
+        """Count it, and log it at its level."""
+        self.counts[what] = self.counts.get(what, 0) + 1
+        level = self.LEVELS.get(what, logging.DEBUG)
+        if self.log.isEnabledFor(level):
+            self.log.log(level, "%s %s %s", what, subject, " ".join(f"{key}={text}" for key, text in detail.items()))
+
+
+class Node:
+    """A broker that runs on the current loop. Call `start` once, then `wait` or anything else, then `stop`."""
+
+    def __init__(self, options: NodeOptions) -> None:
+        """Check ``options``; nothing is opened. Raises InvalidURI, InvalidOption."""
+        if options.memory_limit <= 0:
+            raise InvalidOption(f"a broker cannot work with {options.memory_limit} octets of memory")
+        self.options: Final = options
+        self.policies: Final = Policies()
+        for pattern, settings in options.policies.items():
+            self.policies.add(pattern, {name: _written(value) for name, value in settings.items()})
+        self.stomp: Final = [StompOptions() for _ in options.listen]
+        self.listening: Final = [
+            Listening(text, partial(read_option, stomp), SPOKEN)
+            for text, stomp in zip(options.listen, self.stomp, strict=True)
+        ]
+        self.notices: Final = LoggedNotices()
+        self.listeners: list[Listener] = []
+        self.report: RecoveryReport | None = None
+        self.connections = 0
+        self._broker: BrokerCore | None = None
+        self._turn: BrokerTurn | None = None
+        self._maintenance: asyncio.TimerHandle | None = None
+        self._stop_asked: asyncio.Future[str] | None = None
+        self._stopping: asyncio.Future[None] | None = None
+
+    @property
+    def broker(self) -> BrokerCore:
+        """Return the core. Raises InvalidOption before `start`."""
+        if self._broker is None:
+            raise InvalidOption("the broker is not running", remedy="start it first")
+        return self._broker
+
+    @property
+    def turn(self) -> BrokerTurn:
+        """Return the turns of this broker: every call into the core belongs into `Turn.run`, or begin and end."""
+        if self._turn is None:
+            raise InvalidOption("the broker is not running", remedy="start it first")
+        return self._turn
+
+    @property
+    def uris(self) -> list[str]:
+        """Return where it listens, in the order of ``listen``, with the ports that it really has."""
+        return [listener.uri for listener in self.listeners]
+
+    def uri(self, protocol: str) -> str:
+        """Return a place where ``protocol`` is spoken, to be dialled from this machine. Raises InvalidOption."""
+        ranked = sorted(self.listeners, key=lambda one: one.listening.protocol == AUTO)
+        for listener in ranked:
+            if protocol in (listener.listening.protocol, *listener.listening.protocols):
+                return _dialled(listener, protocol).format()
+        raise InvalidOption(f"this broker does not listen for {protocol!r}", remedy="it listens on " + str(self.uris))
+
+    async def start(self) -> None:
+        """Recover and listen. Raises OperatorError, StorageError; nothing stays open then."""
+        loop = asyncio.get_running_loop()
+        self._stop_asked = loop.create_future()
+        journal = self._open_journal(loop)
+        try:
+            self._start_core(loop, journal)
+            for listening, stomp in zip(self.listening, self.stomp, strict=True):
+                listener = Listener(listening, self.turn, {STOMP: self._stomp_greeter(stomp)})
+                await listener.open()
+                self.listeners.append(listener)
+        except BaseException:
+            await self._close()
+            journal.close()
+            raise
+        self._maintenance = loop.call_later(COMPACT_LOOK, self._maintain)
+
+    async def wait(self) -> str:
+        """Return why the broker should stop, once somebody asked for it or its journal failed."""
+        if self._stop_asked is None:
+            raise InvalidOption("the broker is not running", remedy="start it first")
+        return await asyncio.shield(self._stop_asked)
+
+    def ask_to_stop(self, why: str) -> None:
+        """Let `wait` return ``why``. The first reason counts."""
+        if self._stop_asked is not None and not self._stop_asked.done():
+            self._stop_asked.set_result(why)
+
+    async def stop(self, why: str = "the broker stops") -> None:
+        """Stop accepting, tell the peers, keep what was promised, close. A second call waits for the first."""
+        if self._stopping is not None:
+            await asyncio.shield(self._stopping)
+            return
+        self._stopping = asyncio.get_running_loop().create_future()
+        try:
+            self.ask_to_stop(why)
+            await self._close(why)
+            if self._broker is not None:
+                self._broker.journal.close()
+        finally:
+            self._stopping.set_result(None)
+
+    # -- parts --------------------------------------------------------------------------------------------------------
+
+    def _open_journal(self, loop: asyncio.AbstractEventLoop) -> JournalCore:
+        if self.options.data is None:
+            return MemoryJournal()
+        port = Disk(self.options.data, partial(self._from_disk, loop), name=self.options.name)
+        options = JournalOptions() if self.options.journal is None else self.options.journal
+        options.created = SystemClock().wall()
+        return JournalCore(port, options)
+
+    def _from_disk(self, loop: asyncio.AbstractEventLoop, deliver: object) -> None:
+        """Run a completion of the disk as a turn. Called by the disk's thread, and after `stop` by nobody."""
+        assert callable(deliver)
+        loop.call_soon_threadsafe(self._run, deliver)
+
+    def _run(self, deliver: object) -> None:
+        assert callable(deliver)
+        if self._turn is None:
+            deliver()
+        else:
+            self._turn.run(deliver)
+
+    def _start_core(self, loop: asyncio.AbstractEventLoop, journal: JournalCore) -> None:
+        options = BrokerOptions(self.options.name, self.options.memory_limit)
+        broker = BrokerCore(journal, options, self.policies, SystemEntropy(), self.notices)
+        turn = BrokerTurn(loop, SystemClock(), broker)
+        broker.tick(turn.now, turn.wall)
+        self.report = recover(broker)
+        self._broker = broker
+        self._turn = turn
+        log.info("%s: recovered %s", self.options.name, self.report.describe())
+        turn.catch_up()
+
+    def _stomp_greeter(self, options: StompOptions) -> Greeter:
+        def greet(shell: Shell, peer: str) -> Session:
+            self.connections += 1
+            return StompSession(shell, self.broker, options, self.connections, peer)
+
+        return greet
+
+    async def _close(self, why: str = "the broker stops") -> None:
+        if self._maintenance is not None:
+            self._maintenance.cancel()
+        for listener in self.listeners:
+            listener.close()
+        await asyncio.gather(*(listener.drain(why) for listener in self.listeners))
+        if self._turn is not None:
+            self._turn.catch_up()
+            self._turn.stop()
+
+    def _maintain(self) -> None:
+        """Give the journal a little time to compact itself, and look whether it still can be trusted."""
+        more = False
+        turn = self.turn
+        turn.begin()
+        try:
+            more = self.broker.journal.compact(COMPACT_OCTETS)
+            refusal = self.broker.journal.refusal()
+            if refusal is not None and not isinstance(refusal, StorageFull):
+                log.critical("the journal cannot be trusted any more, the broker stops: %s", refusal)
+                self.ask_to_stop(f"the journal failed: {refusal}")
+        except EntrepotError as error:
+            log.error("the journal could not compact itself: %s", error)
+        finally:
+            turn.end()
+        self._maintenance = turn.loop.call_later(COMPACT_AGAIN if more else COMPACT_LOOK, self._maintain)
+
+
+class Broker:
+    """A broker inside this process: ``async with Broker() as broker: ... broker.uri("stomp")``.
+
+    Without ``data`` it keeps nothing on disk. Without ``listen`` it takes free ports on the loopback interface.
+    Several may run on one loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        data: str | Path | None = None,
+        name: str = "embedded",
+        listen: Sequence[str] = EPHEMERAL_LISTEN,
+        policies: Mapping[str, Mapping[str, object]] | None = None,
+        memory_limit: int = MEMORY_LIMIT,
+    ) -> None:
+        """``policies``: address pattern -> setting -> value. ``memory_limit`` in octets.
+
+        Raises InvalidURI, InvalidOption.
+        """
+        directory = None if data is None else Path(data)
+        self.node: Final = Node(
+            NodeOptions(name=name, data=directory, listen=listen, policies=policies, memory_limit=memory_limit)
+        )
+
+    @property
+    def uris(self) -> list[str]:
+        """Return where it listens."""
+        return self.node.uris
+
+    def uri(self, protocol: str) -> str:
+        """Return where ``protocol`` is spoken. Raises InvalidOption when it is not."""
+        return self.node.uri(protocol)
+
+    async def __aenter__(self) -> Self:
+        await self.node.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.node.stop()
+
+
+def _written(value: object) -> str:
+    """Return the text of a setting that was given as a value."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _dialled(listener: Listener, protocol: str) -> Endpoint:
+    """Return the place to dial: no wildcard host, and ``protocol`` as the scheme, with the layers of the listener."""
+    endpoint = listener.place
+    layers = [word for word in endpoint.scheme.split("+") if word in ("ssl", "unix")]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(endpoint.host, endpoint.host)
+    return Endpoint("+".join([protocol, *layers]), host, endpoint.port, endpoint.path)
