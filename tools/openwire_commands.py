@@ -111,7 +111,7 @@ def source_of(each: Type) -> str:
     elif each.own or each.parent == "Command":
         lines += constructor(each)
     if each.number:
-        lines += ["", "    @property", "    def type_id(self) -> i64:", f"        return {each.number}", ""]
+        lines += ["", "    @property", "    def type_id(self) -> int:", f"        return {each.number}", ""]
         lines += ["    def fresh(self) -> Structure:", f"        return {each.name}()"]
     if each.padded and each.own:
         lines += ["", "    def padded(self) -> bool:", "        return True"]

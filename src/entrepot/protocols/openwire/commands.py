@@ -73,7 +73,7 @@ class ActiveMQQueue(Destination):
     """A queue. Type 100."""
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 100
 
     def fresh(self) -> Structure:
@@ -84,7 +84,7 @@ class ActiveMQTopic(Destination):
     """A topic. Type 101."""
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 101
 
     def fresh(self) -> Structure:
@@ -95,7 +95,7 @@ class ActiveMQTempQueue(Destination):
     """A queue that lives as long as the connection that made it. Type 102."""
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 102
 
     def fresh(self) -> Structure:
@@ -106,7 +106,7 @@ class ActiveMQTempTopic(Destination):
     """A topic that lives as long as the connection that made it. Type 103."""
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 103
 
     def fresh(self) -> Structure:
@@ -123,7 +123,7 @@ class BrokerId(Structure):
         self.value = value
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 124
 
     def fresh(self) -> Structure:
@@ -158,7 +158,7 @@ class ConnectionId(Structure):
         self.value = value
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 120
 
     def fresh(self) -> Structure:
@@ -195,7 +195,7 @@ class SessionId(Structure):
         self.value = value
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 121
 
     def fresh(self) -> Structure:
@@ -237,7 +237,7 @@ class ConsumerId(Structure):
         self.value = value
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 122
 
     def fresh(self) -> Structure:
@@ -282,7 +282,7 @@ class ProducerId(Structure):
         self.session_id = session_id
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 123
 
     def fresh(self) -> Structure:
@@ -329,7 +329,7 @@ class MessageId(Structure):
         self.broker_sequence_id = broker_sequence_id
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 110
 
     def fresh(self) -> Structure:
@@ -380,7 +380,7 @@ class LocalTransactionId(TransactionId):
         self.connection_id = connection_id
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 111
 
     def fresh(self) -> Structure:
@@ -425,7 +425,7 @@ class XATransactionId(TransactionId):
         self.branch_qualifier = branch_qualifier
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 112
 
     def fresh(self) -> Structure:
@@ -473,7 +473,7 @@ class WireFormatInfo(Structure):
         self.marshalled_properties = marshalled_properties
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 1
 
     def fresh(self) -> Structure:
@@ -530,7 +530,7 @@ class BrokerInfo(Command):
         self.network_properties = network_properties
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 2
 
     def fresh(self) -> Structure:
@@ -614,7 +614,7 @@ class ConnectionInfo(Command):
         self.client_ip = client_ip
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 3
 
     def fresh(self) -> Structure:
@@ -674,7 +674,7 @@ class SessionInfo(Command):
         self.session_id = session_id
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 4
 
     def fresh(self) -> Structure:
@@ -742,7 +742,7 @@ class ConsumerInfo(Command):
         self.network_consumer_path = network_consumer_path
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 5
 
     def fresh(self) -> Structure:
@@ -822,7 +822,7 @@ class ProducerInfo(Command):
         self.window_size = window_size
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 6
 
     def fresh(self) -> Structure:
@@ -870,7 +870,7 @@ class TransactionInfo(Command):
         self.type = type
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 7
 
     def fresh(self) -> Structure:
@@ -914,7 +914,7 @@ class DestinationInfo(Command):
         self.broker_path = broker_path
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 8
 
     def fresh(self) -> Structure:
@@ -958,7 +958,7 @@ class RemoveSubscriptionInfo(Command):
         self.client_id = client_id
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 9
 
     def fresh(self) -> Structure:
@@ -992,7 +992,7 @@ class KeepAliveInfo(Command):
         self.response_required = response_required
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 10
 
     def fresh(self) -> Structure:
@@ -1012,7 +1012,7 @@ class ShutdownInfo(Command):
         self.response_required = response_required
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 11
 
     def fresh(self) -> Structure:
@@ -1036,7 +1036,7 @@ class RemoveInfo(Command):
         self.last_delivered_sequence_id = last_delivered_sequence_id
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 12
 
     def fresh(self) -> Structure:
@@ -1072,7 +1072,7 @@ class ControlCommand(Command):
         self.command = command
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 14
 
     def fresh(self) -> Structure:
@@ -1102,7 +1102,7 @@ class FlushCommand(Command):
         self.response_required = response_required
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 15
 
     def fresh(self) -> Structure:
@@ -1126,7 +1126,7 @@ class ConnectionError(Command):
         self.connection_id = connection_id
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 16
 
     def fresh(self) -> Structure:
@@ -1172,7 +1172,7 @@ class ConsumerControl(Command):
         self.stop = stop
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 17
 
     def fresh(self) -> Structure:
@@ -1240,7 +1240,7 @@ class ConnectionControl(Command):
         self.token = token
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 18
 
     def fresh(self) -> Structure:
@@ -1298,7 +1298,7 @@ class ProducerAck(Command):
         self.size = size
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 19
 
     def fresh(self) -> Structure:
@@ -1340,7 +1340,7 @@ class MessagePull(Command):
         self.message_id = message_id
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 20
 
     def fresh(self) -> Structure:
@@ -1390,7 +1390,7 @@ class MessageDispatch(Command):
         self.redelivery_counter = redelivery_counter
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 21
 
     def fresh(self) -> Structure:
@@ -1442,7 +1442,7 @@ class MessageAck(Command):
         self.poison_cause = poison_cause
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 22
 
     def fresh(self) -> Structure:
@@ -1646,7 +1646,7 @@ class ActiveMQMessage(Message):
     """A message without a body. Type 23."""
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 23
 
     def fresh(self) -> Structure:
@@ -1657,7 +1657,7 @@ class ActiveMQBytesMessage(Message):
     """A message whose body is octets. Type 24."""
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 24
 
     def fresh(self) -> Structure:
@@ -1668,7 +1668,7 @@ class ActiveMQMapMessage(Message):
     """A message whose body is a primitive map. Type 25."""
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 25
 
     def fresh(self) -> Structure:
@@ -1679,7 +1679,7 @@ class ActiveMQObjectMessage(Message):
     """A message whose body is a serialised Java object; never opened here. Type 26."""
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 26
 
     def fresh(self) -> Structure:
@@ -1690,7 +1690,7 @@ class ActiveMQStreamMessage(Message):
     """A message whose body is a row of primitives. Type 27."""
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 27
 
     def fresh(self) -> Structure:
@@ -1701,7 +1701,7 @@ class ActiveMQTextMessage(Message):
     """A message whose body is text. Type 28."""
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 28
 
     def fresh(self) -> Structure:
@@ -1756,7 +1756,7 @@ class ActiveMQBlobMessage(Message):
         self.deleted_by_broker = deleted_by_broker
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 29
 
     def fresh(self) -> Structure:
@@ -1793,7 +1793,7 @@ class Response(Command):
         self.correlation_id = correlation_id
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 30
 
     def fresh(self) -> Structure:
@@ -1825,7 +1825,7 @@ class ExceptionResponse(Response):
         self.exception = exception
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 31
 
     def fresh(self) -> Structure:
@@ -1855,7 +1855,7 @@ class DataResponse(Response):
         self.data = data
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 32
 
     def fresh(self) -> Structure:
@@ -1885,7 +1885,7 @@ class DataArrayResponse(Response):
         self.data = data
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 33
 
     def fresh(self) -> Structure:
@@ -1915,7 +1915,7 @@ class IntegerResponse(Response):
         self.result = result
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 34
 
     def fresh(self) -> Structure:
@@ -1943,7 +1943,7 @@ class DiscoveryEvent(Structure):
         self.broker_name = broker_name
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 40
 
     def fresh(self) -> Structure:
@@ -1979,7 +1979,7 @@ class JournalTopicAck(Structure):
         self.transaction_id = transaction_id
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 50
 
     def fresh(self) -> Structure:
@@ -2015,7 +2015,7 @@ class JournalQueueAck(Structure):
         self.message_ack = message_ack
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 52
 
     def fresh(self) -> Structure:
@@ -2041,7 +2041,7 @@ class JournalTrace(Structure):
         self.message = message
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 53
 
     def fresh(self) -> Structure:
@@ -2069,7 +2069,7 @@ class JournalTransaction(Structure):
         self.was_prepared = was_prepared
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 54
 
     def fresh(self) -> Structure:
@@ -2107,7 +2107,7 @@ class SubscriptionInfo(Structure):
         self.no_local = no_local
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 55
 
     def fresh(self) -> Structure:
@@ -2147,7 +2147,7 @@ class PartialCommand(Structure):
         self.data = data
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 60
 
     def fresh(self) -> Structure:
@@ -2166,7 +2166,7 @@ class LastPartialCommand(PartialCommand):
     """The last piece of a large command (UDP). Type 61."""
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 61
 
     def fresh(self) -> Structure:
@@ -2190,7 +2190,7 @@ class ReplayCommand(Command):
         self.last_nak_number = last_nak_number
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 65
 
     def fresh(self) -> Structure:
@@ -2230,7 +2230,7 @@ class MessageDispatchNotification(Command):
         self.message_id = message_id
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 90
 
     def fresh(self) -> Structure:
@@ -2268,7 +2268,7 @@ class NetworkBridgeFilter(Structure):
         self.consumer_ttl = consumer_ttl
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 91
 
     def fresh(self) -> Structure:
@@ -2313,7 +2313,7 @@ class BrokerSubscriptionInfo(Command):
         self.subscription_infos = subscription_infos
 
     @property
-    def type_id(self) -> i64:
+    def type_id(self) -> int:
         return 92
 
     def fresh(self) -> Structure:

@@ -108,7 +108,7 @@ def destination(kind: DestinationKind, name: str) -> Destination:
 
 def kind_of(where: Destination) -> DestinationKind:
     """Return the kind of a destination."""
-    return DestinationKind(int(where.type_id))
+    return DestinationKind(where.type_id)
 
 
 def is_queue(where: Destination) -> bool:

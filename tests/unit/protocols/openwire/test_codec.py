@@ -37,7 +37,7 @@ from entrepot.protocols.openwire.commands import (
     WireFormatInfo,
 )
 from entrepot.protocols.openwire.describe import describe
-from entrepot.protocols.openwire.frames import ELEMENTS_MAX, Structure, Throwable
+from entrepot.protocols.openwire.frames import ELEMENTS_MAX, THROWABLE_TEXT_MAX, Structure, Throwable
 from entrepot.protocols.openwire.negotiation import WireFormat, WireFormatOptions, offer_of
 from entrepot.protocols.openwire.schema import Type
 
@@ -509,6 +509,15 @@ def test_version_1_cuts_the_messages_of_throwables() -> None:
         assert isinstance(received, ExceptionResponse)
         assert received.exception is not None
         assert received.exception.message == "m" * length
+
+
+@pytest.mark.parametrize("wire_format", [LOOSE, TIGHT], ids=["loose", "tight"])
+def test_an_error_can_always_be_told(wire_format: WireFormat) -> None:
+    refusal = ExceptionResponse(exception=Throwable("E", "\U0001f600" * 100_000))
+    received = one(Encoder(wire_format).encode(refusal), wire_format)
+    assert isinstance(received, ExceptionResponse)
+    assert received.exception is not None
+    assert received.exception.message == "\U0001f600" * THROWABLE_TEXT_MAX
 
 
 def test_a_class_named_by_a_peer_stays_text() -> None:
