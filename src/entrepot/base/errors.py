@@ -110,6 +110,12 @@ class Inexpressible(Refused):
     code = "ENT-3009"
 
 
+class InvalidSchedule(Refused):
+    """A cron text that is not in the grammar, or names a day that never comes."""
+
+    code = "ENT-3010"
+
+
 class OperatorError(EntrepotError):
     """A configuration or an environment that cannot work; ``file`` and ``line`` say where when it came from a file."""
 
