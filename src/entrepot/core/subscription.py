@@ -1,7 +1,7 @@
 """A client's wish to read: from a queue, a topic, a pattern, durably or not, or only to look.
 
 A session subclasses `Subscription` and makes its own consumers; `BrokerCore.subscribe` finds the queues and attaches one
-consumer to each. All consumers of one subscription share its window.
+consumer to each. All consumers of one subscription share its window. [C]
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What happens later: redelivery delays, scheduled messages, cron, holds, sweeps. One heap, one deadline.
+"""What happens later: redelivery delays, scheduled messages, cron, holds, sweeps. One heap, one deadline. [C]
 
 Entries are ordered by due time, then by the order in which they were made, so that a run can be replayed. Nothing here
 reads a clock: the broker passes ``now`` in and asks for the earliest instant (`deadline`).

@@ -35,7 +35,7 @@ from librt.strings import (
     write_i32_be,
     write_i64_be,
 )
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import CorruptJournal, Fault
 from entrepot.model.predicate import Facts, Value
@@ -78,6 +78,7 @@ class Common:
         self.user_id: str | None = None
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Language:
     """How one protocol lays out ``Message.raw``. One instance a protocol; `register` it under its code."""
 

@@ -3,9 +3,10 @@
 Decides what is in the grammar and what a text means; never looks at a message (`predicate` does). Invariant: rendering
 a tree gives a text that reads back as the same tree, so the rendered text can stand for the selector everywhere.
 
-Precedence, weakest first: OR · AND · equality (``= <> IS [NOT] NULL``) · comparison (``< <= > >= [NOT] LIKE | BETWEEN |
-IN``) · ``+ -`` · ``* / %`` · unary ``+ - NOT``, ``XPATH 'path'``, function call. As in both families, and unlike SQL,
-NOT binds tighter than a comparison: ``NOT a = 'x'`` is ``(NOT a) = 'x'``, which no string satisfies.
+Precedence, weakest first: OR · AND · NOT · equality (``= <> IS [NOT] NULL``) · comparison (``< <= > >= [NOT] LIKE |
+BETWEEN | IN``) · ``+ -`` · ``* / %`` · unary ``+ -``, ``XPATH 'path'``, function call. As SQL-92 and JMS 3.8.1.1 have
+it, and unlike both families' parsers, NOT takes a whole comparison: ``NOT a = 'x'`` is ``NOT (a = 'x')``. Theirs read
+``(NOT a) = 'x'``, which no message satisfies, so no working selector can depend on that.
 
 Identifiers are ``[A-Za-z_$][A-Za-z0-9_$]*``, so ``a-b`` is a subtraction and a dot is an error. Three forms of Artemis
 are read too: ``"any name"`` in double quotes, ``m.name`` for an AMQP annotation, and names with hyphens after the
@@ -223,7 +224,7 @@ def _tokens(text: str, start: int, *, hyphens: bool) -> list[_Token]:
 
 # --- tokens -> tree ---------------------------------------------------------------------------------------------------
 
-OR, AND, EQUALITY, COMPARISON, SUM, PRODUCT, UNARY, PRIMARY = range(8)
+OR, AND, DENIAL, EQUALITY, COMPARISON, SUM, PRODUCT, UNARY, PRIMARY = range(9)
 """Levels of precedence, weakest first."""
 
 _LEVELS: Final[dict[str, int]] = {
@@ -417,11 +418,13 @@ class _Reader:
         """A sign or NOT with its operand, or a primary."""
         token = self._now
         if self._takes("+"):
-            return self._signed(token)
+            return self._signed()
         if self._takes("-"):
-            return self._negative(token)
+            return self._negative()
         if self._takes("NOT"):
-            operand = self._signed(token)
+            start = self._now
+            operand = self._expression(EQUALITY)
+            self._require_verdict(operand, start)
             self._grown(self._height)
             return Unary("NOT", operand)
         if self._takes("("):
@@ -443,23 +446,20 @@ class _Reader:
             return Literal(self._number(token, negative=False))
         self._fail("an operand", token)
 
-    def _signed(self, sign: _Token) -> Node:
+    def _signed(self) -> Node:
         start = self._now
         operand = self._expression(UNARY)
-        if sign.text == "NOT":
-            self._require_verdict(operand, start)
-        else:
-            self._require_number(operand, start)
+        self._require_number(operand, start)
         return operand
 
-    def _negative(self, sign: _Token) -> Node:
+    def _negative(self) -> Node:
         token = self._now
         if token.kind in ("float", "hex", "decimal", "octal"):  # at once: the least long has no positive twin
             self._at += 1
             self._count()
             self._height = 1
             return Literal(self._number(token, negative=True))
-        operand = self._signed(sign)
+        operand = self._signed()
         if isinstance(operand, Literal) and isinstance(operand.value, int | float) and operand.value != LONG_MIN:
             return Literal(-operand.value)
         self._grown(self._height)
@@ -573,7 +573,7 @@ def render(node: Node) -> str:
             return _name(name)
         case Unary(operator, operand):
             # The operand of a minus never starts with another: two of them begin a comment.
-            return f"NOT {_within(operand, UNARY)}" if operator == "NOT" else f"-{_within(operand, PRIMARY)}"
+            return f"NOT {_within(operand, DENIAL)}" if operator == "NOT" else f"-{_within(operand, PRIMARY)}"
         case Binary(operator, left, right):
             level = _LEVELS[operator]
             return f"{_within(left, level)} {operator} {_within(right, level + 1)}"
@@ -609,7 +609,9 @@ def _level(node: Node) -> int:
             return COMPARISON
         case IsNull():
             return EQUALITY
-        case Unary() | XPath():
+        case Unary(operator):
+            return DENIAL if operator == "NOT" else UNARY
+        case XPath():
             return UNARY
         case Literal(value) if isinstance(value, int | float) and str(value).startswith("-"):
             return UNARY

@@ -104,12 +104,14 @@ TABLE = [
     ("FALSE AND NULL", NO),
     ("TRUE AND FALSE OR TRUE", YES),
     ("TRUE OR TRUE AND FALSE", YES),
-    # NOT takes the operand beside it: classic 4.9
+    # NOT takes the whole comparison: SQL-92
     ("NOT colour = 'red'", NO),
-    ("NOT colour = 'blue'", NO),
+    ("NOT colour = 'blue'", YES),
+    ("NOT size > 5", YES),
+    ("NOT colour IN ('blue')", YES),
     ("NOT (colour = 'blue')", YES),
     ("NOT yes = FALSE", YES),
-    ("NOT missing IS NULL", YES),
+    ("NOT missing IS NULL", NO),
     # a property as a condition
     ("yes", YES),
     ("no", NO),

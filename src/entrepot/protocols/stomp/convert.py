@@ -1,7 +1,7 @@
 """STOMP as one of the broker's languages: its tails read for selectors, and other languages said in STOMP.
 
 A tail (``Message.raw``) is header lines, an empty line, the body and a NUL; ``body_at`` is where the body begins. The
-headers are escaped as STOMP 1.2 has it when ``Message.escaped``; otherwise they hold nothing that would need it.
+headers are escaped as STOMP 1.2 has it when ``Message.escaped``; otherwise they hold nothing that would need it. [C]
 """
 
 from __future__ import annotations
