@@ -53,6 +53,8 @@ takes two octets of a tight frame and about a hundred of memory, so the size of 
 TIGHT_TEXT_OCTETS_MAX: Final = 32_766
 """Java refuses 32767 octets of text in a tight frame."""
 ARRAY_COUNT_MAX: Final = 32_767
+BITS_OCTETS_MAX: Final = 32_767
+"""Java counts elements and the octets of the bits in a short."""
 CACHE_SIZE_MIN: Final = 16
 """Below this a sender does not use its cache: a cached value may hold another cached one, and both must fit."""
 THROWABLE_TEXT_MAX_V1: Final = 1024
@@ -246,6 +248,8 @@ class FrameReader:
             length = self.uint16()
         elif length >= 64:
             raise MalformedFrame("the length of the bits of a tight frame is not one")
+        if length > BITS_OCTETS_MAX:
+            raise MalformedFrame("the length of the bits of a tight frame is negative")
         self.bits_at = self._take(length)
         self.bits_end = self.at
 
@@ -504,6 +508,8 @@ class FrameWriter:
 
     def _append_bits(self, target: BytesWriter) -> None:
         length: int = len(self.bits)
+        if length > BITS_OCTETS_MAX:
+            raise Inexpressible("a tight frame has more bits than it can count")
         if length >= 256:
             target.append(0x80)
             target.append(length >> 8)

@@ -20,6 +20,7 @@ from entrepot.protocols.openwire.commands import (
     ConnectionControl,
     ConnectionId,
     ConsumerId,
+    ConsumerInfo,
     ControlCommand,
     DataArrayResponse,
     DataResponse,
@@ -372,6 +373,7 @@ HOSTILE: dict[str, tuple[WireFormat, str, type[PeerError]]] = {
     "bits too few": (TIGHT, "0a 00 00000000", MalformedFrame),
     "bits longer than the frame": (TIGHT, "0a c0ff 00 00000000", MalformedFrame),
     "a length of bits in no form": (TIGHT, "0a 41 00 00000000", MalformedFrame),
+    "bits of negative length": (TIGHT, "0a 80ffff 00 00000000", MalformedFrame),
     "a text longer than the frame": (LOOSE, "0e" + HEADER + "01 ffff 41", MalformedFrame),
     "a text that is none": (LOOSE, "0e" + HEADER + "01 0002 c0ff", MalformedFrame),
     "octets of negative length": (LOOSE, "70 00000000 01 ffffffff 00", MalformedFrame),
@@ -501,6 +503,29 @@ def test_a_text_has_the_length_that_its_prefix_can_say(wire_format: WireFormat, 
         Encoder(wire_format).encode(ControlCommand(command="x" * (longest + 1)))
 
 
+def ids_with_bits(octets: int) -> DataArrayResponse:
+    """Return a command whose tight frame has so many octets of bits: 2 bits, and 2 for each element."""
+    return DataArrayResponse(data=[ConnectionId()] * (4 * octets - 1))
+
+
+@pytest.mark.parametrize(
+    ("octets", "marker"), [(1, "01"), (63, "3f"), (64, "c040"), (255, "c0ff"), (256, "800100"), (8192, "802000")]
+)
+def test_the_length_of_the_bits_has_three_forms(octets: int, marker: str) -> None:
+    command = ids_with_bits(octets)
+    written = Encoder(TIGHT).encode(command)
+    assert written.hex()[10:].startswith(marker)
+    assert describe(one(written, TIGHT)) == describe(command)
+
+
+def test_more_bits_than_java_can_count_are_not_written() -> None:
+    crowd = DataArrayResponse(data=[ids_with_bits(8192) for _ in range(5)])
+    encoder = Encoder(TIGHT)
+    with pytest.raises(Inexpressible):
+        encoder.encode(crowd)
+    assert describe(one(encoder.encode(KeepAliveInfo()), TIGHT)) == describe(KeepAliveInfo())
+
+
 def test_version_1_cuts_the_messages_of_throwables() -> None:
     refusal = ExceptionResponse(exception=Throwable("E", "m" * 3000))
     for version, length in ((1, 1024), (2, 3000)):
@@ -509,6 +534,13 @@ def test_version_1_cuts_the_messages_of_throwables() -> None:
         assert isinstance(received, ExceptionResponse)
         assert received.exception is not None
         assert received.exception.message == "m" * length
+
+
+def test_a_number_that_does_not_fit_its_octet_is_not_written() -> None:
+    assert one(Encoder(LOOSE).encode(ConsumerInfo(priority=-128)))
+    for priority in (128, -129):
+        with pytest.raises(Inexpressible):
+            Encoder(LOOSE).encode(ConsumerInfo(priority=priority))
 
 
 @pytest.mark.parametrize("wire_format", [LOOSE, TIGHT], ids=["loose", "tight"])
