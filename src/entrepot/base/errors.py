@@ -161,6 +161,12 @@ class StoreUnusable(OperatorError):
     code = "ENT-2005"
 
 
+class Unreachable(OperatorError):
+    """Nobody answers where a broker should be, or the connection to it broke."""
+
+    code = "ENT-2006"
+
+
 class StorageError(EntrepotError):
     """The journal could not do what was promised."""
 

@@ -1,0 +1,1 @@
+"""The command `entrepot`. Modules here word things for people and never decide what a broker does."""

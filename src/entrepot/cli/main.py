@@ -1,0 +1,80 @@
+"""The command `entrepot`: finds the subcommand, imports that one alone, and words whatever goes wrong.
+
+`entrepot run` is on the path from exec to the first accepted connection, so nothing here imports more than click.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Final
+
+import click
+
+from entrepot import __version__
+from entrepot.base.compiled import build_name
+from entrepot.base.errors import EntrepotError
+from entrepot.cli.errors import explain
+
+COMMANDS: Final = {
+    "run": "run",
+    "send": "messages",
+    "receive": "messages",
+    "browse": "messages",
+    "perf": "perf",
+    "data": "data",
+    "lease": "lease",
+    "completion": "completion",
+}
+"""Subcommand -> the module of `entrepot.cli` that has a function of this name."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand when it is asked for, and turns our errors into messages and exit codes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the subcommands in the order in which one meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a subcommand; None for one that does not exist."""
+        module = COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        command = getattr(importlib.import_module(f"entrepot.cli.{module}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the subcommand. A broken pipe ends it quietly: who read our output has had enough."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            ctx.exit(0)
+        except (EntrepotError, OSError) as error:
+            failure = explain(error)
+            if failure is None:
+                raise
+            raise failure from error
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Try it: `entrepot run` in one terminal; `entrepot send /queue/hello 'good morning'` and "
+    "`entrepot receive /queue/hello` in another.",
+)
+@click.version_option(__version__, prog_name="entrepot", message=f"%(prog)s %(version)s, {build_name()}")
+def cli() -> None:
+    """A message broker, and what one needs to talk to it.
+
+    Exit codes: 0 done, 1 it failed, 2 it was asked for in a way that cannot be meant.
+    """
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    cli.main(prog_name="entrepot")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,369 @@
+"""`entrepot send`, `receive` and `browse`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+import click
+
+from entrepot.base.environment import MILLISECOND, Duration
+from entrepot.base.errors import Inexpressible
+from entrepot.cli import lines
+from entrepot.cli.dialogue import talking, url_option
+from entrepot.cli.errors import Failure, Misuse
+from entrepot.cli.output import output_option, progress, show, to_json
+from entrepot.cli.values import DURATION, HEADER, in_words
+from entrepot.io import runtime
+from entrepot.protocols.stomp.client import AUTO, CLIENT, CLIENT_INDIVIDUAL, Message
+
+RECEIPTS_AWAITED: Final = 500  # enough for one sync of the disk to confirm hundreds; the tests of the issue use it too
+PREFETCH: Final = 1_000  # Classic's for queues: what may be on its way to us
+BROWSED: Final = 100  # rows that a person reads
+PREVIEW: Final = 60  # characters of a body in a table
+
+count_option = click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after so many messages.")
+selector_option = click.option(
+    "--selector",
+    "-s",
+    default="",
+    help="Only messages whose headers match, as in SQL: \"colour = 'red' AND size > 3\".",
+)
+
+
+@click.command(
+    epilog="""Examples:
+
+    \b
+    entrepot send /queue/orders 'one lamp'
+    entrepot send /topic/news hello --header colour=red --expires 10m
+    seq 1000 | entrepot send /queue/numbers
+    tail -f app.log | entrepot send /topic/log --non-persistent
+    entrepot receive /queue/a --json | entrepot send /queue/b --json
+    """
+)
+@click.argument("destination", metavar="DEST")
+@click.argument("body", required=False)
+@url_option
+@click.option(
+    "--json", "as_json", is_flag=True, help='Input lines are JSON: {"body": ..., "headers": ..., "properties": ...}.'
+)
+@count_option
+@click.option("--header", "-H", "headers", type=HEADER, multiple=True, help="A header or property. Repeatable.")
+@click.option("--persistent/--non-persistent", default=True, show_default=True, help="Whether it survives the broker.")
+@click.option("--priority", type=click.IntRange(0, 9), help="0 to 9; the broker's default is 4.")
+@click.option("--expires", type=DURATION, help="How long it is worth delivering: 500ms, 10s, 5m, 1h, 1d.")
+@click.option("--delay", type=DURATION, help="Deliver it only after that time.")
+@click.option("--group", help="Message group: all of one group go to one consumer, in order (JMSXGroupID).")
+@click.option("--timeout", type=DURATION, default="60s", show_default=True, help="How long to wait for the broker.")
+def send(
+    *,
+    destination: str,
+    body: str | None,
+    url: str,
+    as_json: bool,
+    count: int | None,
+    headers: tuple[tuple[str, str], ...],
+    persistent: bool,
+    priority: int | None,
+    expires: Duration | None,
+    delay: Duration | None,
+    group: str | None,
+    timeout: Duration,
+) -> None:
+    """Send messages to DEST: /queue/NAME or /topic/NAME.
+
+    With BODY that one message, --count times. Without it every line of standard input is a message. It ends when the
+    broker has confirmed the last one: persistent messages are on its disk then.
+    """
+    fields = dict(headers)
+    fields["persistent"] = "true" if persistent else "false"
+    if priority is not None:
+        fields["priority"] = str(priority)
+    if delay is not None:
+        fields["AMQ_SCHEDULED_DELAY"] = str(delay // MILLISECOND)
+    if group is not None:
+        fields["JMSXGroupID"] = group
+    if body is None and sys.stdin.isatty():
+        click.echo("Type messages, one a line; end with Ctrl-D.", err=True)
+    source = _repeated(body, count or 1) if body is not None else _from_input(count, as_json)
+    if body is not None and as_json:
+        source = _from_argument(body, count or 1)
+    total = count or (1 if body is not None else None)
+    sent = runtime.run(
+        _send(
+            url=url,
+            destination=destination,
+            source=source,
+            fields=fields,
+            expires=expires,
+            timeout=timeout,
+            total=total,
+        )
+    )
+    if sent != 1 or body is None:
+        click.echo(f"sent {sent:,} messages to {destination}", err=True)
+
+
+Spoken = tuple[str | bytes, dict[str, str]]
+
+
+async def _repeated(body: str, count: int) -> AsyncIterator[Spoken]:
+    for _ in range(count):
+        yield body, {}
+
+
+async def _from_argument(text: str, count: int) -> AsyncIterator[Spoken]:
+    spoken = lines.read_json(text.encode())
+    for _ in range(count):
+        yield spoken
+
+
+async def _from_input(count: int | None, as_json: bool) -> AsyncIterator[Spoken]:
+    read = lines.read_json if as_json else lines.read_text
+    number = 0
+    async for line in lines.input_lines():
+        if as_json and not line.strip():
+            continue
+        number += 1
+        try:
+            yield read(line)
+        except Inexpressible as wrong:
+            raise Inexpressible(f"message {number} of the input: {wrong.message}", remedy=wrong.remedy) from wrong
+        if number == count:
+            return
+
+
+async def _send(
+    *,
+    url: str,
+    destination: str,
+    source: AsyncIterator[Spoken],
+    fields: dict[str, str],
+    expires: Duration | None,
+    timeout: Duration,
+    total: int | None,
+) -> int:
+    sent = 0
+    async with talking(url) as dialogue:
+        with progress("sending", total) as step:
+            async for body, headers in source:
+                merged = {**fields, **headers}
+                if expires is not None:
+                    merged["expires"] = str((time.time_ns() + expires) // MILLISECOND)
+                await dialogue.room(RECEIPTS_AWAITED - 1, timeout)
+                dialogue.unconfirmed[dialogue.client.send(destination, body, merged, receipt=True)] = None
+                sent += 1
+                step()
+            await dialogue.room(0, timeout)
+            await dialogue.until(lambda: True)  # a refusal that came with the last receipt
+    return sent
+
+
+@click.command(
+    epilog="""Examples:
+
+    \b
+    entrepot receive /queue/orders
+    entrepot receive /queue/orders --count 10 --json
+    entrepot receive /topic/news --follow
+    entrepot receive /queue/orders --selector "colour = 'red'" --timeout 500ms
+    """
+)
+@click.argument("destination", metavar="DEST")
+@url_option
+@click.option("--json", "as_json", is_flag=True, help="Write JSON lines with body, headers and properties.")
+@count_option
+@selector_option
+@click.option(
+    "--ack",
+    type=click.Choice([CLIENT_INDIVIDUAL, CLIENT, AUTO]),
+    default=CLIENT_INDIVIDUAL,
+    show_default=True,
+    help="auto: the broker forgets a message as soon as it has sent it. The others settle it once it is written.",
+)
+@click.option(
+    "--timeout",
+    type=DURATION,
+    default="1s",
+    show_default=True,
+    help="End when nothing came for so long. With --count that is a failure.",
+)
+@click.option("--follow", "-f", is_flag=True, help="Wait for ever; Ctrl-C ends it.")
+@click.option("--header", "-H", "headers", type=HEADER, multiple=True, help="A header of the subscription. Repeatable.")
+def receive(
+    *,
+    destination: str,
+    url: str,
+    as_json: bool,
+    count: int | None,
+    selector: str,
+    ack: str,
+    timeout: Duration,
+    follow: bool,
+    headers: tuple[tuple[str, str], ...],
+) -> None:
+    """Receive messages from DEST and write them to standard output, one body a line.
+
+    A message is settled after it has been written, so none is lost when the reader of a pipe goes away. Bodies with
+    line ends are told apart by --json only.
+    """
+    form = lines.as_json if as_json else lines.as_text
+    patience = None if follow else timeout
+    fetching = _receive(
+        url=url,
+        destination=destination,
+        headers=dict(headers),
+        selector=selector,
+        ack=ack,
+        count=count,
+        patience=patience,
+        form=form,
+    )
+    try:
+        received = runtime.run(fetching)
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+        return
+    if count is not None and received < count:
+        raise Failure(
+            f"only {received} of {count} messages came before it was quiet for {in_words(timeout)}",
+            remedy="raise --timeout, or wait with --follow",
+        )
+
+
+async def _receive(
+    *,
+    url: str,
+    destination: str,
+    headers: dict[str, str],
+    selector: str,
+    ack: str,
+    count: int | None,
+    patience: Duration | None,
+    form: Callable[[Message], bytes],
+) -> int:
+    received = 0
+    async with talking(url) as dialogue:
+        client = dialogue.client
+        window = min(count or PREFETCH, PREFETCH)
+        fields = {"activemq.prefetchSize": str(window), **headers}
+        subscription, _ = client.subscribe(destination, ack=ack, selector=selector, headers=fields)
+        with progress("receiving", count) as step:
+            while count is None or received < count:
+                if not await dialogue.until(lambda: len(dialogue.messages) > 0, patience):
+                    break
+                batch = [dialogue.messages.popleft() for _ in range(_least(len(dialogue.messages), count, received))]
+                await lines.write_out(b"".join(map(form, batch)))
+                if ack == CLIENT_INDIVIDUAL:
+                    for message in batch:
+                        client.ack(message)
+                elif ack == CLIENT:
+                    client.ack(batch[-1])
+                received += len(batch)
+                step(len(batch))
+        client.unsubscribe(subscription)
+    return received
+
+
+def _least(available: int, count: int | None, received: int) -> int:
+    return available if count is None else min(available, count - received)
+
+
+@click.command(
+    epilog="""Examples:
+
+    \b
+    entrepot browse /queue/orders
+    entrepot browse /queue/orders --selector "priority > 4" --count 10
+    entrepot browse /queue/orders --output json > backup.jsonl
+    """
+)
+@click.argument("destination", metavar="DEST")
+@url_option
+@count_option
+@selector_option
+@output_option
+@click.option(
+    "--timeout", type=DURATION, default="30s", show_default=True, help="How long to wait for the next message."
+)
+def browse(*, destination: str, url: str, count: int | None, selector: str, output: str, timeout: Duration) -> None:
+    """Show the messages that wait in the queue DEST, and leave them there.
+
+    A table shows the first 100, JSON all, unless --count says otherwise. `entrepot send --json` reads the JSON lines.
+    """
+    if destination.startswith(("/topic/", "topic://")):
+        raise Misuse(f"{destination} is a topic, which keeps no messages to browse", remedy="browse a queue")
+    limit = count or (BROWSED if output == "table" else None)
+    rows: list[dict[str, Any]] = []
+
+    async def write(batch: list[Message]) -> None:
+        if output == "json":
+            await lines.write_out(b"".join((to_json(lines.as_fields(one)) + "\n").encode() for one in batch))
+        else:
+            rows.extend(_row(message) for message in batch)
+
+    shown, more = runtime.run(
+        _browse(url=url, destination=destination, selector=selector, limit=limit, timeout=timeout, write=write)
+    )
+    if output == "table":
+        show(rows, ("message-id", "when", "priority", "persistent", "size", "body"), output, empty="no messages")
+    if more and count is None:
+        click.echo(f"the first {shown} are shown; --count shows more", err=True)
+
+
+async def _browse(
+    *,
+    url: str,
+    destination: str,
+    selector: str,
+    limit: int | None,
+    timeout: Duration,
+    write: Callable[[list[Message]], Any],
+) -> tuple[int, bool]:
+    """Return how many were shown, and whether there are more."""
+    shown = 0
+    async with talking(url) as dialogue:
+        client = dialogue.client
+        subscription, _ = client.subscribe(destination, selector=selector, headers={"browser": "true"})
+        while True:
+            if not await dialogue.until(lambda: len(dialogue.messages) > 0, timeout):
+                raise Failure(
+                    f"the broker showed nothing for {in_words(timeout)}", remedy="see its log, or raise --timeout"
+                )
+            batch: list[Message] = []
+            ended = more = False
+            while dialogue.messages and not ended:
+                message = dialogue.messages.popleft()
+                if message.ends_browse:
+                    ended = True
+                elif limit is not None and shown + len(batch) == limit:
+                    ended = more = True
+                else:
+                    batch.append(message)
+            await write(batch)
+            shown += len(batch)
+            if ended:
+                break
+        if more:
+            client.unsubscribe(subscription)
+    return shown, more
+
+
+def _row(message: Message) -> dict[str, Any]:
+    headers = message.headers
+    stamp = headers.get("timestamp", "")
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(int(stamp) / 1000)) if stamp.isdigit() else ""
+    body = message.body[: PREVIEW * 4].decode(errors="backslashreplace")
+    flat = "".join(character if character.isprintable() else "·" for character in body)
+    return {
+        "message-id": message.message_id,
+        "when": when,
+        "priority": headers.get("priority", ""),
+        "persistent": headers.get("persistent") == "true",
+        "size": len(message.body),
+        "body": flat if len(flat) <= PREVIEW else flat[: PREVIEW - 1] + "…",
+    }

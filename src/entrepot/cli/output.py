@@ -1,0 +1,93 @@
+"""What commands write: tables and JSON to standard output, progress to standard error when somebody watches."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
+
+import click
+import msgspec
+
+FORMATS: Final = ("table", "json")
+
+output_option = click.option(
+    "--output",
+    "-o",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="A table for people, or JSON, one object a line, for programs.",
+)
+
+
+def to_json(value: object) -> str:
+    """Return ``value`` on one line."""
+    return msgspec.json.encode(value).decode()
+
+
+def show(rows: Iterable[dict[str, Any]], columns: Sequence[str], output: str, *, empty: str = "nothing") -> None:
+    """Write ``rows``: every field as JSON, or ``columns`` as a table (numbers right, text left)."""
+    if output == "json":
+        for row in rows:
+            click.echo(to_json(row))
+        return
+    kept = list(rows)
+    if not kept:
+        click.echo(empty, err=True)
+        return
+    from rich.console import Console  # noqa: PLC0415 - 100 ms that the other commands need not wait for
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        numeric = all(isinstance(row.get(column), int | float) for row in kept)
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in kept:
+        table.add_row(*(Text(_cell(row.get(column))) for column in columns))  # Text: no markup of rich in a body
+    # Into a file there is no width: a row is a line, whatever its length.
+    console = Console() if sys.stdout.isatty() else Console(width=10_000, soft_wrap=True)
+    console.print(table)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.3f}"
+    return str(value)
+
+
+class Step(Protocol):
+    """Says that ``count`` more are done."""
+
+    def __call__(self, count: int = 1) -> None:
+        """Count them."""
+
+
+@contextmanager
+def progress(what: str, total: int | None = None) -> Iterator[Step]:
+    """Show how far long work is, on standard error if that is a terminal; ``total`` None: only a count and a rate."""
+    if not sys.stderr.isatty():
+        yield lambda count=1: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - see show
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task(what, total=total)
+        yield lambda count=1: bar.advance(task, count)
