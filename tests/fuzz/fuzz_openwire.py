@@ -23,8 +23,8 @@ from entrepot.protocols.openwire.primitives import read_map, read_row, write_row
 FRAME_OCTETS_MAX = 1 << 20
 INFLATED_OCTETS_MAX = 1 << 16
 HEADER_OCTETS = 3
-MEMORY_PER_OCTET_MAX = 400
-"""The smallest structure takes two octets of a tight frame; an empty message is the largest for its octets."""
+MEMORY_PER_OCTET_MAX = 150
+"""Measured: 93 for empty messages in a tight frame, plain Python; nothing else comes near it."""
 MEMORY_FIXED_MAX = 1 << 20
 VECTORS = Path(__file__).parents[1] / "vectors" / "openwire-5.17.2.jsonl.gz"
 
