@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -66,6 +67,7 @@ class Bench:
     ) -> None:  # fmt: skip
         self.samples: Samples = {row.key: {recipe.name: [] for recipe in recipes} for row in ROWS}
         self.notes: list[str] = []
+        self.failures: list[str] = []
         self._recipes = recipes
         self._load = load
         self._scratch = scratch
@@ -78,13 +80,20 @@ class Bench:
         self._task = progress.add_task("starting", total=self._work())
 
     def run(self) -> None:
-        """Everything that was chosen, as far as the time budget reaches."""
+        """Everything that was chosen, as far as the time budget reaches; what fails does not take the rest along."""
         if self._wants(START, IDLE_MEMORY, PER_CONNECTION):
-            self._lives()
+            self._attempt(self._lives)
         if self._wants(*(flow.row for flow in FLOWS), TRIP_P50, TRIP_P99):
-            self._steady()
+            self._attempt(self._steady)
         if self._wants(RECOVERY, RECOVERY_MEMORY):
-            self._recoveries()
+            for recipe in self._recipes:
+                self._attempt(partial(self._recovery, recipe))
+
+    def _attempt(self, part: Callable[[], None]) -> None:
+        try:
+            part()
+        except BenchError as problem:
+            self.failures.append(str(problem))
 
     def _wants(self, *rows: Row) -> bool:
         return not self._chosen or any(row.key in self._chosen for row in rows)
@@ -136,7 +145,7 @@ class Bench:
                 up[recipe.name] = stack.enter_context(recipe.running(self._home("steady", recipe)))
             for flow in FLOWS:
                 if self._wants(flow.row):
-                    self._flow(flow, up)
+                    self._attempt(partial(self._flow, flow, up))
             if self._wants(TRIP_P50, TRIP_P99):
                 for recipe in self._recipes:
                     self._say(f"round trip: warming {recipe.title}")
@@ -156,21 +165,25 @@ class Bench:
             lambda recipe, number: flow.measure(self._load, up[recipe.name], self._effort, number),
         )
 
-    def _recoveries(self) -> None:
-        for recipe in self._recipes:
-            small = recipe.name == REFERENCE and not self._recovery_full
-            messages = self._effort.recovery_reference_messages if small else self._effort.recovery_messages
-            self._say(f"recovery of {messages:,}: {recipe.title}")
-            if self._remaining_s() < 10:
-                self.notes.append(f"recovery: {recipe.title} not measured; --minutes ran out")
-                continue
-            home = self._home("recovery", recipe)
-            for sample in recovery(
-                self._load, recipe, home, messages=messages, starts=self._pairs, at_most_s=self._remaining_s()
-            ):
-                self._keep(recipe, sample)
-            if messages != 1_000_000:
-                self.notes.append(f"recovery: {recipe.title} with {messages:,} messages, not a million: no ratio")
+    def _recovery(self, recipe: Broker) -> None:
+        small = recipe.name == REFERENCE and not self._recovery_full
+        messages = self._effort.recovery_reference_messages if small else self._effort.recovery_messages
+        self._say(f"recovery of {messages:,}: {recipe.title}")
+        if self._remaining_s() < 10:
+            self.notes.append(f"recovery: {recipe.title} not measured; --minutes ran out")
+            return
+        if messages != 1_000_000:
+            self.notes.append(f"recovery: {recipe.title} with {messages:,} messages, not a million: no ratio")
+        samples = recovery(
+            self._load,
+            recipe,
+            self._home("recovery", recipe),
+            messages=messages,
+            starts=self._pairs,
+            at_most_s=self._remaining_s(),
+        )
+        for sample in samples:
+            self._keep(recipe, sample)
 
 
 def figures_table(samples: Samples, names: list[str], titles: dict[str, str]) -> tuple[Table, list[dict[str, Any]]]:
@@ -305,6 +318,7 @@ def main(
         "effort": {**vars(effort), "pairs": 1 if quick else pairs},
         "rows": data,
         "notes": notes,
+        "failures": bench.failures,
         "samples": {
             key: {name: [sample.record for sample in kept] for name, kept in of.items()}
             for key, of in bench.samples.items()
@@ -314,6 +328,8 @@ def main(
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(record, indent=1) + "\n")
     console.print(f"every sample: {output}", highlight=False)
+    if bench.failures:
+        fail("\n".join(bench.failures))
     if strict and any(row["pass"] is False for row in data):
         sys.exit(1)
 
