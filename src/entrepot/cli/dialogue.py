@@ -55,13 +55,17 @@ url_option = click.option(
 
 
 class Dialogue:
-    """A connection that was accepted. ``messages`` came in and were not taken; ``unconfirmed`` receipts are awaited."""
+    """A connection that was accepted. ``messages`` came in and were not taken; ``unconfirmed`` receipts are awaited.
+
+    A receipt is noted in ``unconfirmed`` with a number, which ``on_confirmed`` gets back when it has come.
+    """
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
         self.client = StompClient(Shell())
         self.messages: deque[Message] = deque()
-        self.unconfirmed: dict[str, None] = {}
+        self.unconfirmed: dict[str, int] = {}
+        self.on_confirmed: Callable[[int], None] | None = None
         self.confirmed: dict[str, dict[str, str]] = {}  # answers that `ask` waits for
         self.connected: Connected | None = None
         self.ended: Disconnected | None = None
@@ -126,6 +130,7 @@ class Dialogue:
 
         Raises Unreachable when no receipt came for ``patience`` ns, and as `until`.
         """
+        await self.until(lambda: True)  # refusals and receipts that are here by now
         while not (self.client.ready and len(self.unconfirmed) <= unconfirmed_max):
             before = len(self.unconfirmed)
 
@@ -163,7 +168,9 @@ class Dialogue:
                 case Message():
                     self.messages.append(event)
                 case Receipt(receipt_id, headers):
-                    self.unconfirmed.pop(receipt_id, None)
+                    noted = self.unconfirmed.pop(receipt_id, None)
+                    if noted is not None and self.on_confirmed is not None:
+                        self.on_confirmed(noted)
                     if receipt_id in self._asked:
                         del self._asked[receipt_id]
                         self.confirmed[receipt_id] = headers

@@ -1,0 +1,249 @@
+"""The load that `entrepot perf` makes: producers and consumers on one loop, and what they measured.
+
+Open loop: with a rate, message n of a producer is due at start + n / rate whatever happened to the others, and its
+latency counts from that moment. A broker that stands still for a second is charged for every message that fell due in
+it, not for one (this is what "coordinated omission" leaves out). ``lateness`` says how late the producers themselves
+were; where it comes near the latency, this program was measured and not a broker.
+
+Without a rate producers send as fast as they may, and latency counts from the moment of sending: mostly time in queues.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from typing import Any, Final
+
+import msgspec
+
+from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant
+from entrepot.base.errors import EntrepotError
+from entrepot.cli.dialogue import Dialogue, talking
+from entrepot.cli.histogram import Histogram
+from entrepot.protocols.stomp.client import AUTO, CLIENT
+
+UNDER_WAY_MAX: Final = 20_000  # a flood stops here, so that nobody measures the paging of a growing backlog
+BATCH: Final = 64  # messages a producer sends before the others have their turn
+SPIN: Final = 1 * MILLISECOND  # loops sleep in whole ms; the last one is waited for awake
+LOOK: Final = 0.05  # s between two looks at what has ended
+
+
+class LoadPlan(msgspec.Struct, frozen=True):
+    """What to do. ``rate``: messages a second of all producers together, 0 for as fast as possible.
+
+    ``window``: receipts that each producer awaits, 0 for none. ``count`` 0: only ``duration`` ends it.
+    """
+
+    url: str
+    destination: str
+    topic: bool
+    producers: int
+    consumers: int
+    size: int
+    persistent: bool
+    rate: float
+    duration: Duration
+    count: int
+    ack: str
+    window: int
+    patience: Duration
+    run: str
+
+
+class Load:
+    """One run of a plan, and its figures so far."""
+
+    def __init__(self, plan: LoadPlan) -> None:
+        self.plan = plan
+        self.sent = 0
+        self.received = 0
+        self.foreign = 0  # messages of other runs
+        self.latency = Histogram()
+        self.confirmation = Histogram()
+        self.lateness = Histogram()
+        self.started: Instant = 0
+        self.sent_at: Instant = 0  # when the last producer was done
+        self.received_at: Instant = 0  # the last message
+        self.first_received_at: Instant = 0
+        self._stop = False
+
+    @property
+    def expected(self) -> int:
+        """How many deliveries the messages sent so far make."""
+        if self.plan.consumers == 0:
+            return 0
+        return self.sent * self.plan.consumers if self.plan.topic else self.sent
+
+    async def run(self) -> None:
+        """Do it. Raises what a `Dialogue` raises."""
+        plan = self.plan
+        async with AsyncExitStack() as stack:
+            dialogues = [await stack.enter_async_context(talking(plan.url)) for _ in range(plan.consumers)]
+            for dialogue in dialogues:
+                _, receipt = dialogue.client.subscribe(plan.destination, ack=plan.ack, receipt=True)
+                await dialogue.ask(receipt)
+            sources = [await stack.enter_async_context(talking(plan.url)) for _ in range(plan.producers)]
+            self.started = time.monotonic_ns()
+            consuming = [asyncio.create_task(self._consume(dialogue)) for dialogue in dialogues]
+            producing = [asyncio.create_task(self._produce(dialogue, at)) for at, dialogue in enumerate(sources)]
+            try:
+                await self._supervise(producing, consuming)
+            finally:
+                self._stop = True
+                for task in (*producing, *consuming):
+                    task.cancel()
+                await asyncio.gather(*producing, *consuming, return_exceptions=True)
+
+    async def _supervise(self, producing: list[asyncio.Task[None]], consuming: list[asyncio.Task[None]]) -> None:
+        """Return when all is sent and received, or nothing moves any more; raise the first failure."""
+        until = self.started + self.plan.duration
+        while producing or time.monotonic_ns() < until:
+            running = [task for task in producing if not task.done()]
+            if producing and not running:
+                break
+            await asyncio.wait([*running, *consuming], timeout=LOOK, return_when=asyncio.FIRST_EXCEPTION)
+            _raise_first(producing, consuming)
+            if not producing and self.plan.count and self.received >= self.plan.count:
+                return
+        _raise_first(producing, consuming)
+        if not producing:
+            self.sent_at = time.monotonic_ns()
+            return
+        seen, moved_at = self.received, time.monotonic_ns()
+        while self.received < self.expected:
+            await asyncio.wait(consuming, timeout=LOOK, return_when=asyncio.FIRST_EXCEPTION)
+            _raise_first(consuming)
+            now = time.monotonic_ns()
+            if self.received != seen:
+                seen, moved_at = self.received, now
+            elif now - moved_at > self.plan.patience:
+                return
+
+    async def _produce(self, dialogue: Dialogue, number: int) -> None:
+        plan = self.plan
+        client = dialogue.client
+        dialogue.on_confirmed = self._confirmed
+        count = plan.count // plan.producers + (number < plan.count % plan.producers) if plan.count else 0
+        period = plan.producers * SECOND / plan.rate if plan.rate else 0.0
+        # Producers of one rate take turns, or the broker would get them all at the same moment.
+        start = self.started + int(period * number / plan.producers)
+        end = self.started + plan.duration if plan.duration else 0
+        body = b"x" * plan.size
+        headers = {"run": plan.run, "due": "", "persistent": "true" if plan.persistent else "false"}
+        sent = 0
+        while not (count and sent >= count):
+            now = time.monotonic_ns()
+            if end and now >= end:
+                break
+            due = start + int(sent * period) if period else now
+            if due > now:
+                await _sleep_until(due)
+                continue
+            if not period and self._crowded():
+                await asyncio.sleep(0.001)
+                continue
+            await dialogue.room(plan.window - 1 if plan.window else 0, plan.patience)
+            now = time.monotonic_ns()
+            for _ in range(BATCH):
+                due = start + int(sent * period) if period else now
+                if due > now or (count and sent >= count) or not client.ready:
+                    break
+                if plan.window and len(dialogue.unconfirmed) >= plan.window:
+                    break
+                headers["due"] = str(due)
+                receipt = client.send(plan.destination, body, headers, receipt=plan.window > 0)
+                if receipt:
+                    dialogue.unconfirmed[receipt] = due
+                if period:
+                    self.lateness.record(now - due)
+                sent += 1
+                self.sent += 1
+            await asyncio.sleep(0)
+        if plan.window:
+            await dialogue.room(0, plan.patience)
+        self.sent_at = time.monotonic_ns()
+
+    def _crowded(self) -> bool:
+        return self.plan.consumers > 0 and self.expected - self.received > UNDER_WAY_MAX
+
+    def _confirmed(self, due: int) -> None:
+        self.confirmation.record(time.monotonic_ns() - due)
+
+    async def _consume(self, dialogue: Dialogue) -> None:
+        plan = self.plan
+        client = dialogue.client
+        messages = dialogue.messages
+        while not self._stop:
+            await dialogue.until(lambda: len(messages) > 0)
+            now = time.monotonic_ns()
+            self.first_received_at = self.first_received_at or now
+            last = None
+            while messages:
+                last = messages.popleft()
+                headers = last.headers
+                if plan.producers == 0:
+                    self.received += 1
+                elif headers.get("run") == plan.run:
+                    self.received += 1
+                    self.latency.record(now - int(headers["due"]))
+                else:
+                    self.foreign += 1
+                if plan.ack not in (AUTO, CLIENT):
+                    client.ack(last)
+            if plan.ack == CLIENT and last is not None:
+                client.ack(last)
+            self.received_at = now
+
+    def report(self) -> dict[str, Any]:
+        """Return the figures: rates per second, times in ms."""
+        sending = max(self.sent_at - self.started, 1) / SECOND
+        receiving = max(self.received_at - self.started, 1) / SECOND
+        figures: dict[str, Any] = {
+            "destination": self.plan.destination,
+            "sent": self.sent,
+            "received": self.received,
+            "missing": max(self.expected - self.received, 0),
+            "seconds": round(max(sending, receiving if self.received else 0.0), 3),
+            "sent_per_second": round(self.sent / sending, 1),
+            "received_per_second": round(self.received / receiving, 1) if self.received else 0.0,
+        }
+        for name, histogram in (
+            ("latency_ms", self.latency),
+            ("confirmation_ms", self.confirmation),
+            ("lateness_ms", self.lateness),
+        ):
+            if histogram.count:
+                figures[name] = histogram.summary()
+        if self.foreign:
+            figures["foreign"] = self.foreign
+        return figures
+
+
+async def _sleep_until(due: Instant) -> None:
+    left = due - time.monotonic_ns()
+    await asyncio.sleep((left - SPIN) / SECOND if left > 2 * SPIN else 0)
+
+
+def _raise_first(*groups: list[asyncio.Task[None]]) -> None:
+    for task in (task for group in groups for task in group):
+        if task.done() and not task.cancelled():
+            error = task.exception()
+            if error is not None:
+                raise error
+
+
+async def run_load(load: Load, watch: Callable[[], None] | None, every: float = 0.5) -> None:
+    """Run ``load``; call ``watch`` every so many seconds."""
+    running = asyncio.create_task(load.run())
+    try:
+        while not running.done():
+            await asyncio.wait([running], timeout=every)
+            if watch is not None:
+                watch()
+        await running
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError, EntrepotError):
+            await running
