@@ -191,7 +191,7 @@ def _from_pkcs12(path: str, password: str, start: bytes) -> tuple[bytes, bytes]:
     except ImportError:
         raise InvalidOption(
             f"reading {path} (PKCS#12) takes the Python package 'cryptography', which is not installed",
-            remedy=f"pip install cryptography, or convert it: openssl pkcs12 -in {path} -nodes -out new.pem",
+            remedy=f"pip install 'entrepot[pkcs12]', or convert it: openssl pkcs12 -in {path} -nodes -out new.pem",
         ) from None
     try:
         store = pkcs12.load_pkcs12(Path(path).read_bytes(), password.encode() or None)
