@@ -1,0 +1,133 @@
+"""`entrepot lease`: reading a queue by lease, step by step; for trying it out, and for repairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from entrepot.cli import lines
+from entrepot.cli.dialogue import talking, url_option
+from entrepot.cli.output import output_option, show
+from entrepot.io import runtime
+from entrepot.protocols.stomp.client import Message
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+COLUMNS: Final = ("queue", "group", "epoch", "base", "tail")
+
+
+def _named(function: F) -> F:
+    """Give a command the arguments that say whose lease it is."""
+    for decorator in (
+        output_option,
+        url_option,
+        click.argument("group"),
+        click.argument("queue", metavar="QUEUE"),
+    ):
+        function = decorator(function)
+    return function
+
+
+epoch_option = click.option(
+    "--epoch", type=click.IntRange(min=0), required=True, help="What `attach` answered; an older one is refused."
+)
+
+
+@click.group(
+    epilog="""Examples:
+
+    \b
+    entrepot lease attach /queue/orders nightly               # answers the epoch, say 1
+    entrepot lease claim /queue/orders nightly --epoch 1 --max 100
+    entrepot lease read /queue/orders nightly --epoch 1       # as often as you like
+    entrepot lease settle /queue/orders nightly --epoch 1 --end 100
+    entrepot lease release /queue/orders nightly --epoch 1
+    """
+)
+def lease() -> None:
+    """Read a queue by lease: claim a range of messages, read it again and again, settle it.
+
+    GROUP names the reader. Its range is kept by the broker, through restarts of both, until it is settled or released;
+    other consumers have the rest of the queue meanwhile. Positions count what the group has claimed, from 0: base is
+    the first that is not settled, tail the next to be claimed.
+    """
+
+
+@lease.command()
+@_named
+@click.option("--selector", "-s", default="", help="Claim only messages that match.")
+def attach(*, queue: str, group: str, url: str, output: str, selector: str) -> None:
+    """Become the reader of GROUP; whoever was it before is refused from now on."""
+    _answer("ATTACH", queue, group, url, output, {"selector": selector} if selector else {})
+
+
+@lease.command()
+@_named
+@epoch_option
+@click.option("--max", "most", type=click.IntRange(min=1), default=1_000, show_default=True, help="How many at most.")
+@click.option("--start", type=click.IntRange(min=0), help="Position to begin at.  [default: the tail]")
+def claim(*, queue: str, group: str, url: str, output: str, epoch: int, most: int, start: int | None) -> None:
+    """Take messages from the queue; "end" is the position behind the last of them."""
+    fields = {"epoch": str(epoch), "max": str(most)}
+    if start is not None:
+        fields["start"] = str(start)
+    _answer("CLAIM", queue, group, url, output, fields)
+
+
+@lease.command()
+@_named
+@epoch_option
+@click.option("--end", type=click.IntRange(min=0), required=True, help="Settle every position below this one.")
+def settle(*, queue: str, group: str, url: str, output: str, epoch: int, end: int) -> None:
+    """Be done with messages: they are gone for good."""
+    _answer("SETTLE", queue, group, url, output, {"epoch": str(epoch), "end": str(end)})
+
+
+@lease.command()
+@_named
+@epoch_option
+def release(*, queue: str, group: str, url: str, output: str, epoch: int) -> None:
+    """Give everything that is claimed back to the queue, in order."""
+    _answer("RELEASE", queue, group, url, output, {"epoch": str(epoch)})
+
+
+@lease.command()
+@click.argument("queue", metavar="QUEUE")
+@click.argument("group")
+@url_option
+@epoch_option
+@click.option("--start", type=click.IntRange(min=0), help="First position.  [default: the base]")
+@click.option("--end", type=click.IntRange(min=0), help="Position behind the last.  [default: the tail]")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON lines; the headers have the position.")
+def read(*, queue: str, group: str, url: str, epoch: int, start: int | None, end: int | None, as_json: bool) -> None:
+    """Write claimed messages to standard output. Changes nothing, so it may be done again."""
+    fields = {"queue": queue, "group": group, "epoch": str(epoch)}
+    fields.update({name: str(value) for name, value in (("start", start), ("end", end)) if value is not None})
+    form = lines.as_json if as_json else lines.as_text
+    runtime.run(_read(url, fields, form))
+
+
+async def _read(url: str, fields: dict[str, str], form: Callable[[Message], bytes]) -> None:
+    async with talking(url) as dialogue:
+        receipt = dialogue.client.request("READ", fields)
+        dialogue.unconfirmed[receipt] = 0
+        while dialogue.unconfirmed or dialogue.messages:
+            await dialogue.until(lambda: len(dialogue.messages) > 0 or not dialogue.unconfirmed)
+            batch = b"".join(map(form, dialogue.messages))
+            dialogue.messages.clear()
+            await lines.write_out(batch)
+
+
+def _answer(command: str, queue: str, group: str, url: str, output: str, fields: dict[str, str]) -> None:  # noqa: PLR0917
+    """Ask the broker and show what it answers."""
+
+    async def ask() -> dict[str, str]:
+        async with talking(url) as dialogue:
+            return await dialogue.ask(dialogue.client.request(command, {"queue": queue, "group": group, **fields}))
+
+    answer = runtime.run(ask())
+    row: dict[str, Any] = {"queue": queue, "group": group}
+    row.update({name: int(text) for name, text in answer.items() if name != "receipt-id" and text.isdigit()})
+    show([row], (*COLUMNS, *(name for name in row if name not in COLUMNS)), output)
