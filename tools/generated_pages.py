@@ -15,6 +15,7 @@ from source_tree import ROOT, SOURCE
 sys.path.insert(0, str(SOURCE))
 
 from entrepot.base import errors  # the line above must come first
+from entrepot.core import policy
 
 PAGES: Final = ROOT / "docs" / "reference"
 
@@ -29,6 +30,44 @@ A code never changes its meaning and is never given out again. The class it desc
 | Code | Class | Kind | Meaning |
 |---|---|---|---|
 """
+
+
+SETTINGS_HEAD: Final = """\
+<!-- Written by `make generated` from src/entrepot/core/policy.py. -->
+# Address settings
+
+They hold for every address that a pattern covers: `entrepot run --set 'orders.>:max_deliveries=3,full=BLOCK'`, or
+`Broker(policies={"orders.>": {"max_deliveries": 3}})`. Wildcards are `*` for one word and `>` or `#` for any number.
+Settings of several patterns merge, the more specific wins. Each may also be written under the name that it has in
+either family. -1 is off or unlimited.
+
+| Setting | Default | What it says | Artemis | Classic |
+|---|---|---|---|---|
+"""
+
+
+def address_settings() -> str:
+    """Return the page of address settings."""
+    defaults = policy.Policy()
+    rows: list[str] = []
+    for setting in policy.SETTINGS:
+        value = getattr(defaults, setting.name)
+        if setting.kind == "ns-ms" and value > 0:
+            value = value // policy.MILLISECOND
+        elif setting.kind == "full":
+            value = policy.FULL_NAMES[value]
+        elif setting.kind == "slow":
+            value = policy.SLOW_NAMES[value]
+        unit = {"ns-ms": " ms", "ms": " ms", "octets": " octets"}.get(setting.kind, "")
+        shown = str(value).lower() if isinstance(value, bool) else f"{value}{unit}"
+        rows.append(
+            f"| `{setting.name}` | {shown} | {setting.about} | {_code(setting.artemis)} | {_code(setting.classic)} |\n"
+        )
+    return SETTINGS_HEAD + "".join(rows)
+
+
+def _code(name: str) -> str:
+    return f"`{name}`" if name else ""
 
 
 def descendants(cls: type[errors.EntrepotError]) -> Iterator[type[errors.EntrepotError]]:
@@ -52,7 +91,7 @@ def error_codes() -> str:
 
 def main() -> int:
     """Write or check every page."""
-    pages = {PAGES / "errors.md": error_codes()}
+    pages = {PAGES / "errors.md": error_codes(), PAGES / "settings.md": address_settings()}
     stale = [path for path, text in pages.items() if not path.is_file() or path.read_text() != text]
     if "--check" in sys.argv[1:]:
         for path in stale:
