@@ -111,6 +111,7 @@ class JournalCore(JournalEvents):
         self._dead: EntrepotError | None = None
         self._recovered: bool = False
         self._closed: bool = False
+        self._ended: bool = False  # the end mark is written: nothing may come behind it
 
     # -- starting ------------------------------------------------------------------------------------------------------
 
@@ -458,7 +459,7 @@ class JournalCore(JournalEvents):
 
     def flush(self) -> bool:
         """Hand over what was appended, ask for a sync if anybody waits; True while something is under way."""
-        if self._depth > 0 or self._dead is not None:
+        if self._depth > 0 or self._dead is not None or self._ended:
             return self._depth > 0
         if self._index.reclaimable:
             self._reclaim()
@@ -667,6 +668,7 @@ class JournalCore(JournalEvents):
                 self.port.drain()  # the end mark claims that all before it is on disk
                 if self._dead is None and not self._full:
                     self._seal_active()
+                    self._ended = True
                     self.port.sync(self._sequence)
                     self.port.drain()
         self.port.close()
