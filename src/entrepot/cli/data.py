@@ -1,0 +1,232 @@
+"""`entrepot data`: what is in a data directory, and whether a broker could start from it. Changes nothing there.
+
+`check` runs the very recovery that a broker runs, over a port that only pretends to repair; so it cannot say yes where
+the broker would say no.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from entrepot.base.errors import CorruptJournal, StorageError, StoreLocked, StoreUnusable
+from entrepot.cli.output import output_option, show, to_json
+from entrepot.journal.index import segment_range
+from entrepot.journal.ports import SCRATCH, JournalPort
+from entrepot.journal.record import (
+    BATCH_HEAD,
+    RECORD_HEAD,
+    batch_count,
+    batch_length,
+    batch_sequence,
+    batch_synced,
+    batch_valid,
+    describe,
+)
+from entrepot.journal.recovery import BATCH_MARK, Recovery, segment_files
+
+directory_argument = click.argument(
+    "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+
+COLUMNS: Final = ("node", "segments", "octets", "messages", "documents", "torn", "orphans", "leftovers")
+
+
+class Spectacles(JournalPort):
+    """The files of a data directory, to be looked at. What recovery changes is changed in memory, for itself to see.
+
+    The operations that recovery never asks for stay those of `JournalPort`, which raise Fault.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        """Raises StoreUnusable where there is no journal."""
+        self.directory = directory
+        self.dropped: dict[str, None] = {}
+        self.changed: dict[str, bytes] = {}
+        self.orphans: list[int] = []
+        if not (directory / "journal").is_dir():
+            raise StoreUnusable(
+                f"{directory} holds no journal", remedy="name the directory that `entrepot run --data` was given"
+            )
+
+    def names(self) -> list[str]:
+        """Return the names of segments and scratch files, but for those that recovery dropped."""
+        found = sorted(path.name for path in (self.directory / "journal").iterdir())
+        return [name for name in found if name.endswith((".seg", SCRATCH)) and name not in self.dropped]
+
+    def size(self, name: str) -> int:
+        """Return the length of a file."""
+        return len(self.changed[name]) if name in self.changed else self._path(name).stat().st_size
+
+    def read(self, name: str, offset: int, length: int) -> bytes:
+        """Return octets of a file."""
+        if name in self.changed:
+            return self.changed[name][offset : offset + length]
+        try:
+            with self._path(name).open("rb") as file:
+                file.seek(offset)
+                return file.read(length)
+        except OSError as error:
+            raise StorageError(f"cannot read {name}: {error.strerror}", remedy="check the disk") from error
+
+    def cut(self, name: str, length: int) -> None:
+        """Pretend to cut a file."""
+        if self.size(name) > length:
+            self.changed[name] = self.read(name, 0, length)
+
+    def write(self, name: str, offset: int, head: bytes, body: bytes) -> None:
+        """Pretend to write behind what a cut left."""
+        self.changed[name] = self.read(name, 0, offset) + head + body
+
+    def drop(self, name: str) -> None:
+        """Pretend to remove a file."""
+        self.dropped[name] = None
+
+    def blobs(self) -> list[int]:
+        """Return the numbers of the large bodies."""
+        folder = self.directory / "blobs"
+        stems = [path.stem for path in folder.glob("*.blob")] if folder.is_dir() else []
+        return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdigit())
+
+    def blob_drop(self, blob_id: int) -> None:
+        """Pretend to remove a large body."""
+        self.orphans.append(int(blob_id))
+
+    def _path(self, name: str) -> Path:
+        return self.directory / "journal" / name
+
+
+@click.group(
+    epilog="""Examples:
+
+    \b
+    entrepot data check ./entrepot-data
+    entrepot data print ./entrepot-data | less
+    entrepot data print ./entrepot-data --output json | grep '"batch":17'
+    """
+)
+def data() -> None:
+    """Look into the data directory of a broker. Nothing there is changed."""
+
+
+@data.command()
+@directory_argument
+@output_option
+def check(*, directory: Path, output: str) -> None:
+    """Say whether a broker could start from DIR, and what it would find.
+
+    Reads every record and compares every checksum. Exit code 1 when the journal is damaged in its middle: a broker
+    would refuse it. A torn tail is no damage: nothing in it was ever confirmed, and the next start cuts it. The broker
+    must not be running.
+    """
+    port = Spectacles(directory)
+    with _unused(directory):
+        recovery = Recovery(port)
+        try:
+            recovery.run()
+        except CorruptJournal as damage:
+            remedy = f"`entrepot data print {directory}` shows what can be read; restore the file, or start empty"
+            raise CorruptJournal(damage.message, remedy=remedy) from damage
+    report = recovery.report
+    torn = f"{report.torn_bytes} octets at {report.torn_segment}:{report.torn_offset}" if report.torn_segment else ""
+    leftovers = [name for name in port.dropped if name != report.torn_segment]
+    row: dict[str, Any] = {
+        "node": report.node,
+        "segments": int(report.segments),
+        "octets": int(report.bytes),
+        "messages": int(report.messages),
+        "documents": int(report.documents),
+        "torn": torn,
+        "orphans": len(port.orphans),
+        "leftovers": len(leftovers),
+    }
+    show([row], COLUMNS, output)
+    if torn:
+        click.echo(f"a torn tail: {torn} were never confirmed to anybody; the next start cuts them", err=True)
+
+
+@data.command(name="print")
+@directory_argument
+@click.option("--segment", metavar="NAME", help="Only this file.")
+@output_option
+def print_(*, directory: Path, segment: str | None, output: str) -> None:
+    """Print every batch and every record in the journal of DIR, in the order in which they were written.
+
+    Where a segment is damaged it says so and goes on at the next batch that can be read.
+    """
+    port = Spectacles(directory)
+    names, _ = segment_files(port.names())
+    if segment is not None and segment not in names:
+        raise StoreUnusable(f"there is no segment {segment} in {directory}", remedy="there are: " + " ".join(names))
+    for name in names if segment is None else [segment]:
+        for row in _rows(name, port.read(name, 0, port.size(name))):
+            if output == "json":
+                click.echo(to_json({"segment": name, **row}))
+            elif "record" in row:
+                click.echo(f"{name}:{row['offset']}    {row['record']}")
+            elif "batch" in row:
+                click.echo(
+                    f"{name}:{row['offset']}  batch {row['batch']}, {row['records']} records, {row['octets']} octets, "
+                    f"on disk when it was written: up to batch {row['synced']}"
+                )
+            else:
+                click.echo(f"{name}:{row['offset']}  DAMAGED or unfinished: {row['damaged']} octets")
+
+
+def _rows(name: str, octets: bytes) -> Iterator[dict[str, Any]]:
+    """Yield batches, their records, and stretches that are neither readable nor zeros."""
+    first = segment_range(name)[0]
+    written = len(octets.rstrip(b"\0"))
+    at = 0
+    while at < len(octets):
+        if not batch_valid(octets, at, first, at):
+            following = octets.find(BATCH_MARK, at + 1)
+            while following >= 0 and not batch_valid(octets, following, first, following):
+                following = octets.find(BATCH_MARK, following + 1)
+            end = following if following >= 0 else written
+            if end > at:
+                yield {"offset": at, "damaged": end - at}
+            if following < 0:
+                return
+            at = following
+        place = at + BATCH_HEAD
+        end = place + int(batch_length(octets, at))
+        batch = int(batch_sequence(octets, at))
+        yield {
+            "offset": at,
+            "batch": batch,
+            "records": int(batch_count(octets, at)),
+            "octets": end - at,
+            "synced": int(batch_synced(octets, at)),
+        }
+        while place < end:
+            yield {"offset": place, "in_batch": batch, "record": describe(octets, place)}
+            place += RECORD_HEAD + int.from_bytes(octets[place : place + 4], "big")
+        at = end
+
+
+@contextmanager
+def _unused(directory: Path) -> Iterator[None]:
+    """Hold the lock of a data directory as a reader. Raises StoreLocked while a broker runs on it."""
+    try:
+        descriptor = os.open(directory / "LOCK", os.O_RDONLY)
+    except FileNotFoundError:  # a copy of a directory, without its lock
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(descriptor, 4096, 0).decode(errors="replace").strip() or "another process"
+            raise StoreLocked(
+                f"the data directory {directory} is in use by {holder}", remedy="stop that broker first, or copy it"
+            ) from error
+        yield
+    finally:
+        os.close(descriptor)

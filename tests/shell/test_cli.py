@@ -1,0 +1,248 @@
+"""The commands as a person uses them: real processes, a real broker, pipes and signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PATIENCE = 30.0  # s: a process starts in a fifth of a second on an idle machine
+
+
+def start(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "entrepot", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
+    )
+
+
+class Running:
+    """A broker process."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self.directory = directory
+        self.ports = directory / "ports.json"
+        self.process = start(
+            "run", "--listen", "stomp://127.0.0.1:0", "--ports-file", str(self.ports), *arguments, cwd=directory
+        )
+        until = time.monotonic() + PATIENCE
+        while not self.ports.exists():
+            assert self.process.poll() is None, self.process.communicate()[1].decode()
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        self.facts = json.loads(self.ports.read_text())
+        self.environment = {**os.environ, "ENTREPOT_URL": self.facts["stomp"]}
+
+    def stop(self, signal_number: int = signal.SIGTERM) -> str:
+        """End it and return what it wrote for people."""
+        self.process.send_signal(signal_number)
+        _, told = self.process.communicate(timeout=PATIENCE)
+        return told.decode()
+
+    def do(self, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "entrepot", *arguments],
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            env=self.environment,
+            check=False,
+        )
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Running]:
+    running = Running(tmp_path, "--data", "data")
+    yield running
+    if running.process.poll() is None:
+        running.stop()
+
+
+def test_the_banner_names_everything_one_needs_and_sigterm_ends_well(broker: Running) -> None:
+    told = broker.stop()
+    assert broker.process.returncode == 0
+    uri = broker.facts["stomp"]
+    for wanted in (uri, str(broker.directory / "data"), broker.facts["node"], "recovered", f"--url {uri} /queue/hello"):
+        assert wanted in told
+    assert not broker.ports.exists()
+
+
+def test_ctrl_c_ends_well(tmp_path: Path) -> None:
+    running = Running(tmp_path, "--ephemeral")
+    told = running.stop(signal.SIGINT)
+    assert running.process.returncode == 0
+    assert "--ephemeral" in told
+    assert not (tmp_path / "entrepot-data").exists()
+
+
+def test_lines_in_lines_out(broker: Running) -> None:
+    numbers = "".join(f"{number}\n" for number in range(1500))
+    sent = broker.do("send", "/queue/numbers", given=numbers)
+    assert (sent.returncode, sent.stdout) == (0, "")
+    assert "1,500" in sent.stderr
+    received = broker.do("receive", "/queue/numbers", "--count", "1500")
+    assert (received.returncode, received.stdout) == (0, numbers)
+
+
+def test_what_was_sent_survives_the_broker(broker: Running) -> None:
+    assert broker.do("send", "/queue/a", "kept", "--priority", "7", "-H", "colour=red").returncode == 0
+    broker.process.kill()
+    broker.process.communicate()
+    broker.ports.unlink()
+    again = Running(broker.directory, "--data", "data")
+    try:
+        line = json.loads(again.do("receive", "/queue/a", "--json", "-n", "1").stdout)
+        assert (line["body"], line["headers"]["priority"], line["properties"]) == ("kept", "7", {"colour": "red"})
+    finally:
+        assert "1 messages" in again.stop()
+
+
+def test_json_lines_move_messages_from_one_queue_to_another(broker: Running) -> None:
+    given = '{"body": "two\\nlines", "properties": {"n": 1}}\n{"body_base64": "/wA=", "headers": {"priority": 3}}\n'
+    assert broker.do("send", "/queue/a", "--json", given=given).returncode == 0
+    carried = broker.do("receive", "/queue/a", "--json", "-n", "2").stdout
+    assert broker.do("send", "/queue/b", "--json", given=carried).returncode == 0
+    first, second = (json.loads(line) for line in broker.do("browse", "/queue/b", "-o", "json").stdout.splitlines())
+    assert (first["body"], first["properties"]) == ("two\nlines", {"n": "1"})
+    assert (second["body_base64"], second["type"], second["headers"]["priority"]) == ("/wA=", "bytes", "3")
+
+
+def test_browse_leaves_messages_and_selectors_select(broker: Running) -> None:
+    for colour in ("red", "blue", "red"):
+        broker.do("send", "/queue/a", f"a {colour} thing", "-H", f"colour={colour}")
+    table = broker.do("browse", "/queue/a").stdout
+    assert table.count("thing") == 3
+    assert broker.do("browse", "/queue/a", "-s", "colour = 'blue'").stdout.count("thing") == 1
+    cut = broker.do("browse", "/queue/a", "-n", "2")
+    assert cut.stdout.count("thing") == 2
+    assert broker.do("receive", "/queue/a", "-s", "colour = 'red'").stdout == "a red thing\na red thing\n"
+    assert broker.do("receive", "/queue/a").stdout == "a blue thing\n"
+    assert broker.do("browse", "/queue/a").stdout == ""
+
+
+def test_expired_and_delayed_messages(broker: Running) -> None:
+    assert broker.do("send", "/queue/a", "late", "--delay", "1h").returncode == 0
+    assert broker.do("send", "/queue/a", "stale", "--expires", "1ms").returncode == 0
+    assert broker.do("receive", "/queue/a", "--timeout", "200ms").stdout == ""
+
+
+def test_a_reader_that_goes_away_ends_it_quietly_and_loses_nothing(broker: Running) -> None:
+    count = 60_000  # more than pipes and windows hold
+    broker.do("send", "/queue/a", given="".join(f"{number}\n" for number in range(count)))
+    receiving = start("receive", "/queue/a", env=broker.environment)
+    assert receiving.stdout is not None
+    assert receiving.stderr is not None
+    first = receiving.stdout.readline()
+    receiving.stdout.close()
+    assert receiving.wait(PATIENCE) == 0
+    assert (first, receiving.stderr.read()) == (b"0\n", b"")
+    receiving.stderr.close()
+    left = broker.do("receive", "/queue/a").stdout.split()
+    # What was written to the pipe before it broke is gone; the rest is there, in order, without a hole.
+    assert left == [str(number) for number in range(count - len(left), count)]
+    assert len(left) > 0
+
+
+def test_follow_waits_and_ctrl_c_is_its_normal_end(broker: Running) -> None:
+    following = start("receive", "/topic/news", "--follow", env=broker.environment)
+    assert following.stdout is not None
+    until = time.monotonic() + PATIENCE
+    while True:  # the subscription is made at some moment; a topic keeps nothing for those who come later
+        broker.do("send", "/topic/news", "hello")
+        os.set_blocking(following.stdout.fileno(), False)
+        heard = following.stdout.read()
+        if heard:
+            break
+        assert time.monotonic() < until
+    assert heard.startswith(b"hello\n")
+    following.send_signal(signal.SIGINT)
+    assert following.wait(PATIENCE) == 0
+    following.communicate()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        (["receive", "/queue/a", "-n", "1", "--timeout", "50ms"], 1, "only 0 of 1"),
+        (["receive", "/queue/a", "-s", "a = = b"], 2, "ENT-3001"),
+        (["send", "/queue/", "x"], 2, "ENT-3002"),
+        (["send", "/queue/a", "--json"], 2, "message 1 of the input"),
+        (["send", "/queue/a", "x", "--url", "gopher://127.0.0.1"], 2, "ENT-2002"),
+        (["send", "/queue/a", "x", "--url", "stomp://127.0.0.1:1"], 1, "no broker answers"),
+    ],
+)
+def test_failures_say_what_and_exit_accordingly(broker: Running, arguments: list[str], status: int, told: str) -> None:
+    done = broker.do(*arguments, given="no json\n")
+    assert (done.returncode, done.stdout) == (status, "")
+    assert told in done.stderr
+    assert "→" in done.stderr or "receive" in arguments
+    assert "Traceback" not in done.stderr
+
+
+def test_the_second_of_two_places_is_tried(broker: Running) -> None:
+    url = f"failover:(stomp://127.0.0.1:1,{broker.facts['stomp']})"
+    assert broker.do("send", "/queue/a", "x", "--url", url).returncode == 0
+    assert broker.do("receive", "/queue/a", "-n", "1").stdout == "x\n"
+
+
+def test_a_data_directory_has_one_broker(broker: Running) -> None:
+    second = broker.do("run", "--data", str(broker.directory / "data"), "--listen", "stomp://127.0.0.1:0")
+    assert second.returncode == 1
+    assert "ENT-2004" in second.stderr
+    checked = broker.do("data", "check", str(broker.directory / "data"))
+    assert checked.returncode == 1
+    broker.stop()
+    checked = broker.do("data", "check", str(broker.directory / "data"), "-o", "json")
+    assert checked.returncode == 0
+    assert json.loads(checked.stdout)["messages"] == 0
+
+
+def test_a_port_in_use(broker: Running) -> None:
+    second = broker.do("run", "--ephemeral", "--listen", broker.facts["stomp"])
+    assert second.returncode == 1
+    assert "ENT-2003" in second.stderr
+
+
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+def test_perf_counts_every_message(broker: Running, kind: str) -> None:
+    options = ["--kind", kind, "-p", "2", "-c", "2", "-n", "1001", "--ack", "client-individual", "--persistent"]
+    done = broker.do("perf", *options, "--json")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert (figures["sent"], figures["missing"]) == (1001, 0)
+    assert figures["received"] == (1001 if kind == "queue" else 2002)
+    assert figures["latency_ms"]["p50"] <= figures["latency_ms"]["max"]
+    assert "confirmation_ms" in figures
+
+
+def test_perf_keeps_its_rate(broker: Running) -> None:
+    figures = json.loads(broker.do("perf", "--rate", "200", "-d", "1s", "--json").stdout)
+    assert 195 <= figures["sent"] <= 201
+    assert figures["received"] == figures["sent"]
+    assert "lateness_ms" in figures
+
+
+def test_a_lease_from_attach_to_release(broker: Running) -> None:
+    broker.do("send", "/queue/a", given="1\n2\n3\n4\n")
+
+    def lease(command: str, *arguments: str) -> Any:
+        done = broker.do("lease", command, "/queue/a", "nightly", *arguments, "-o", "json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    epoch = str(lease("attach")["epoch"])
+    assert lease("claim", "--epoch", epoch, "--max", "3")["end"] == 3
+    for _ in range(2):
+        assert broker.do("lease", "read", "/queue/a", "nightly", "--epoch", epoch).stdout == "1\n2\n3\n"
+    assert lease("settle", "--epoch", epoch, "--end", "2")["settled"] == 2
+    assert lease("release", "--epoch", epoch)["returned"] == 1
+    assert broker.do("lease", "read", "/queue/a", "nightly", "--epoch", epoch).returncode == 1
+    assert broker.do("receive", "/queue/a").stdout == "3\n4\n"
