@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from entrepot.base.environment import KIB, MIB
+from entrepot.base.environment import KIB, MIB, SECOND, Clock, Instant
 from entrepot.base.errors import EntrepotError, InvalidOption, StorageFull
 from entrepot.base.uri import Endpoint
 from entrepot.core import notices
@@ -39,6 +39,7 @@ EPHEMERAL_LISTEN: Final = ("stomp://127.0.0.1:0",)
 MEMORY_LIMIT: Final = 512 * MIB
 SPOKEN: Final = [STOMP]
 
+NOTICE_EVERY: Final = 10 * SECOND  # a producer that floods a full queue makes thousands of notices a second
 COMPACT_OCTETS: Final = 512 * KIB  # about 1 ms of work: what other events wait for it
 COMPACT_AGAIN: Final = 0.01  # s; so compaction takes at most a tenth of the loop, and still 50 MB/s
 COMPACT_LOOK: Final = 0.5  # s between two looks for garbage, and at the health of the journal
@@ -81,16 +82,29 @@ class LoggedNotices(NoticePort):
         notices.ADDRESS_FREE: logging.INFO,
     }
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.counts: dict[str, int] = {}
+        self.clock = clock
         self.log = logging.getLogger("entrepot.broker")
+        self._said: dict[str, tuple[Instant, int]] = {}  # what -> when it was logged last, and the count then
 
     def notice(self, what: str, subject: str, detail: dict[str, str]) -> None:
-        """Count it, and log it at its level."""
-        self.counts[what] = self.counts.get(what, 0) + 1
+        """Count it, and log it at its level: below INFO all, above it each kind once in `NOTICE_EVERY`."""
+        count = self.counts.get(what, 0) + 1
+        self.counts[what] = count
         level = self.LEVELS.get(what, logging.DEBUG)
-        if self.log.isEnabledFor(level):
-            self.log.log(level, "%s %s %s", what, subject, " ".join(f"{key}={text}" for key, text in detail.items()))
+        if not self.log.isEnabledFor(level):
+            return
+        told = " ".join(f"{key}={text}" for key, text in detail.items())
+        if level > logging.DEBUG:
+            now = self.clock.now()
+            last, before = self._said.get(what, (now - NOTICE_EVERY, count - 1))
+            if now - last < NOTICE_EVERY:
+                return
+            self._said[what] = (now, count)
+            if count - before > 1:
+                told += f" ({count - before - 1} more since it was said last)"
+        self.log.log(level, "%s %s %s", what, subject, told)
 
 
 class Node:
@@ -109,7 +123,7 @@ class Node:
             Listening(text, partial(read_option, stomp), SPOKEN)
             for text, stomp in zip(options.listen, self.stomp, strict=True)
         ]
-        self.notices: Final = LoggedNotices()
+        self.notices: Final = LoggedNotices(SystemClock())
         self.listeners: list[Listener] = []
         self.report: RecoveryReport | None = None
         self.connections = 0

@@ -29,6 +29,7 @@ WRITE_MARK_HIGH: Final = 256 * KIB  # a whole read of the loop: a burst that fit
 WRITE_MARK_LOW: Final = 64 * KIB  # a quarter is left to send while the queues are asked for more
 OUTPUT_OCTETS_MAX: Final = 4 * MIB  # about 100,000 unread receipts; a client that reads at all never gets there
 CLOSE_GRACE: Final = 3 * SECOND  # for the peer to take our last words and close; then the socket is reset
+READ_WHOLE: Final = 240 * KIB  # a read that filled the loop's buffer (uvloop 256,000, asyncio 262,144 octets)
 WALL_EVERY: Final = 1 * SECOND  # the wall clock may be set; half a second late on average is early enough
 
 log: Final = logging.getLogger("entrepot.connection")
@@ -49,6 +50,7 @@ class Turn:
         self.wall_offset: i64 = self.wall - self.now // MILLISECOND
         self.wall_read: i64 = self.now
         self.depth: i64 = 0
+        self.greedy: bool = type(loop).__module__.partition(".")[0] == "uvloop"
         self.waiting: list[Connection] = []
         self.late: bool = False  # a turn of its own is on its way for what was noted outside of one
 
@@ -227,6 +229,7 @@ class Connection(Shell):
         self.reading: bool = True
         self.choked: bool = False  # too many unread replies: reading stops although the session would go on
         self.full: bool = False
+        self.resting: bool = False  # reading stops until the others had their turn
 
     # -- what the session asks (Shell) --------------------------------------------------------------------------------
 
@@ -275,6 +278,8 @@ class Connection(Shell):
             self._break_off(error)
         self._after()
         turn.end()
+        if len(data) >= READ_WHOLE and turn.greedy and not self.resting:
+            self._rest()
 
     def eof_received(self) -> bool:
         """The peer sends no more. The loop closes the socket after what is still to be written."""
@@ -365,7 +370,7 @@ class Connection(Shell):
             self.dirty()
         elif not self.noted:
             self._arm()
-        if session.readable != self.reading:
+        if session.readable != self.reading and not self.resting:
             self._adjust_reading()
 
     def _tell_writable(self, ready: bool) -> None:
@@ -380,7 +385,7 @@ class Connection(Shell):
 
     def _adjust_reading(self) -> None:
         transport = self.transport
-        wanted = self.session.readable and not self.choked
+        wanted = self.session.readable and not self.choked and not self.resting
         if transport is None or self.ended or wanted == self.reading or transport.is_closing():
             return
         self.reading = wanted
@@ -388,6 +393,20 @@ class Connection(Shell):
             transport.resume_reading()
         else:
             transport.pause_reading()
+
+    def _rest(self) -> None:
+        """Read on in the next round of the loop.
+
+        libuv reads a socket up to 32 times in a row while it is full: a flooding producer gets 8 MB in before any
+        acknowledgement is looked at, and queues grow for nothing.
+        """
+        self.resting = True
+        self._adjust_reading()
+        self.turn.loop.call_soon(self._rested)
+
+    def _rested(self) -> None:
+        self.resting = False
+        self._adjust_reading()
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
