@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
+from command_line_page import command_line
 from source_tree import ROOT, SOURCE
 
 sys.path.insert(0, str(SOURCE))
@@ -91,7 +92,11 @@ def error_codes() -> str:
 
 def main() -> int:
     """Write or check every page."""
-    pages = {PAGES / "errors.md": error_codes(), PAGES / "settings.md": address_settings()}
+    pages = {
+        PAGES / "cli.md": command_line(),
+        PAGES / "errors.md": error_codes(),
+        PAGES / "settings.md": address_settings(),
+    }
     stale = [path for path, text in pages.items() if not path.is_file() or path.read_text() != text]
     if "--check" in sys.argv[1:]:
         for path in stale:

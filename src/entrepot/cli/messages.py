@@ -206,8 +206,8 @@ def receive(
 ) -> None:
     """Receive messages from DEST and write them to standard output, one body a line.
 
-    A message is settled after it has been written, so none is lost when the reader of a pipe goes away. Bodies with
-    line ends are told apart by --json only.
+    A message is settled once it has been written, so what a broken pipe did not take stays with the broker. Bodies
+    with line ends are told apart by --json only.
     """
     form = lines.as_json if as_json else lines.as_text
     patience = None if follow else timeout
