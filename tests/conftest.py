@@ -13,6 +13,12 @@ from entrepot.base.compiled import build_name, is_compiled
 IMPORTED_FROM = Path(entrepot.__file__).resolve().parent.parent
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--rewrite-conversations", action="store_true", help="write the answers in tests/conversations anew"
+    )
+
+
 def pytest_configure() -> None:
     expected = os.environ.get("ENTREPOT_EXPECT_BUILD")
     if expected in {"plain", "compiled"} and is_compiled() != (expected == "compiled"):

@@ -222,6 +222,7 @@ class BrokerCore(Host):
         if routing == ANYCAST and not destination.queue:
             self.need_queue(destination)
         target = Target(destination.name, routing, destination.queue)
+        target.temporary = destination.temporary
         if destination.queue and destination.queue not in self.table.queues:
             raise InvalidDestination(f"there is no queue {destination.queue!r} on {destination.name!r}")
         self._refresh(target)
@@ -231,7 +232,7 @@ class BrokerCore(Host):
         """Look the target up again; an anycast address whose queue was deleted gets it back, or nobody would."""
         self.table.resolve(target)
         if target.routing == ANYCAST and not target.queue_name and not target.turns and not target.queues:
-            self.need_queue(Destination(target.name, ANYCAST))
+            self.need_queue(Destination(target.name, ANYCAST, target.temporary))
             self.table.resolve(target)
         policy = self.policies.of(target.name)
         target.policy = policy
@@ -377,8 +378,34 @@ class BrokerCore(Host):
         finally:
             self.journal.end()
 
+    def _route_parts(self, message: Message, target: Target) -> int:
+        """Send a copy to each part of a composite, with the same identity and the part's own address (classic.md 4.1).
+
+        All of them or none: every part is asked before the first is written.
+        """
+        for part in target.parts:
+            queues: list[Queue] = []
+            self._collect(message, part, queues, 0)
+            for queue in queues:
+                self._when_full(queue)
+        refusal = self.journal.refusal()
+        if refusal is not None and message.durable:
+            raise refusal
+        verdict = SENT
+        self.journal.begin()
+        try:
+            for part in target.parts:
+                copy = self.renumbered(message)
+                copy.address = part.name
+                verdict = max(verdict, self._route(copy, part))
+        finally:
+            self.journal.end()
+        return verdict
+
     def _route(self, message: Message, target: Target) -> int:
-        """Store and hand out ``message`` to all queues of ``target``, its composites and diverts, each queue once."""
+        """Store and hand out ``message`` to all queues of ``target`` and its diverts, each queue once."""
+        if target.parts:
+            return self._route_parts(message, target)
         queues: list[Queue] = []
         self._collect(message, target, queues, 0)
         verdict = SENT

@@ -46,6 +46,7 @@ class Target:
         self.diverts: list[Divert] = []
         self.parts: list[Target] = []
         self.policy: Policy | None = None
+        self.temporary: bool = False
         self.stamps: bool = False  # the policy gives or bounds expirations
 
     def chosen(self, message: Message) -> list[Queue]:

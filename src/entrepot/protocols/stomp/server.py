@@ -19,6 +19,7 @@ from entrepot.base.errors import (
     AddressFull,
     EntrepotError,
     InvalidDestination,
+    InvalidSelector,
     PeerError,
     ProtocolViolation,
     Refused,
@@ -33,6 +34,8 @@ from entrepot.journal.log import Waiter
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 from entrepot.model.message import Message
+from entrepot.model.predicate import Predicate, compile_selector
+from entrepot.model.selector import CONVERT_PREFIX
 from entrepot.protocols.session import NEVER, STOMP, Session, Shell
 from entrepot.protocols.stomp import codec
 from entrepot.protocols.stomp.codec import V10, V11, V12, Reader, octets_of, read_decimal, text_of
@@ -683,7 +686,7 @@ class StompSession(Session):
         routing = ROUTING_TYPES.get(headers.get("subscription-type", headers.get("destination-type", "")), UNTYPED)
         destinations = [self._real(one) for one in names.parse(written, routing)]
         subscription = StompSubscription(self, destinations, identity, ACK_MODES[mode])
-        subscription.selector = selector_or_none(_selector(headers))
+        subscription.selector = _selector(headers.get("selector", ""))
         if any(one.temporary for one in destinations):
             subscription.shown = written
         if headers.get("browser", "") == "true":
@@ -729,7 +732,7 @@ class StompSession(Session):
             "durable-subscription-name", headers.get("durable-subscriber-name", found.get("subscriptionName", ""))
         )
         if "selector" in found and subscription.selector is None:
-            subscription.selector = selector_or_none(found["selector"])
+            subscription.selector = _selector(found["selector"])
         subscription.client_id = self.client_id
         subscription.origin = self.number
         subscription.connection = self.client_id or self.peer
@@ -785,7 +788,7 @@ class StompSession(Session):
         journal = broker.journal
         answer: dict[str, str] = {}
         if command == codec.ATTACH:
-            epoch = lease.attach(journal, selector_or_none(_selector(headers)))
+            epoch = lease.attach(journal, _selector(headers.get("selector", "")))
         elif command == codec.CLAIM:
             start = _number(headers.get("start", str(lease.tail)), "start")
             answer["end"] = str(lease.claim(journal, epoch, start, _number(headers.get("max", "1000"), "max")))
@@ -931,12 +934,16 @@ class StompSession(Session):
         self.closing = True
 
 
-def _selector(headers: dict[str, str]) -> str:
-    """Return the selector; STOMP properties are strings, so numbers in it compare by conversion (classic.md 4.9)."""
-    text = headers.get("selector", "").strip()
-    if not text or text.startswith("convert_string_expressions:"):
-        return text
-    return "convert_string_expressions:" + text
+def _selector(text: str) -> Predicate | None:
+    """Return the predicate of a selector; STOMP properties are strings, so numbers compare by conversion (4.9)."""
+    text = text.strip()
+    if not text or text.startswith(CONVERT_PREFIX):
+        return selector_or_none(text)
+    try:
+        return compile_selector(CONVERT_PREFIX + text)
+    except InvalidSelector:
+        compile_selector(text)  # raises too, and counts characters as the client does
+        raise
 
 
 def _number(text: str, name: str) -> int:
