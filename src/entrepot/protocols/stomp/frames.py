@@ -231,7 +231,7 @@ def _blank_line(buffer: bytearray, start: int) -> tuple[int, int]:
     """Return where the line before the first blank line ends, and how many octets follow to its end; -1 for none."""
     plain = buffer.find(b"\n\n", start)
     if plain >= 0:
-        returned = buffer.find(b"\n\r\n", start, plain)
+        returned = buffer.find(b"\n\r\n", start, plain + 1)  # its last LF may be the first of the two
         return (plain, 2) if returned < 0 else (returned, 3)
     returned = buffer.find(b"\n\r\n", start)
     return returned, 3

@@ -168,6 +168,11 @@ def test_limits_hold_before_the_frame_is_complete(octets: bytes, chunk: int) -> 
         parse(octets, chunk=chunk, limits=Limits(head=200, headers=5, body=100))
 
 
+@pytest.mark.parametrize("chunk", [0, 1])
+def test_the_first_of_two_blank_lines_ends_the_headers(chunk: int) -> None:
+    assert parse(b"MESSAGE\r\n\r\n\nbody\0", chunk=chunk)[0].body == b"\nbody"
+
+
 def test_a_change_of_version_holds_for_the_next_frame() -> None:
     parser = FrameParser("1.0")
     parser.feed(b"MESSAGE\na:x\\cy\n\n\0MESSAGE\na:x\\cy\n\n\0")
