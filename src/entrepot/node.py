@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -40,6 +40,7 @@ MEMORY_LIMIT: Final = 512 * MIB
 SPOKEN: Final = [STOMP]
 
 NOTICE_EVERY: Final = 10 * SECOND  # a producer that floods a full queue makes thousands of notices a second
+ANSWER_GRACE: Final = 1.0  # s; a sync takes a thousandth of it, on a disk that is not in trouble
 COMPACT_OCTETS: Final = 512 * KIB  # about 1 ms of work: what other events wait for it
 COMPACT_AGAIN: Final = 0.01  # s; so compaction takes at most a tenth of the loop, and still 50 MB/s
 COMPACT_LOOK: Final = 0.5  # s between two looks for garbage, and at the health of the journal
@@ -212,13 +213,11 @@ class Node:
         options.created = SystemClock().wall()
         return JournalCore(port, options)
 
-    def _from_disk(self, loop: asyncio.AbstractEventLoop, deliver: object) -> None:
-        """Run a completion of the disk as a turn. Called by the disk's thread, and after `stop` by nobody."""
-        assert callable(deliver)
+    def _from_disk(self, loop: asyncio.AbstractEventLoop, deliver: Callable[[], None]) -> None:
+        """Run a completion of the disk as a turn. Called by the disk's thread."""
         loop.call_soon_threadsafe(self._run, deliver)
 
-    def _run(self, deliver: object) -> None:
-        assert callable(deliver)
+    def _run(self, deliver: Callable[[], None]) -> None:
         if self._turn is None:
             deliver()
         else:
@@ -247,10 +246,21 @@ class Node:
             self._maintenance.cancel()
         for listener in self.listeners:
             listener.close()
+            listener.stop_reading()
+        await self._answer()
         await asyncio.gather(*(listener.drain(why) for listener in self.listeners))
         if self._turn is not None:
             self._turn.catch_up()
             self._turn.stop()
+
+    async def _answer(self) -> None:
+        """Wait a moment for the disk, so that producers get the receipts that they wait for."""
+        if self._turn is None:
+            return
+        loop = self._turn.loop
+        until = loop.time() + ANSWER_GRACE
+        while self.broker.journal.flush() and loop.time() < until:
+            await asyncio.sleep(0.002)
 
     def _maintain(self) -> None:
         """Give the journal a little time to compact itself, and look whether it still can be trusted."""

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from entrepot.io.connection import OUTPUT_OCTETS_MAX, WRITE_MARK_HIGH, delay_seconds
+from entrepot.io.connection import OUTPUT_OCTETS_MAX, READ_WHOLE, WRITE_MARK_HIGH, delay_seconds
 from shell.harness import PATIENCE, Place, listening, rest_of, some_of, until
 
 MIB = 1024 * 1024
@@ -238,6 +238,24 @@ def test_a_turn_inside_a_turn_writes_once(run) -> None:
             turn.run(inner)
             assert await some_of(reader, 3) == b"abc"
             writer.close()
+
+    run(main)
+
+
+def test_a_flood_lets_others_have_their_turn_where_the_loop_would_not(run) -> None:
+    async def main() -> None:
+        async with listening() as place:
+            _, writer = await place.dial()
+            await only(place)
+            connection = connection_of(place)
+            connection.data_received(b"." * (READ_WHOLE - 1))
+            assert connection.reading
+            connection.data_received(b"." * READ_WHOLE)
+            assert connection.reading != place.listener.turn.greedy
+            connection.data_received(b"." * READ_WHOLE)
+            await until(lambda: connection.reading)
+            assert not connection.resting
+            writer.transport.abort()
 
     run(main)
 

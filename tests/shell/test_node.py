@@ -254,3 +254,17 @@ def test_the_start_of_a_broker_loads_nothing_of_the_command_line() -> None:
     code = "import sys, entrepot.node; print([name for name in ('click', 'rich', 'uvloop') if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert out.stdout.strip() == "[]"
+
+
+def test_a_stop_still_answers_what_it_took(run, tmp_path: Path) -> None:
+    async def main() -> None:
+        broker = Broker(data=tmp_path / "d", listen=["stomp://127.0.0.1:0?shutdownTimeout=50"])
+        await broker.__aenter__()
+        sender = await client(broker)
+        await sender.say("SEND", "x", destination="/queue/a", persistent="true", receipt="last")
+        await until(lambda: broker.node.broker.sent)
+        await broker.node.stop()
+        assert b"receipt-id:last" in await rest_of(sender.reader)
+        sender.writer.close()
+
+    run(main)

@@ -72,15 +72,17 @@ class Turn:
         if self.depth > 1:
             self.depth -= 1
             return
-        self.finishing()
         waiting = self.waiting
-        at = 0
-        while at < len(waiting):  # it grows: a connection that ends gives its messages to others
-            waiting[at].flush()
-            at += 1
-        waiting.clear()
-        self.finished()
-        self.depth = 0
+        try:
+            self.finishing()
+            at = 0
+            while at < len(waiting):  # it grows: a connection that ends gives its messages to others
+                waiting[at].flush()
+                at += 1
+            waiting.clear()
+            self.finished()
+        finally:
+            self.depth = 0  # whatever happened, the next turn is a turn
         if waiting:
             self.schedule()
 
@@ -229,6 +231,7 @@ class Connection(Shell):
         self.reading: bool = True
         self.choked: bool = False  # too many unread replies: reading stops although the session would go on
         self.full: bool = False
+        self.muted: bool = False  # the broker stops: what the peer says now would not be answered
         self.resting: bool = False  # reading stops until the others had their turn
 
     # -- what the session asks (Shell) --------------------------------------------------------------------------------
@@ -318,6 +321,11 @@ class Connection(Shell):
 
     # -- what the owner asks ------------------------------------------------------------------------------------------
 
+    def stop_reading(self) -> None:
+        """Take nothing more from the peer; it still gets its answers."""
+        self.muted = True
+        self._adjust_reading()
+
     def shut(self, why: str) -> None:
         """Tell the peer ``why`` where its protocol can, and close."""
         if self.ended:
@@ -342,24 +350,22 @@ class Connection(Shell):
         """Write what the session has. Called by the turn, at its end."""
         self.noted = False
         transport = self.transport
-        if self.ended or transport is None:
+        if self.ended or transport is None or transport.is_closing():
             return
         session = self.session
         try:
             data = session.outgoing()
-            closing = session.closing
+            if len(data) > 0:
+                transport.write(data)
+                if self.full and transport.get_write_buffer_size() > self.options.output_octets_max:
+                    self.choked = True
+                    self._adjust_reading()
+            if session.closing:
+                self._finish()
+            else:
+                self._arm()
         except Exception as error:
             self._break_off(error)
-            return
-        if len(data) > 0:
-            transport.write(data)
-            if self.full and transport.get_write_buffer_size() > self.options.output_octets_max:
-                self.choked = True
-                self._adjust_reading()
-        if closing:
-            self._finish()
-        else:
-            self._arm()
 
     def _after(self) -> None:
         """Do what the session wants after it was called."""
@@ -370,7 +376,7 @@ class Connection(Shell):
             self.dirty()
         elif not self.noted:
             self._arm()
-        if session.readable != self.reading and not self.resting:
+        if session.readable != self.reading and not self.resting and not self.muted:
             self._adjust_reading()
 
     def _tell_writable(self, ready: bool) -> None:
@@ -385,7 +391,7 @@ class Connection(Shell):
 
     def _adjust_reading(self) -> None:
         transport = self.transport
-        wanted = self.session.readable and not self.choked and not self.resting
+        wanted = self.session.readable and not self.choked and not self.resting and not self.muted
         if transport is None or self.ended or wanted == self.reading or transport.is_closing():
             return
         self.reading = wanted

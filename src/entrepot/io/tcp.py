@@ -143,6 +143,11 @@ class Listener:
         self._sockets.clear()
         self._remove_unix_file()
 
+    def stop_reading(self) -> None:
+        """Take nothing more from the peers; they still get their answers."""
+        for connection in self.connections:
+            connection.stop_reading()
+
     async def drain(self, why: str) -> None:
         """Tell every peer ``why``, let it take what is written, and close; reset what is left after shutdownTimeout."""
         for connection in [*self.connections, *self.refusing]:
@@ -257,13 +262,19 @@ class Listener:
             sock, _ = listening.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
-        except OSError as error:  # out of descriptors: the listening socket stays ready, so say it and try again
-            log.error("cannot accept: %s", error.strerror)
+        except OSError as error:  # out of descriptors; the socket stays ready, so looking away is what helps
+            log.error("%s: cannot accept, trying again in a second: %s", self.uri, error.strerror)
+            self.turn.loop.remove_reader(listening)
+            self.turn.loop.call_later(1.0, self._accept_again, listening)
             return
         sock.setblocking(False)
         task = self.turn.loop.create_task(self._introduce(sock))
         self._proxied.add(task)
         task.add_done_callback(self._proxied.discard)
+
+    def _accept_again(self, listening: socket.socket) -> None:
+        if listening in self._sockets:
+            self.turn.loop.add_reader(listening, self._accept_proxied, listening)
 
     async def _introduce(self, sock: socket.socket) -> None:
         try:
