@@ -123,6 +123,11 @@ class JournalCore(JournalEvents):
         self.port.attach(self)
         recovery = Recovery(self.port)
         recovery.run()
+        if recovery.dropped:  # what was discarded must not come back beside what is written from now on
+            self.port.sync(0)
+            self.port.drain()
+            if self._dead is not None:
+                raise again(self._dead)
         self._index = recovery.index
         self._sequence = recovery.sequence
         self._synced = recovery.sequence

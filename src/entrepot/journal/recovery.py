@@ -130,7 +130,7 @@ class Recovery:
         self.report: RecoveryReport = RecoveryReport()
         self.sequence: i64 = 0
         self.claimed: i64 = 0
-        self.writable: bool = True
+        self.dropped: bool = False
 
     def run(self) -> None:
         """Fill ``index`` and ``report``, cut a torn tail, remove leftovers. Raises CorruptJournal, StorageError."""
@@ -152,7 +152,7 @@ class Recovery:
         """Read all segments; False when files had to go and it must be done again."""
         names, leftovers = segment_files(self.port.names())
         for name in leftovers:
-            self.port.drop(name)
+            self._drop(name)
         torn_segment = self.report.torn_segment
         torn_offset = self.report.torn_offset
         torn_bytes = self.report.torn_bytes
@@ -183,7 +183,7 @@ class Recovery:
         before: i64 = 0
         for segment in self.index.segments:
             if _inside(gaps, segment.first, segment.last):
-                self.port.drop(segment.name)
+                self._drop(segment.name)
                 complete = False
             elif segment.first > following and not _inside(gaps, following, segment.first - 1):
                 return self._missing(following, segment.first - 1, before)
@@ -200,6 +200,10 @@ class Recovery:
                 self._discard(segment.name)
         return False
 
+    def _drop(self, name: str) -> None:
+        self.dropped = True
+        self.port.drop(name)
+
     def _discard(self, name: str) -> None:
         """Remove a segment in which nothing was ever confirmed."""
         data = self.port.read(name, 0, self.port.size(name))
@@ -207,7 +211,7 @@ class Recovery:
         if not self.report.torn_segment:
             self.report.torn_segment = name
         self.report.torn_bytes += length
-        self.port.drop(name)
+        self._drop(name)
 
     def _scan_segment(self, names: list[str], position: int) -> bool:
         """Take in one segment; False when it ended in a torn tail, which is cut."""
@@ -217,7 +221,9 @@ class Recovery:
         segment = Segment(first, last, expected)
         segment.name = name
         compacted = False
-        self._check_chain(segment)
+        if not self._chained(segment):
+            self._unchain(names, position, data, segment)
+            return False
         at: i64 = 0
         while batch_valid(data, at, first, at) and not segment.sealed:
             sequence = batch_sequence(data, at)
@@ -267,17 +273,32 @@ class Recovery:
             raise corrupt(segment.name, body, "the file has the name of another segment")
         return as_of > 0
 
-    def _check_chain(self, segment: Segment) -> None:
-        """Segments that are neighbours by id are neighbours by batch. Raises CorruptJournal."""
+    def _chained(self, segment: Segment) -> bool:
+        """Say whether the segment begins where the one before it ended: neighbours by id are neighbours by batch."""
         if not self.index.segments:
-            return
+            return True
         previous = self.index.segments[-1]
         if previous.last + 1 == segment.first:
-            right = segment.first_sequence == previous.end_sequence + 1
-        else:
-            right = segment.first_sequence > previous.end_sequence
-        if not right:
-            raise corrupt(segment.name, 0, f"the segment before it ends at batch {previous.end_sequence}")
+            return segment.first_sequence == previous.end_sequence + 1
+        return segment.first_sequence > previous.end_sequence
+
+    def _unchain(self, names: list[str], position: int, data: bytes, segment: Segment) -> None:
+        """The segment does not follow on the one before it: one that an earlier recovery discarded is still there.
+
+        Raises CorruptJournal when something between the two was on disk.
+        """
+        ended = self.index.segments[-1].end_sequence
+        if self._claim_from(names, position, data, 0) > ended:
+            raise corrupt(segment.name, 0, f"the segment before it ends at batch {ended}")
+        self._discard(segment.name)
+
+    def _claim_from(self, names: list[str], position: int, data: bytes, start: i64) -> i64:
+        """Return the highest claim behind ``start`` in the segment at ``position``, whose octets are ``data``, or later."""
+        claim = highest_claim(data, start, segment_range(names[position])[0])
+        for later in names[position + 1 :]:
+            octets = self.port.read(later, 0, self.port.size(later))
+            claim = max(claim, highest_claim(octets, 0, segment_range(later)[0]))
+        return claim
 
     def _close(self, segment: Segment) -> None:
         """Finish a segment that is whole."""
@@ -289,11 +310,7 @@ class Recovery:
     def _tear(self, names: list[str], position: int, data: bytes, segment: Segment, expected: i64) -> None:
         """The segment stops being valid where batch ``expected`` should be. Raises CorruptJournal."""
         name = names[position]
-        claim = highest_claim(data, segment.end, segment.first)
-        for later in names[position + 1 :]:
-            first = segment_range(later)[0]
-            later_claim = highest_claim(self.port.read(later, 0, self.port.size(later)), 0, first)
-            claim = max(claim, later_claim)
+        claim = self._claim_from(names, position, data, segment.end)
         if claim >= expected:
             raise corrupt(name, segment.end, f"batch {expected} is not readable, and batch {claim} was on disk")
         lost = len(data.rstrip(b"\0")) - segment.end
@@ -302,7 +319,7 @@ class Recovery:
             self.report.torn_offset = segment.end
             self.report.torn_bytes += lost
         if segment.end == 0:
-            self.port.drop(name)
+            self._drop(name)
             return
         self.port.cut(name, segment.end)
         body = BytesWriter()
