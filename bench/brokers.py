@@ -212,9 +212,9 @@ class ActiveMQ(Broker):
 
     def describe(self) -> dict[str, str]:
         java = subprocess.run(["java", "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
-        client = Path("/usr/share/java/activemq-broker.jar")
+        versions = sorted(jar.stem for jar in Path("/usr/share/java").glob("activemq-broker-*.jar"))
         return {
-            "version": client.resolve().stem.removeprefix("activemq-broker-"),
+            "version": versions[-1].removeprefix("activemq-broker-") if versions else "unknown",
             "java": java.splitlines()[0] if java else "unknown",
             "heap": " ".join(CLASSIC_MEMORY),
             "store": "KahaDB, journalDiskSyncStrategy=always",

@@ -310,11 +310,14 @@ def main(
         f"median of {1 if quick else pairs}.",
         highlight=False,
     )
+    described = {recipe.name: recipe.describe() for recipe in fit}
+    for recipe in fit:
+        console.print(f"{recipe.title}: {', '.join(described[recipe.name].values())}", highlight=False)
     for note in notes:
         console.print(f"note: {note}", highlight=False)
     record = {
         "machine": {**before, "load_average_after": list(os.getloadavg())},
-        "brokers": {recipe.name: recipe.describe() for recipe in fit},
+        "brokers": described,
         "effort": {**vars(effort), "pairs": 1 if quick else pairs},
         "rows": data,
         "notes": notes,
