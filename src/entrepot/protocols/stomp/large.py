@@ -18,12 +18,13 @@ PIECE_OCTETS: Final = 256 * 1024  # as much as a usual socket buffer takes at on
 
 
 class Inflow:
-    """A body on its way in, which it holds until `finish`. ``receipt`` is what its SEND asked for."""
+    """A body on its way in, which it holds until `finish`. ``destination`` and ``receipt`` are those of its SEND."""
 
-    def __init__(self, broker: BrokerCore, message: Message, length: int, receipt: bytes) -> None:
+    def __init__(self, broker: BrokerCore, message: Message, length: int, destination: bytes, receipt: bytes) -> None:
         self.broker: BrokerCore = broker
         self.message: Message = message
         self.length: i64 = length
+        self.destination: bytes = destination
         self.receipt: bytes = receipt
         self.blob: i64 = broker.next_number()
         broker.journal.overflow.create(self.blob)

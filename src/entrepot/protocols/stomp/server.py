@@ -383,13 +383,16 @@ class StompSession(Session):
         tail = reader.tail()
         message = Message(STOMP_LANGUAGE, "", tail)
         message.body_at = len(tail) - (reader.body_end + 1 - reader.body_at)
-        self._submit(message)
+        self._submit(message, reader.destination(), reader.receipt())
 
-    def _submit(self, message: Message) -> None:
-        """Give ``message`` what its headers ask for, and send it, now or with its transaction."""
+    def _submit(self, message: Message, written: bytes, receipt: bytes) -> None:
+        """Give ``message`` what its headers ask for, and send it to ``written``, now or with its transaction.
+
+        The octets of its headers may be gone from the reader: behind a large body other octets stand there.
+        """
         reader = self.reader
         special: dict[bytes, bytes] = {} if reader.special is None else reader.special
-        target = self._target(reader.destination(), special)
+        target = self._target(written, special)
         message.address = target.name
         message.timestamp = self.broker.wall
         message.origin = self.number
@@ -410,11 +413,11 @@ class StompSession(Session):
             except Refused as refusal:
                 transaction.fail(refusal)
                 raise
-            self._confirm(False)
+            self._answer(receipt, False)
             return
         if self.broker.send(message, target) == BLOCKED:
             self._block(target)
-        self._confirm(message.durable or message.rare is not None)
+        self._answer(receipt, message.durable or message.rare is not None)
 
     def _settle_escapes(self, message: Message) -> None:
         """Bring a tail with backslashes to the form of STOMP 1.2, which is how escaped tails are kept."""
@@ -461,7 +464,12 @@ class StompSession(Session):
     def _confirm(self, on_disk: bool) -> None:
         """Answer the frame: at once, or when all of it is on disk."""
         if self.reader.receipt_end:
-            frame = self._receipt_frame(self.reader.receipt())
+            self._answer(self.reader.receipt(), on_disk)
+
+    def _answer(self, receipt: bytes, on_disk: bool) -> None:
+        """Write the RECEIPT that was asked for, if one was."""
+        if receipt:
+            frame = self._receipt_frame(receipt)
             if on_disk:
                 self.broker.journal.confirm(self.receipts, frame)
             else:
@@ -530,7 +538,7 @@ class StompSession(Session):
         reader = self.reader
         message = Message(STOMP_LANGUAGE, "", reader.head())
         message.body_at = len(message.raw)
-        return Inflow(self.broker, message, int(reader.length), reader.receipt())
+        return Inflow(self.broker, message, int(reader.length), reader.destination(), reader.receipt())
 
     def _take_large(self, inflow: Inflow) -> bool:
         """Pass on what came of a large body; True when it is complete and its message has been sent."""
@@ -542,7 +550,7 @@ class StompSession(Session):
             return False
         self.inflow = None
         try:
-            self._submit(inflow.message_now())
+            self._submit(inflow.message_now(), inflow.destination, inflow.receipt)
         except (Refused, StorageError) as error:
             self._error(error, inflow.receipt)
         finally:
@@ -633,7 +641,8 @@ class StompSession(Session):
         if octets.startswith(prefix):
             own = read_decimal(octets, len(prefix), len(octets))
         for subscription in named:
-            number = int(own) if own >= 0 else subscription.foreign.get(octets, -1)
+            # A copy with a number of its own (dead letter, leased, scheduled) keeps the id of its original.
+            number = subscription.foreign.get(octets, int(own)) if subscription.foreign else int(own)
             for consumer in subscription.consumers:
                 if number in consumer.in_flight:
                     assert isinstance(consumer, StompConsumer)
