@@ -1,7 +1,7 @@
 """Names: the address model of Artemis, and how the names of ActiveMQ Classic and of STOMP map onto it.
 
-An *address* is a name with routing types; a *queue* is bound to one address. ANYCAST gives a message to one queue of the
-address, MULTICAST to each. Classic's queue ``X`` is address ``X`` with the anycast queue ``X``; topic ``X`` is address
+An *address* is a name with routing types; a *queue* is bound to one address. ANYCAST gives a message to one queue of
+the address, MULTICAST to each. Classic's queue ``X`` is address ``X`` with the anycast queue ``X``; topic ``X`` is address
 ``X`` with one multicast queue a subscription (artemis.md 4.1). ``address::queue`` names one queue (FQQN).
 """
 
@@ -108,7 +108,7 @@ def _one(part: str, routing: int, whole: str) -> Destination:
         raise InvalidDestination(f"a destination name is longer than {NAME_OCTETS_MAX} octets", remedy="shorten it")
     for character in name:
         if character < " " or character == "\x7f":
-            raise InvalidDestination(f"the destination {whole!r} holds a control character", remedy="use printable names")
+            raise InvalidDestination(f"the name {whole!r} holds a control character", remedy="use printable ones")
     return Destination(name, routing, temporary, queue)
 
 

@@ -1,7 +1,7 @@
 """Identities: of nodes, messages, connections. All are text that a person can read in a log.
 
 A message id is ``ID:<node>:<number>``: the number is unique in its broker for ever (the journal reserves blocks of
-numbers), the node id is unique among brokers. Nobody may parse an id: foreign ones come in other forms (classic.md 5.7).
+numbers), the node id is unique among brokers. Nobody may parse an id: foreign ones have other forms (classic.md 5.7).
 """
 
 from __future__ import annotations
