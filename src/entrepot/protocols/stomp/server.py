@@ -587,10 +587,13 @@ class StompSession(Session):
         else:
             consumer, number = self._by_message_id()
         if consumer is None or number < 0 or int(number) not in consumer.in_flight:
-            raise TransactionError(
+            stale = TransactionError(
                 "an ACK or NACK for a message that is not in flight here (settled already, redelivered, or never sent)",
                 remedy="use the ack header of the MESSAGE (1.2), or its message-id and subscription (1.0, 1.1)",
             )
+            if reader.special is not None and b"transaction" in reader.special:
+                self._transaction(text_of(reader.special[b"transaction"], reader.version)).fail(stale)
+            raise stale
         special = reader.special
         if special is None and not negative and consumer.subscription.ack != ACK_CLIENT:
             queue = consumer.queue
@@ -615,12 +618,14 @@ class StompSession(Session):
             affected = subscription.up_to(int(number))
         for consumer, each in affected:
             queue = consumer.queue
+            if transaction is not None:  # remembered until it is committed: after an ABORT it may be acknowledged again
+                if queue is not None:
+                    transaction.settle(consumer, each)
+                continue
             subscription.forget(each)
             if queue is None:
                 continue
-            if transaction is not None:
-                transaction.settle(consumer, each)
-            elif not negative:
+            if not negative:
                 queue.settle(consumer, each)
             elif special.get(b"requeue", b"true" if queue.policy.nack_redelivers else b"false") == b"true":
                 queue.give_back(consumer, each, True)
@@ -672,7 +677,11 @@ class StompSession(Session):
         return transaction
 
     def _commit(self, headers: dict[str, str]) -> None:
-        self.broker.commit(self._ended(headers))
+        transaction = self._ended(headers)
+        self.broker.commit(transaction)
+        for consumer, number in transaction.settlements:
+            assert isinstance(consumer, StompConsumer)
+            consumer.subscription.forget(number)
         self._confirm(True)
 
     # -- SUBSCRIBE ----------------------------------------------------------------------------------------------------
