@@ -1,0 +1,103 @@
+"""``python -m entrepot.simulation``: run many seeds, replay one, shrink one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from timeit import default_timer
+
+from entrepot.base.compiled import build_name
+from entrepot.simulation.campaign import Result, run, shrink
+
+
+def main(arguments: list[str]) -> int:
+    """Do what the command line asks for; return the exit code: 1 when a promise was broken, 2 for a wrong call."""
+    options = parser().parse_args(arguments)
+    if options.seed is not None:
+        return _one(options)
+    return _many(options)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    found = argparse.ArgumentParser(
+        prog="python -m entrepot.simulation", description="Run simulated brokers; the same seed is the same world."
+    )
+    found.add_argument("--seeds", type=int, default=200, metavar="N", help="how many seeds to run (default 200)")
+    found.add_argument("--first", type=int, default=1, metavar="S", help="the first of them (default 1)")
+    found.add_argument("--seed", type=int, metavar="S", help="run this one and show what it did")
+    found.add_argument("--keep", metavar="I,J", help="with --seed: only these steps of its plan")
+    found.add_argument("--trace", metavar="FILE", help="with --seed: write its trace there")
+    found.add_argument("--shrink", action="store_true", help="look for the fewest steps that still fail")
+    found.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
+    found.add_argument("--hashes", action="store_true", help="print the hash of every trace")
+    return found
+
+
+def _one(options: argparse.Namespace) -> int:
+    keep = None if options.keep is None else [int(word) for word in options.keep.split(",") if word]
+    result = run(options.seed, keep=keep, lines=options.trace is not None)
+    _report(result)
+    for name, number in result.counts.items():
+        print(f"  {number:7} {name}")
+    if options.trace is not None:
+        with open(options.trace, "w", encoding="utf-8") as file:
+            file.write("\n".join(result.lines) + "\n")
+    if options.shrink and result.failed and keep is None:
+        _shrink(options.seed)
+    return 1 if result.failed else 0
+
+
+def _many(options: argparse.Namespace) -> int:
+    began = default_timer()
+    seeds = range(options.first, options.first + options.seeds)
+    failed: list[int] = []
+    totals: dict[str, int] = {}
+    if options.jobs > 1:
+        with ProcessPoolExecutor(options.jobs) as pool:
+            failed = _collect(list(pool.map(run, seeds, chunksize=8)), totals, options.hashes)
+    else:
+        failed = _collect(map(run, seeds), totals, options.hashes)
+    took = default_timer() - began
+    for name, number in sorted(totals.items()):
+        print(f"  {number:9} {name}")
+    rate = len(seeds) / took if took > 0 else 0.0
+    print(f"{len(seeds)} seeds in {took:.1f} s, {rate:.1f} a second, {build_name()}: {len(failed)} failed")
+    if failed:
+        print("failed: " + " ".join(str(seed) for seed in failed))
+        print(f"look at one: python -m entrepot.simulation --seed {failed[0]} --trace trace.txt --shrink")
+        if options.shrink:
+            _shrink(failed[0])
+    return 1 if failed else 0
+
+
+def _collect(results: object, totals: dict[str, int], hashes: bool) -> list[int]:
+    failed: list[int] = []
+    for result in results:  # type: ignore[attr-defined]
+        assert isinstance(result, Result)
+        for name, number in result.counts.items():
+            totals[name] = totals.get(name, 0) + number
+        if hashes:
+            print(f"{result.seed} {result.trace}")
+        if result.failed:
+            failed.append(result.seed)
+            _report(result)
+    return failed
+
+
+def _report(result: Result) -> None:
+    print(f"seed {result.seed}: trace {result.trace}, {'FAILED' if result.failed else 'passed'}", flush=True)
+    for violation in result.violations:
+        print(f"  {violation}", flush=True)
+
+
+def _shrink(seed: int) -> None:
+    kept, result = shrink(seed)
+    print(f"seed {seed} still fails with {len(kept)} of {result.steps} steps: --keep {','.join(map(str, kept))}")
+    for violation in result.violations:
+        print(f"  {violation}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

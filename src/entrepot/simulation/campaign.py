@@ -1,0 +1,77 @@
+"""One seed run from beginning to end, run again with its trace, and shrunk to the few steps that matter."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+
+import msgspec
+
+from entrepot.simulation.machine import Parts
+from entrepot.simulation.workload import Workload
+from entrepot.simulation.world import World
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What one seed did. ``trace`` is the hash over every line; ``steps`` how many steps its plan has."""
+
+    seed: int
+    trace: str
+    violations: tuple[str, ...]
+    counts: dict[str, int]
+    steps: int
+    lines: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a promise was broken."""
+        return bool(self.violations)
+
+
+def run(seed: int, *, keep: Sequence[int] | None = None, parts: Parts | None = None, lines: bool = False) -> Result:
+    """Run the world of ``seed``; ``keep`` names the steps of its plan that are done, None all of them."""
+    world = World(seed, lines=lines)
+    workload = Workload(world, Parts() if parts is None else parts, keep)
+    try:
+        workload.run()
+    except Exception as error:  # a fault of the product or of the simulation: either is a finding
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        world.violation(f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})")
+        if lines:
+            world.note(traceback.format_exc())
+    kept = () if world.lines is None else tuple(world.lines)
+    counts = dict(sorted({**world.counts, "events": world.events}.items()))
+    return Result(seed, world.digest(), tuple(world.violations), counts, workload.steps, kept)
+
+
+def replay(seed: int, *, keep: Sequence[int] | None = None, parts: Parts | None = None) -> Result:
+    """Run ``seed`` again and keep the lines of its trace."""
+    return run(seed, keep=keep, parts=parts, lines=True)
+
+
+def shrink(seed: int, *, parts: Parts | None = None, runs_max: int = 400) -> tuple[list[int], Result]:
+    """Return the fewest steps found, of the plan of a failing ``seed``, that still fail, and how they fail.
+
+    Takes out halves, then quarters, and so on down to single steps, as long as something fails (delta debugging).
+    """
+    result = run(seed, parts=parts)
+    kept = list(range(result.steps))
+    if not result.failed:
+        return kept, result
+    size = max(1, len(kept) // 2)
+    runs = 1
+    while runs < runs_max:
+        at = 0
+        shorter = False
+        while at < len(kept) and runs < runs_max:
+            candidate = kept[:at] + kept[at + size :]
+            attempt = run(seed, keep=candidate, parts=parts)
+            runs += 1
+            if attempt.failed:
+                kept, result, shorter = candidate, attempt, True
+            else:
+                at += size
+        if size == 1 and not shorter:
+            break
+        size = max(1, size // 2)
+    return kept, result

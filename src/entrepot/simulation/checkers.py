@@ -1,0 +1,326 @@
+"""What was promised to whom, and whether it was kept. Knows nothing of how the broker works, except in `Invariants`.
+
+The promises, exactly:
+
+- *No loss.* A persistent message whose RECEIPT (or whose transaction's COMMIT receipt) came is, for every queue that it
+  was sent to and every durable subscription that was confirmed before it was sent: acknowledged by somebody, or in the
+  dead letters with that queue as its origin, or still there at the end. Excused are queues that drop when full, and what
+  was in a queue when an operator purged it. A copy that was written to an ``auto`` consumer counts as acknowledged.
+  In a world without any stop of the broker this holds for messages that are not persistent too.
+- *All or nothing.* Of a transaction whose end is unknown, all sends are seen or none, and its acknowledgements hold
+  exactly when its sends do. Nothing of an aborted or refused one is ever seen; nor is a send that was refused for want of
+  room (ADDRESS FULL).
+- *Done is done.* After the receipt of an acknowledgement a copy is never delivered again, whatever crashes. After an
+  ``auto`` delivery it is not delivered again before the broker stops.
+- *The mark.* A copy that a client has received before, in the same *era*, is delivered with ``redelivered``. An era ends
+  with a crash, or with a stop in order on a disk that takes nothing: what was delivered before may come unmarked then.
+- *Once.* All deliveries of one simulated message from one queue have one message id: a message that was sent twice with
+  one duplicate id is one message. Only one that was never confirmed before a crash may come back under another id.
+- *Order.* What one subscription receives without the mark rises per producer, queue and priority.
+- *Leases.* A position, once read, gives the same message every time until it is settled or released; what a confirmed
+  lease holds is delivered to nobody else.
+- *Bodies* arrive whole.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from entrepot.core.broker import BrokerCore
+from entrepot.core.policy import FULL_DROP, FULL_FAIL
+from entrepot.simulation.world import World
+
+DEAD_LETTERS: Final = "ActiveMQ.DLQ"
+
+SENT: Final = "sent"
+CONFIRMED: Final = "confirmed"
+REFUSED: Final = "refused"  # nothing of it may be seen
+UNKNOWN: Final = "unknown"
+
+
+class Transaction:
+    """One transaction of one client. ``state``: sent (open), confirmed, refused (aborted), unknown."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.state = SENT
+        self.era = 0  # in which its end was asked for
+        self.records: list[Record] = []
+        self.acks: list[tuple[Copy, int]] = []  # and how often the copy had been delivered when it was acknowledged
+
+
+class Record:
+    """One message as its producer knows it. ``queues``: where copies must be, ``topics``: whose subscribers get one."""
+
+    def __init__(self, identity: str, producer: str, sequence: int) -> None:
+        self.identity = identity
+        self.producer = producer
+        self.sequence = sequence
+        self.destination = ""
+        self.headers: dict[str, str] = {}
+        self.queues: list[str] = []
+        self.topics: list[str] = []
+        self.size = 0
+        self.persistent = False
+        self.priority = 4
+        self.expires = 0
+        self.color = ""
+        self.later = False  # scheduled: out of order
+        self.repeats = False
+        self.duplicate_id = ""
+        self.state = SENT
+        self.sent_at = 0
+        self.confirmed_era = -1
+
+    def body(self) -> bytes:
+        """Return the octets that every delivery must carry."""
+        return body_of(self.identity, self.size)
+
+
+def body_of(identity: str, size: int) -> bytes:
+    """Return a body that says whose it is, from beginning to end."""
+    word = (identity + "|").encode()
+    return (word * (size // len(word) + 1))[: max(size, len(word))]
+
+
+class Copy:
+    """One message in one queue, as its consumers see it."""
+
+    def __init__(self, queue: str, record: Record) -> None:
+        self.queue = queue
+        self.record = record
+        self.deliveries = 0
+        self.era = -1  # of the last delivery
+        self.message_id = ""
+        self.id_era = -1  # in which that id was seen last
+        self.auto_run = -1  # the run of the broker in which it went to an ``auto`` consumer
+        self.asked = False  # an acknowledgement was sent
+        self.gone = False  # and confirmed
+        self.gone_at = 0
+        self.excused = False
+        self.letter = False  # found in the dead letters
+        self.lease = ""
+
+
+class Subscriber:
+    """A durable subscription: ``since`` and ``until`` are the times of its confirmation and of its end."""
+
+    def __init__(self, topic: str, color: str, since: int) -> None:
+        self.topic = topic
+        self.color = color
+        self.since = since
+        self.until = 0
+
+
+class Ledger:
+    """All promises of one world. Clients write into it what they asked for and what they got."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.records: dict[str, Record] = {}
+        self.copies: dict[tuple[str, str], Copy] = {}
+        self.transactions: list[Transaction] = []
+        self.subscribers: dict[str, Subscriber] = {}
+        self.run = 0
+        self.era = 0
+        self.stops = 0
+
+    def _broken(self, copy: Copy, what: str) -> None:
+        self.world.violation(f"{copy.record.identity} in {copy.queue}: {what}")
+
+    def copy(self, queue: str, identity: str) -> Copy:
+        """Return the copy of ``identity`` in ``queue``."""
+        copy = self.copies.get((queue, identity))
+        if copy is None:
+            copy = Copy(queue, self.records[identity])
+            self.copies[(queue, identity)] = copy
+        return copy
+
+    # -- producers ----------------------------------------------------------------------------------------------------
+
+    def sent(self, record: Record) -> None:
+        """``record`` goes out now."""
+        record.sent_at = self.world.time
+        self.records[record.identity] = record
+
+    def confirmed(self, record: Record) -> None:
+        """Its receipt came: what it was sent to owes it from now on."""
+        record.state = CONFIRMED
+        record.confirmed_era = self.era
+        for name, subscriber in self.subscribers.items():
+            if subscriber.topic in record.topics and subscriber.since < record.sent_at and not subscriber.until:
+                if not subscriber.color or subscriber.color == record.color:
+                    record.queues.append(name)
+
+    def ended(self, transaction: Transaction, state: str) -> None:
+        """The fate of ``transaction`` is known, or never will be."""
+        transaction.state = state
+        transaction.era = self.era
+        self.transactions.append(transaction)
+        for record in transaction.records:
+            if state == CONFIRMED:
+                self.confirmed(record)
+            else:
+                record.state = state
+        if state == CONFIRMED:
+            for copy, _ in transaction.acks:
+                copy.asked = True
+                self.settled(copy)
+
+    # -- consumers ----------------------------------------------------------------------------------------------------
+
+    def delivered(self, queue: str, headers: dict[str, str], body: bytes, *, auto: bool) -> Copy | None:
+        """A client received a message from ``queue``; return its copy, None when it is nobody's."""
+        copy = self.seen(queue, headers, body)
+        if copy is None:
+            return None
+        marked = headers.get("redelivered") == "true"
+        if copy.gone:
+            self._broken(copy, "delivered again after its acknowledgement was confirmed")
+        if copy.auto_run == self.run:
+            self._broken(copy, "delivered again after an automatic acknowledgement in this run")
+        if copy.lease:
+            self._broken(copy, f"delivered to a consumer while {copy.lease} holds it by lease")
+        if not copy.record.repeats:
+            if copy.era == self.era and not marked:
+                self._broken(copy, "delivered twice, and the second time not marked as redelivered")
+            copy.era = self.era
+            if auto:
+                copy.auto_run = self.run
+        copy.deliveries += 1
+        if auto:
+            copy.asked = True
+        self.world.count("deliveries")
+        if marked:
+            self.world.count("redeliveries")
+        return copy
+
+    def seen(self, queue: str, headers: dict[str, str], body: bytes) -> Copy | None:
+        """A client was shown a message: delivered, browsed or leased. Check what holds for all three."""
+        identity = headers.get("sim-id", "")
+        record = self.records.get(identity)
+        if record is None:
+            self.world.violation(f"{queue} gave a message that nobody sent: {headers}")
+            return None
+        origin = headers.get("_AMQ_ORIG_QUEUE", "")
+        if queue == DEAD_LETTERS:
+            original = self.copy(origin, identity)
+            original.letter = True
+            if original.gone:
+                self._broken(original, "dead-lettered after its acknowledgement was confirmed")
+            queue = f"{DEAD_LETTERS} from {origin}"
+        copy = self.copy(queue, identity)
+        if body != record.body():
+            self._broken(copy, f"its body is wrong: {len(body)} octets, sent {record.size}")
+        if record.state == REFUSED:
+            self._broken(copy, "it was refused, or its transaction was, and is here all the same")
+        message_id = headers.get("message-id", "")
+        if copy.message_id and copy.message_id != message_id and not record.repeats:
+            if copy.id_era == self.era or 0 <= record.confirmed_era <= copy.id_era:
+                self._broken(copy, f"here twice, as {copy.message_id} and as {message_id}")
+        copy.message_id = message_id
+        copy.id_era = self.era
+        return copy
+
+    def lost_in_transit(self, queue: str, identity: str) -> None:
+        """It was written to an ``auto`` consumer whose connection ended before it came."""
+        copy = self.copy(queue, identity)
+        copy.asked = True
+        if not copy.record.repeats:
+            copy.auto_run = self.run
+
+    def settled(self, copy: Copy) -> None:
+        """The receipt of its acknowledgement came."""
+        if not copy.record.repeats:
+            copy.gone = True
+            copy.gone_at = self.world.time
+
+    def in_order(self, last: dict[tuple[str, str, int], int], copy: Copy, marked: bool) -> None:
+        """Check a delivery against what the same subscription received before (``last``)."""
+        record = copy.record
+        if marked or record.later or copy.queue.startswith(DEAD_LETTERS):
+            return
+        key = (record.producer, copy.queue, record.priority)
+        before = last.get(key, -1)
+        if record.sequence <= before:
+            self._broken(copy, f"out of order: behind number {before} of {record.producer}, without the mark")
+        last[key] = record.sequence
+
+    def purged(self, queue: str) -> None:
+        """An operator empties ``queue``: what has been sent to it so far may be gone."""
+        for record in self.records.values():
+            if queue in record.queues:
+                self.copy(queue, record.identity).excused = True
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Check what can be known only when all queues have been emptied."""
+        for transaction in self.transactions:
+            if transaction.state == UNKNOWN:
+                self._finish_unknown(transaction)
+        for record in self.records.values():
+            if record.state == CONFIRMED and self._is_owed(record):
+                for queue in record.queues:
+                    copy = self.copy(queue, record.identity)
+                    if not (copy.asked or copy.letter or copy.excused):
+                        self._broken(copy, "confirmed, and lost")
+
+    def _is_owed(self, record: Record) -> bool:
+        return record.persistent or (self.stops == 0 and not record.expires)
+
+    def _finish_unknown(self, transaction: Transaction) -> None:
+        """All or nothing. What was seen only before a crash proves nothing: consumers see sends before they are synced."""
+        visible: list[Copy] = []
+        missing: list[Copy] = []
+        for record in transaction.records:
+            for queue in record.queues if record.persistent else ():
+                copy = self.copy(queue, record.identity)
+                crashed = self.era > transaction.era
+                if copy.gone or (copy.era > transaction.era if crashed else copy.deliveries > 0):
+                    visible.append(copy)
+                elif not (copy.excused or copy.letter or copy.asked):
+                    missing.append(copy)
+        if visible and missing:
+            self._broken(missing[0], f"{transaction.name} was half done: {visible[0].record.identity} is there")
+        for copy, deliveries in transaction.acks:
+            if visible and copy.deliveries > deliveries and not copy.record.repeats:
+                self._broken(copy, f"delivered again although {transaction.name}, which acknowledged it, was done")
+            if visible or not missing:
+                copy.asked = True
+
+
+class Invariants:
+    """What must hold inside of the broker between any two events. ``every``: how many events pass between two looks."""
+
+    def __init__(self, world: World, every: int, slack: int) -> None:
+        """``slack``: octets by which a queue that fails or drops may pass its limit: one transaction, one chunk."""
+        self.world = world
+        self.every = every
+        self.slack = slack
+
+    def look(self, broker: BrokerCore | None) -> None:
+        """Check now and then. Raises AssertionError from the broker's own checks."""
+        if broker is not None and self.world.events % self.every == 0:
+            self.check(broker)
+
+    def check(self, broker: BrokerCore) -> None:
+        """Check everything."""
+        broker.check()
+        for lease in broker.leases.held.values():
+            lease.check()
+        for queue in broker.table.queues.values():
+            owners: dict[str, int] = {}
+            for consumer in queue.roster.consumers:
+                window = consumer.window
+                if window.used > window.messages:
+                    self.world.violation(f"{window.used} unsettled on {queue.name}, {window.messages} agreed")
+                for reference in consumer.in_flight.values():
+                    rare = reference.message.rare
+                    if rare is not None and rare.group.startswith("one-"):
+                        holder = owners.setdefault(rare.group, int(consumer.key))
+                        if holder != consumer.key:
+                            self.world.violation(f"{rare.group} is at two consumers of {queue.name} at once")
+            bounded = queue.policy.full in (FULL_FAIL, FULL_DROP)
+            if bounded and queue.requeued == 0 and queue.backlog.octets > queue.policy.max_octets + self.slack:
+                self.world.violation(f"{queue.name} holds {queue.backlog.octets} of {queue.policy.max_octets} octets")

@@ -1,0 +1,317 @@
+"""A machine with a disk, on which a broker runs, crashes and is started again.
+
+`Machine.turn` is what `io/connection.py` does in the real world: tell the time, let one stimulus happen, hand the
+journal's batch over, write to every connection that has something, arm the broker's timer. A `PowerCut` may come out of
+any call of the disk, so a crash happens in the middle of a turn, of recovery, or of compaction, not only between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from mypy_extensions import i64
+
+from entrepot.base.environment import KIB, MILLISECOND, Duration, Entropy
+from entrepot.base.errors import EntrepotError, StorageFull
+from entrepot.core.broker import BrokerCore, BrokerOptions
+from entrepot.core.policy import Policies
+from entrepot.core.ports import NoticePort
+from entrepot.core.recovery import recover
+from entrepot.journal.log import JournalCore, JournalOptions
+from entrepot.protocols.session import NEVER, Session, Shell
+from entrepot.protocols.stomp.options import StompOptions
+from entrepot.protocols.stomp.server import StompSession
+from entrepot.simulation.disk import Later, SimulatedDisk
+
+if TYPE_CHECKING:
+    from entrepot.simulation.network import Link
+    from entrepot.simulation.world import World
+
+LARGE_OCTETS: Final = 6 * KIB  # bodies from here on are streamed to disk: small, so that it happens often
+HOPELESS: Final = 20  # crashes in a row during recovery, after which the fuse is taken out
+
+
+class PowerCut(Exception):
+    """The machine stops here."""
+
+
+class FusedDisk(SimulatedDisk):
+    """A disk during the use of which the machine may stop: after ``fuse`` further calls; 0 never."""
+
+    def __init__(self, entropy: Entropy, later: Later, *, reserve: int = 0) -> None:
+        super().__init__(entropy, later, reserve=reserve)
+        self.fuse = 0
+
+    def _burn(self) -> None:
+        if self.fuse > 0:
+            self.fuse -= 1
+            if self.fuse == 0:
+                raise PowerCut
+
+    def create(self, name: str, expected: i64) -> None:
+        """Make an empty file."""
+        self._burn()
+        super().create(name, expected)
+
+    def write(self, name: str, offset: i64, head: bytes, body: bytes) -> None:
+        """Write, not durably."""
+        super().write(name, offset, head, body)
+        self._burn()
+
+    def sync(self, token: i64) -> None:
+        """Make all that was asked for durable, after a while."""
+        self._burn()
+        super().sync(token)
+
+    def cut(self, name: str, length: i64) -> None:
+        """Cut and make the file durable."""
+        self._burn()
+        super().cut(name, length)
+
+    def publish(self, scratch: str, name: str) -> None:
+        """Make ``scratch`` durable, then its name, then tell."""
+        self._burn()
+        super().publish(scratch, name)
+
+    def drop(self, name: str) -> None:
+        """Remove, not durably."""
+        super().drop(name)
+        self._burn()
+
+
+class Notices(NoticePort):
+    """Counts the facts that the core announces."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def notice(self, what: str, subject: str, detail: dict[str, str]) -> None:
+        """Count it, and write it into the trace."""
+        self.world.count(what)
+        self.world.note(f"notice {what} {subject}")
+
+
+class Parts:
+    """What a machine is built of. Planted bugs put subclasses here; every other world takes the real ones."""
+
+    def __init__(self, disk: type[FusedDisk] = FusedDisk, journal: type[JournalCore] = JournalCore) -> None:
+        self.disk = disk
+        self.journal = journal
+
+
+class MachineOptions(msgspec.Struct, frozen=True):
+    """Octets, and ns for times. ``policies``: pattern -> setting -> text."""
+
+    policies: dict[str, dict[str, str]]
+    memory_limit: int
+    segment_bytes: int
+    batch_bytes: int
+    garbage_percent: int
+    compact_every: Duration
+    compact_octets: int
+    sync_delay_max: Duration
+    reserve: int
+
+
+class Machine:
+    """One broker on one disk. ``run`` counts starts, ``era`` those that came after a crash."""
+
+    def __init__(self, world: World, parts: Parts, options: MachineOptions) -> None:
+        self.world = world
+        self.parts = parts
+        self.options = options
+        self.lots = world.lots("machine")
+        self.disk = parts.disk(world.lots("disk"), self._from_disk, reserve=options.reserve)
+        self.disk.sync_delay_max = options.sync_delay_max
+        self.broker: BrokerCore | None = None
+        self.links: dict[int, Link] = {}
+        self.accepted = 0
+        self.run = 0
+        self.era = 0
+        self.crashes_in_a_row = 0
+        self.stomp = StompOptions()
+        self.stomp.large_octets = LARGE_OCTETS
+        self.stomp.write_high_octets = 16 * KIB
+        self._notices = Notices(world)
+        self._written: list[Link] = []
+        self._due = NEVER
+        self._booting = False
+
+    # -- starting and stopping ----------------------------------------------------------------------------------------
+
+    def boot(self) -> None:
+        """Start the broker: recover. Raises CorruptJournal: that is a finding, for the disk keeps what it synced."""
+        if self.broker is not None:
+            return
+        self._booting = False
+        options = self.options
+        self.run += 1
+        journal = self.parts.journal(
+            self.disk,
+            JournalOptions(
+                node="sim",
+                created=self.world.wall(),
+                segment_bytes=options.segment_bytes,
+                batch_bytes=options.batch_bytes,
+                garbage_percent=options.garbage_percent,
+                segments_min=2,
+                unsynced_bytes_max=4 * options.batch_bytes,
+            ),
+        )
+        policies = Policies()
+        for pattern, settings in options.policies.items():
+            policies.add(pattern, settings)
+        broker = BrokerCore(
+            journal,
+            BrokerOptions("sim", options.memory_limit),
+            policies,
+            self.world.lots(f"broker{self.run}"),
+            self._notices,
+        )
+        broker.tick(self.world.time, self.world.wall())
+        if self.crashes_in_a_row > HOPELESS:
+            self.disk.fuse = 0
+        try:
+            report = recover(broker)
+        except PowerCut:
+            self.world.count("crash in recovery")
+            self.crash(torn=True)
+            return
+        self.crashes_in_a_row = 0
+        self.world.note(f"boot {self.run}: {report.describe()}")
+        if report.torn_segment:
+            self.world.count("torn tail")
+        self.broker = broker
+        self._due = NEVER
+        self.turn(lambda: None)
+        self.world.later(options.compact_every, lambda: self._compact(broker))
+
+    def crash(self, *, torn: bool) -> None:
+        """Stop at once. ``torn``: the machine loses power; otherwise only the process dies."""
+        self.world.note(f"crash torn={torn}")
+        self.world.count("crash")
+        self.era += 1
+        self.crashes_in_a_row += 1
+        self.broker = None
+        links = list(self.links.values())
+        self.links.clear()
+        self._written.clear()
+        for link in links:
+            link.crashed()
+        if torn:
+            self.disk.crash()
+        else:
+            self.disk.stop()
+        self.disk.fail_syncs = False
+        self.disk.fail_writes = False
+        self._reboot()
+
+    def _reboot(self) -> None:
+        if not self._booting:
+            self._booting = True
+            self.world.later(self.lots.between(1, 200) * MILLISECOND, self.boot)
+
+    def restart(self) -> None:
+        """Stop in order, and start again."""
+        if self.broker is None:
+            return
+        self.world.note("restart")
+        self.world.count("clean restart")
+        self.turn(self._tell_peers)
+        broker = self.broker
+        if broker is None:  # the fuse blew meanwhile
+            return
+        if broker.journal.refusal() is not None:
+            self.era += 1  # what the disk does not take is not promised: not the redelivered mark either
+        try:
+            broker.journal.close()
+        except PowerCut:
+            self.crash(torn=True)
+            return
+        self.broker = None
+        self._written.clear()
+        self.disk.stop()
+        self._reboot()
+
+    def _tell_peers(self) -> None:
+        for link in list(self.links.values()):
+            link.stopped("the broker stops")
+        self.links.clear()
+
+    # -- turns --------------------------------------------------------------------------------------------------------
+
+    def turn(self, action: Callable[[], object]) -> None:
+        """Let one stimulus happen."""
+        broker = self.broker
+        if broker is None:
+            return
+        broker.tick(self.world.time, self.world.wall())
+        try:
+            action()
+            broker.space_changed()
+            broker.journal.flush()
+            written = self._written
+            at = 0
+            while at < len(written):  # it grows: a connection that ends gives its messages to others
+                written[at].flush_server()
+                at += 1
+            written.clear()
+            broker.journal.flush()
+        except PowerCut:
+            self.world.count("crash in a turn")
+            self.crash(torn=True)
+            return
+        refusal = broker.journal.refusal()
+        if refusal is not None and not isinstance(refusal, StorageFull):
+            self.world.count("journal died")
+            self.crash(torn=True)
+            return
+        self._arm()
+
+    def note(self, link: Link) -> None:
+        """Write what ``link`` has at the end of this turn."""
+        self._written.append(link)
+
+    def accept(self, shell: Shell, peer: str) -> Session:
+        """Make the session of a new connection. The broker must be there."""
+        assert self.broker is not None
+        self.accepted += 1
+        self.broker.tick(self.world.time, self.world.wall())
+        return StompSession(shell, self.broker, self.stomp, self.accepted, peer)
+
+    def _from_disk(self, delay: Duration, action: Callable[[], None]) -> None:
+        self.world.later(delay, lambda: self.turn(action))
+
+    def _arm(self) -> None:
+        broker = self.broker
+        assert broker is not None
+        due = broker.deadline()
+        if due < self._due:
+            self._due = due
+            self.world.later(max(0, due - self.world.time), lambda: self._ring(broker))
+
+    def _ring(self, broker: BrokerCore) -> None:
+        if self.broker is broker:
+            self._due = NEVER
+            self.turn(lambda: broker.advance() if broker.deadline() <= self.world.time else None)
+
+    def _compact(self, broker: BrokerCore) -> None:
+        if self.broker is not broker:
+            return
+        more: list[bool] = []
+        self.turn(lambda: more.append(self._compact_some(broker)))
+        if self.broker is broker:
+            delay = MILLISECOND if more and more[0] else self.options.compact_every
+            self.world.later(delay, lambda: self._compact(broker))
+
+    def _compact_some(self, broker: BrokerCore) -> bool:
+        try:
+            more = broker.journal.compact(self.options.compact_octets)
+        except EntrepotError as error:
+            self.world.note(f"compaction: {error.message}")
+            return False
+        if more:
+            self.world.count("compaction steps")
+        return more

@@ -1,0 +1,388 @@
+"""What happens in one world, drawn from its seed: the broker's settings, who comes when, and what breaks.
+
+A plan is a list of steps that know nothing of one another, so that any subset of them is a plan too. Behind the plan the
+world *heals*: faults end, producers come to an end, everything is read out, and the ledger is balanced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from entrepot.base.environment import KIB, MICROSECOND, MILLISECOND, SECOND, Instant
+from entrepot.core.broker import BrokerCore
+from entrepot.model.address import ANYCAST, Destination
+from entrepot.protocols.stomp.client import AUTO, CLIENT, CLIENT_INDIVIDUAL
+from entrepot.simulation.checkers import DEAD_LETTERS, Invariants, Ledger
+from entrepot.simulation.clients import COLORS, Client, Producer, ProducerOptions, Stage
+from entrepot.simulation.machine import Machine, MachineOptions, Parts
+from entrepot.simulation.readers import Browsing, Consumer, ConsumerOptions, LeaseReader, drainer
+from entrepot.simulation.world import Lots, World
+
+STORM: Final = 4 * SECOND  # how long a plan lasts
+QUIET_MAX: Final = 300 * SECOND  # virtual time in which everything must have been read out
+FIRST_STEP: Final = 100 * MILLISECOND  # the queues that are there from the start are on disk by then
+LOOK_EVERY: Final = 8  # events between two looks at the broker's invariants: they walk over every message
+SLACK: Final = 160 * KIB  # what one chunk of 64 KiB and one transaction may put on top of a limit
+
+VIRTUAL: Final = "VirtualTopic.news"
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One thing that happens ``at`` ns into the storm. ``name`` is also that of its lots."""
+
+    at: Instant
+    kind: str
+    name: str
+
+
+KINDS: Final = (  # kind, how many in one plan at the most, how likely each is
+    ("producer", 3, 0.75),
+    ("consumer", 4, 0.7),
+    ("durable", 2, 0.4),
+    ("topic", 1, 0.3),
+    ("lease", 2, 0.35),
+    ("browser", 1, 0.4),
+    ("cut", 6, 0.5),
+    ("power", 3, 0.3),
+    ("kill", 1, 0.3),
+    ("fuse", 2, 0.3),
+    ("restart", 1, 0.4),
+    ("full", 1, 0.25),
+    ("io-error", 1, 0.1),
+    ("pause", 1, 0.3),
+    ("purge", 1, 0.2),
+)
+
+
+class Workload:
+    """One plan and its execution."""
+
+    def __init__(self, world: World, parts: Parts, keep: Sequence[int] | None) -> None:
+        """``keep``: the numbers of the steps that are done; None: all."""
+        self.world = world
+        lots = world.lots("settings")
+        self.names = [f"q{number}" for number in range(lots.between(1, 4))]
+        options = machine_options(lots, self.names)
+        self.machine = Machine(world, parts, options)
+        self.ledger = Ledger(world)
+        self.stage = Stage(world, self.machine, self.ledger)
+        self.virtual = [f"Consumer.{who}.{VIRTUAL}" for who in ("a", "b")[: lots.below(3)]]
+        self.stage.virtual = {VIRTUAL: self.virtual}
+        self.stage.queues = [*self.names, *self.virtual]
+        self.stage.dropping = [name for name in self.names if options.policies[name].get("full") == "DROP"]
+        self.clients: dict[str, Client] = {}
+        self.plan = draw_plan(world.lots("plan"))
+        self.steps = len(self.plan)
+        wanted = range(self.steps) if keep is None else keep
+        self.chosen = [self.plan[number] for number in wanted]
+        self.invariants = Invariants(world, LOOK_EVERY, SLACK)
+        self.final_crash = lots.chance(0.3)
+        world.after = self._after
+
+    def _after(self) -> None:
+        self.ledger.run = self.machine.run
+        self.ledger.era = self.machine.era
+        self.ledger.stops = self.machine.run - 1
+        self.invariants.look(self.machine.broker)
+
+    # -- the course of a world ----------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Storm, healing, reckoning."""
+        world = self.world
+        self.machine.boot()
+        self.machine.turn(self._found)
+        for step in self.chosen:
+            world.later(FIRST_STEP + step.at, lambda step=step: self._do(step))  # type: ignore[misc]
+        world.run(world.time + FIRST_STEP + STORM)
+        if not world.violations:
+            self._heal()
+        if not world.violations:
+            self._reckon()
+
+    def _found(self) -> None:
+        """Make what is there before anybody comes."""
+        broker = self.machine.broker
+        assert broker is not None
+        for name in self.stage.queues:
+            broker.need_queue(Destination(name, ANYCAST))
+        self.machine.disk.sync_delay_max = min(self.machine.disk.sync_delay_max, 20 * MILLISECOND)
+        broker.journal.flush()
+        self.machine.disk.sync(0)
+
+    def _heal(self) -> None:
+        world = self.world
+        world.note("healing")
+        self.stage.healing = True
+        disk = self.machine.disk
+        disk.fuse = 0
+        disk.fail_syncs = False
+        disk.fail_writes = False
+        disk.make_room()
+        if self.final_crash and self.machine.broker is not None:
+            self.machine.crash(torn=True)
+        for client in list(self.clients.values()):
+            client.heal()
+        deadline = world.time + QUIET_MAX
+        self._until(deadline, self._storm_is_over)
+        for name in [*self.stage.queues, DEAD_LETTERS]:
+            self._come(drainer(self.stage, name))
+        self._until(deadline, self._is_empty)
+        if not world.violations and not self._is_empty():
+            world.violation(f"not empty after {QUIET_MAX // SECOND} s: {self._left()}")
+
+    def _until(self, deadline: Instant, done: object) -> None:
+        """Let time pass until ``done``, resuming what an operator paused."""
+        assert callable(done)
+        world = self.world
+        while not world.violations and world.time < deadline:
+            self._resume_all()
+            world.run(world.time + 20 * MILLISECOND)
+            if done():
+                return
+
+    def _resume_all(self) -> None:
+        broker = self.machine.broker
+        if broker is not None:
+            for queue in list(broker.table.queues.values()):
+                if queue.paused:
+                    self.machine.turn(queue.resume)
+
+    def _storm_is_over(self) -> bool:
+        """Producers and fleeting consumers are gone, leases are settled."""
+        return self.machine.broker is not None and all(
+            client.quiet or isinstance(client, Producer) for client in self.clients.values()
+        )
+
+    def _is_empty(self) -> bool:
+        broker = self.machine.broker
+        if broker is None or broker.schedules:
+            return False
+        if any(queue.count for queue in broker.table.queues.values()):
+            return False
+        return all(client.quiet for client in self.clients.values())
+
+    def _left(self) -> str:
+        broker = self.machine.broker
+        if broker is None:
+            return "the broker is down"
+        queues = {name: int(queue.count) for name, queue in broker.table.queues.items() if queue.count}
+        clients = [client.name for client in self.clients.values() if not client.quiet]
+        return f"queues {queues}, scheduled {len(broker.schedules)}, clients {clients}"
+
+    def _reckon(self) -> None:
+        """All is read out: nothing may be left in memory or in the journal, and everything must be accounted for."""
+        broker = self.machine.broker
+        assert broker is not None
+        self.world.note("reckoning")
+        self.world.run(self.world.time + SECOND)
+        self.invariants.check(broker)
+        if broker.memory.used:
+            self.world.violation(f"{broker.memory.used} octets of memory are charged for nothing")
+        left = broker.journal.usage().messages
+        if left:
+            self.world.violation(f"the journal keeps {left} messages that are in no queue")
+        self.ledger.finish()
+
+    # -- steps --------------------------------------------------------------------------------------------------------
+
+    def _come(self, client: Client) -> None:
+        self.clients[client.name] = client
+        client.start()
+
+    def _do(self, step: Step) -> None:
+        if self.world.violations:
+            return
+        self.world.note(f"step {step.name}")
+        lots = self.world.lots(f"step/{step.name}")
+        if step.kind == "producer":
+            self._come(Producer(self.stage, step.name, self._producer(lots)))
+        elif step.kind == "consumer":
+            self._come(Consumer(self.stage, step.name, self._consumer(lots)))
+        elif step.kind == "durable":
+            self._come(Consumer(self.stage, step.name, self._durable(lots)))
+        elif step.kind == "topic":
+            self._come(Consumer(self.stage, step.name, self._topic(lots)))
+        elif step.kind == "lease":
+            pause = lots.skewed(MILLISECOND, 100 * MILLISECOND)
+            self._come(LeaseReader(self.stage, step.name, lots.one_of(self.names), lots.skewed(1, 40), pause))
+        elif step.kind == "browser":
+            self._come(Browsing(self.stage, step.name, lots.one_of(self.names), lots.between(1, 4)))
+        else:
+            self._break(step.kind, lots)
+
+    def _break(self, kind: str, lots: Lots) -> None:
+        machine = self.machine
+        disk = machine.disk
+        if kind == "cut":
+            linked = [client for client in self.clients.values() if client.link is not None]
+            if linked:
+                lots.one_of(linked).cut()
+        elif kind in ("power", "kill"):
+            if machine.broker is not None:
+                machine.crash(torn=kind == "power")
+        elif kind == "fuse":
+            disk.fuse = lots.skewed(1, 200)
+        elif kind == "restart":
+            machine.restart()
+        elif kind == "full":
+            disk.capacity = disk.used() + lots.skewed(100, 20_000)
+            self.world.later(lots.between(100, 1500) * MILLISECOND, lambda: machine.turn(disk.make_room))
+            self.world.later(1600 * MILLISECOND, disk.make_room)
+        elif kind == "io-error":
+            if lots.chance(0.5):
+                disk.fail_syncs = True
+            else:
+                disk.fail_writes = True
+        else:
+            self._operate(kind, lots.one_of(self.names), lots)
+
+    def _operate(self, kind: str, name: str, lots: Lots) -> None:
+        broker = self.machine.broker
+        queue = None if broker is None else broker.table.queues.get(name)
+        if broker is None or queue is None:
+            return
+        if kind == "purge":
+            self.ledger.purged(name)
+            self.machine.turn(queue.purge)
+        else:
+            self.machine.turn(queue.pause)
+            self.machine.turn(lambda: broker.keep_queue(queue))
+            self.world.later(lots.between(50, 800) * MILLISECOND, lambda: self._resume(name))
+
+    def _resume(self, name: str) -> None:
+        broker: BrokerCore | None = self.machine.broker
+        if broker is not None and name in broker.table.queues:
+            queue = broker.table.queues[name]
+            self.machine.turn(queue.resume)
+            self.machine.turn(lambda: broker.keep_queue(queue))
+
+    # -- who comes ----------------------------------------------------------------------------------------------------
+
+    def _destinations(self, lots: Lots) -> tuple[str, ...]:
+        queues = [f"/queue/{name}" for name in self.names]
+        choices = [[lots.one_of(queues)], queues, [*queues, "/topic/t"], ["/topic/t", f"/topic/{VIRTUAL}"]]
+        chosen = list(lots.one_of(choices))
+        if lots.chance(0.2):
+            chosen.append(",".join([*queues[:2], "/topic/t"]))
+        return tuple(chosen)
+
+    def _producer(self, lots: Lots) -> ProducerOptions:
+        return ProducerOptions(
+            destinations=self._destinations(lots),
+            count=lots.skewed(5, 120),
+            interval=lots.skewed(300 * MICROSECOND, 40 * MILLISECOND),
+            window=lots.skewed(1, 60),
+            size_max=lots.one_of((60, 300, 2000, 2000, 20_000)),
+            persistent=lots.one_of((1.0, 1.0, 0.7, 0.0)),
+            receipts=lots.one_of((1.0, 1.0, 0.5)),
+            transactions=lots.one_of((0.0, 0.0, 0.2, 0.5)),
+            duplicates=lots.chance(0.4),
+            lifetimes=lots.one_of((0.0, 0.0, 0.2)),
+            delays=lots.one_of((0.0, 0.0, 0.15)),
+            priorities=lots.one_of((0.0, 0.0, 0.5)),
+            groups=lots.one_of((0, 0, 1, 5)),
+            closes=lots.one_of((0.0, 0.1)),
+        )
+
+    def _consumer(self, lots: Lots) -> ConsumerOptions:
+        ack = lots.one_of((AUTO, CLIENT, CLIENT_INDIVIDUAL, CLIENT_INDIVIDUAL))
+        choices = [f"/queue/{name}" for name in self.stage.queues]
+        if ack != CLIENT:
+            choices.append("/queue/q>")
+        if ack == CLIENT_INDIVIDUAL:
+            choices.append(f"/queue/{DEAD_LETTERS}")
+        return ConsumerOptions(
+            destination=lots.one_of(choices),
+            ack=ack,
+            prefetch=lots.skewed(1, 200),
+            think=lots.skewed(50 * MICROSECOND, 60 * MILLISECOND),
+            batch=lots.skewed(1, 20),
+            receipts=lots.one_of((1.0, 0.3, 0.0)),
+            nacks=lots.one_of((0.0, 0.0, 0.1)),
+            transactions=lots.one_of((0.0, 0.0, 0.4)),
+            color=lots.one_of(("", "", "", *COLORS)),
+            priority=lots.one_of((0, 0, 0, 5)),
+            exclusive=lots.chance(0.1),
+            life=lots.one_of((0, 0, 5, 40)),
+            outputs=lots.one_of(("", self.names[0])),
+        )
+
+    def _durable(self, lots: Lots) -> ConsumerOptions:
+        return ConsumerOptions(
+            destination="/topic/t",
+            ack=lots.one_of((CLIENT, CLIENT_INDIVIDUAL)),
+            prefetch=lots.skewed(1, 100),
+            think=lots.skewed(50 * MICROSECOND, 40 * MILLISECOND),
+            batch=lots.skewed(1, 20),
+            receipts=lots.one_of((1.0, 0.3)),
+            nacks=lots.one_of((0.0, 0.05)),
+            transactions=lots.one_of((0.0, 0.3)),
+            color=lots.one_of(("", *COLORS)),
+            priority=0,
+            exclusive=False,
+            life=lots.one_of((0, 5, 30)),
+            durable="sub",
+        )
+
+    def _topic(self, lots: Lots) -> ConsumerOptions:
+        return ConsumerOptions(
+            destination=lots.one_of(("/topic/t", "/topic/>")),
+            ack=lots.one_of((AUTO, CLIENT_INDIVIDUAL)),
+            prefetch=lots.skewed(1, 100),
+            think=MILLISECOND,
+            batch=1,
+            receipts=0.0,
+            nacks=0.0,
+            transactions=0.0,
+            color="",
+            priority=0,
+            exclusive=False,
+            life=0,
+        )
+
+
+def draw_plan(lots: Lots) -> list[Step]:
+    """Return the steps of one world, in order of time."""
+    plan: list[Step] = []
+    calm = lots.chance(0.15)  # some worlds never lose power, so that what only a crash would excuse cannot hide
+    for kind, most, likely in KINDS:
+        for number in range(most):
+            at = int(STORM * lots.fraction() ** (2.0 if kind in ("producer", "consumer", "durable") else 1.0))
+            if lots.chance(likely) and not (calm and kind in ("power", "kill", "fuse", "restart", "io-error")):
+                plan.append(Step(at, kind, f"{kind}{number}"))
+    plan.sort(key=lambda step: (step.at, step.name))
+    return plan
+
+
+def machine_options(lots: Lots, names: list[str]) -> MachineOptions:
+    """Return the settings of one broker: small limits, so that everything that they cause happens all the time."""
+    policies: dict[str, dict[str, str]] = {}
+    for name in names:
+        settings = {
+            "full": lots.one_of(("PAGE", "PAGE", "PAGE", "BLOCK", "FAIL", "DROP")),
+            "max_octets": str(lots.skewed(2_000, 200_000)),
+            "max_deliveries": lots.one_of(("3", "10", "-1")),
+            "redelivery_delay": lots.one_of(("0", "0", "50")),
+            "nack_redelivers": lots.one_of(("true", "false")),
+            "prioritized": lots.one_of(("true", "true", "false")),
+        }
+        if settings["full"] == "BLOCK":
+            settings["block_ms_max"] = lots.one_of(("0", "500"))
+        if settings["prioritized"] == "true" and lots.chance(0.2):
+            settings["exclusive"] = "true"
+        policies[name] = settings
+    return MachineOptions(
+        policies=policies,
+        memory_limit=lots.skewed(10_000, 2_000_000),
+        segment_bytes=lots.one_of((4 * KIB, 8 * KIB, 32 * KIB, 256 * KIB)),
+        batch_bytes=lots.one_of((512, 4 * KIB, 64 * KIB)),
+        garbage_percent=lots.one_of((10, 30, 50)),
+        compact_every=lots.skewed(20 * MILLISECOND, 400 * MILLISECOND),
+        compact_octets=lots.skewed(200, 20_000),
+        sync_delay_max=lots.skewed(200 * MICROSECOND, 30 * MILLISECOND),
+        reserve=lots.one_of((0, 0, 4 * KIB)),
+    )
