@@ -1,4 +1,8 @@
-"""The limits and habits of one STOMP connector. Defaults are Classic's (classic.md 6.3) unless a comment says why not."""
+"""The limits and habits of one STOMP connector. [C]
+
+Defaults are Classic's (classic.md 6.3) unless a comment says why not. Compiled because a reader looks at its limits for
+every header line.
+"""
 
 from __future__ import annotations
 
