@@ -47,7 +47,7 @@ OUT_BYTES: Final = 256 * KIB
 WINDOW_MAX: Final = 256
 """Segments in one compaction at most: bounds the search for the best window."""
 CROWD: Final = 16
-"""So many segments that are nearly empty are joined, although little of them is garbage (many short runs of a broker)."""
+"""So many segments that are nearly empty are joined, garbage or not: a broker that is started often leaves them."""
 SPARE_BYTES: Final = 1 * MIB
 """What must be left on the disk besides the copy."""
 
@@ -372,9 +372,9 @@ def _same_queues(data: bytes, body: i64, queues: list[int]) -> bool:
     count: i64 = i64(read_i16_be(data, body + 14))
     if count != len(queues):
         return False
-    position: i64 = 0
-    for queue in queues:
-        if read_queue(data, body + MESSAGE_FIXED + 4 * position) != queue:
+    position = 0
+    while position < len(queues):
+        if read_queue(data, body + MESSAGE_FIXED + 4 * position) != queues[position]:
             return False
         position += 1
     return True

@@ -32,7 +32,7 @@ IN_PASSING: Final = 2
 
 
 def segment_name(first: i64, last: i64, sequence: i64, as_of: i64) -> str:
-    """Return the file name of the segment of ids ``first`` to ``last``, from batch ``sequence``, compacted ``as_of``."""
+    """Return the file name of segment ``first`` to ``last`` that begins at batch ``sequence``, compacted ``as_of``."""
     return f"{first:09d}-{last:09d}-{sequence:014d}-{as_of:014d}.seg"
 
 
@@ -196,7 +196,7 @@ class Document:
 
 
 class Note:
-    """A redelivery count of one message in one queue (``count`` >= 0), or an added queue (-1), and its record's place."""
+    """A redelivery count of a message in a queue (``count`` >= 0), or an added queue (-1), and its record's place."""
 
     def __init__(self, queue: i64, count: i64, segment: Segment, offset: i64, length: i64) -> None:
         self.queue: i64 = queue
@@ -376,7 +376,7 @@ class Index:
         return [queue]
 
     def settle(self, number: i64, queue: i64) -> tuple[i64, Segment | None]:
-        """Strike ``queue`` off ``number``. Return NOTHING, DURABLY or IN_PASSING (no record needed), and the segment."""
+        """Strike ``queue`` off ``number``. Return NOTHING, DURABLY or IN_PASSING (needs no record), and the segment."""
         segment = self.find(number)
         if segment is None:
             return NOTHING, None

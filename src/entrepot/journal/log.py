@@ -272,7 +272,7 @@ class JournalCore(JournalEvents):
             self._free_blob(self._sequence + 1 if how == DURABLY else self._synced)
 
     def _free_blob(self, sequence: i64) -> None:
-        """A message with a large body is gone: let go of the body once batch ``sequence``, which says so, is on disk."""
+        """A message with a large body is gone: let go of that once batch ``sequence``, which says so, is on disk."""
         self._blob_drops.append((int(sequence), int(self._index.blob_freed)))
         self._index.blob_freed = 0
 
@@ -329,7 +329,7 @@ class JournalCore(JournalEvents):
         return self._decode(segment, number, self._fetch(segment, offset, length), 0, offset)
 
     def load_range(self, numbers: list[int]) -> list[Message]:
-        """Return several messages in the order of ``numbers``; neighbours on disk are read together. Raises as `load`."""
+        """Return messages in the order of ``numbers``; neighbours on disk are read together. Raises as `load`."""
         found: list[Message] = []
         data = b""
         data_segment: Segment | None = None

@@ -293,7 +293,7 @@ class Recovery:
         self._discard(segment.name)
 
     def _claim_from(self, names: list[str], position: int, data: bytes, start: i64) -> i64:
-        """Return the highest claim behind ``start`` in the segment at ``position``, whose octets are ``data``, or later."""
+        """Return the highest claim behind ``start`` in ``data``, the segment at ``position``, or in a later segment."""
         claim = highest_claim(data, start, segment_range(names[position])[0])
         for later in names[position + 1 :]:
             octets = self.port.read(later, 0, self.port.size(later))
@@ -533,10 +533,7 @@ def document_key() -> bytes:
 
 
 def _inside(gaps: list[tuple[int, int]], first: i64, last: i64) -> bool:
-    for low, high in gaps:
-        if low <= first and last <= high:
-            return True
-    return False
+    return any(low <= first and last <= high for low, high in gaps)
 
 
 def _lowest_live(segment: Segment) -> i64:

@@ -1,4 +1,4 @@
-"""The journal against a dictionary: whatever happens, a restart finds a state that once was, never older than confirmed."""
+"""The journal against a dictionary: a restart finds a state that once was, and none older than what was confirmed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
 from journals import World, message, octets_of
 
 

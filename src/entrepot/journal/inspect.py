@@ -1,0 +1,162 @@
+"""Looking at a journal without changing it: what `entrepot data check` and `entrepot data print` show."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+
+from librt.strings import read_i32_be
+
+from entrepot.base.errors import CorruptJournal, EntrepotError, Fault
+from entrepot.journal.index import segment_range
+from entrepot.journal.ports import JournalPort, RecoveryReport, RecoverySink
+from entrepot.journal.record import (
+    BATCH_HEAD,
+    RECORD_HEAD,
+    batch_count,
+    batch_length,
+    batch_sequence,
+    batch_synced,
+    batch_valid,
+    describe,
+)
+from entrepot.journal.recovery import Recovery, segment_files
+
+
+class RecordLine:
+    """One thing that stands in a segment: a batch header, a record, or octets that are neither (``valid`` False)."""
+
+    def __init__(self, segment: str, offset: int, text: str, *, valid: bool = True) -> None:
+        self.segment = segment
+        self.offset = offset
+        self.text = text
+        self.valid = valid
+
+
+class CheckReport:
+    """What a start of the broker would find. ``damage`` None: it would start. ``report.torn_bytes`` would be cut."""
+
+    def __init__(self, report: RecoveryReport, damage: EntrepotError | None) -> None:
+        self.report = report
+        self.damage = damage
+
+
+class Untouched(JournalPort):
+    """A port that shows what recovery would leave, and leaves everything as it is."""
+
+    def __init__(self, port: JournalPort) -> None:
+        self._port = port
+        self._dropped: dict[str, bool] = {}
+        self._lengths: dict[str, int] = {}
+        self._written: dict[str, bytes] = {}
+
+    def names(self) -> list[str]:
+        """Return the names that recovery would still see."""
+        return [name for name in self._port.names() if name not in self._dropped]
+
+    def size(self, name: str) -> int:
+        """Return the length as recovery would have made it."""
+        return self._lengths.get(name, int(self._port.size(name)))
+
+    def read(self, name: str, offset: int, length: int) -> bytes:
+        """Return the octets as recovery would have made them."""
+        kept = self._lengths.get(name)
+        if kept is None:
+            return self._port.read(name, offset, length)
+        tail = self._written.get(name, b"")
+        whole = self._port.read(name, 0, kept - len(tail)) + tail
+        return whole[offset : offset + length]
+
+    def write(self, name: str, offset: int, head: bytes, body: bytes) -> None:
+        """Remember the end mark that recovery puts behind a cut."""
+        self._written[name] = head + body
+        self._lengths[name] = offset + len(head) + len(body)
+
+    def cut(self, name: str, length: int) -> None:
+        """Remember the new length."""
+        if length < self.size(name):
+            self._lengths[name] = length
+
+    def drop(self, name: str) -> None:
+        """Remember that it would be gone."""
+        self._dropped[name] = True
+
+    def blobs(self) -> list[int]:
+        """Return the numbers of all blobs."""
+        return self._port.blobs()
+
+    def blob_drop(self, blob_id: int) -> None:
+        """Keep it."""
+
+
+class Counted(RecoverySink):
+    """Counts the live messages of each queue, and documents of each kind."""
+
+    def __init__(self) -> None:
+        self.queues: dict[int, int] = {}
+        self.kinds: dict[int, int] = {}
+
+    def document(self, kind: int, key: bytes, value: bytes) -> None:
+        """Count one document."""
+        self.kinds[kind] = self.kinds.get(kind, 0) + 1
+
+    def message(
+        self, queue_id: int, number: int, priority: int, expiration: int, deliveries: int, size: int, deliver_at: int
+    ) -> None:
+        """Count one message."""
+        self.queues[queue_id] = self.queues.get(queue_id, 0) + 1
+
+
+def check(port: JournalPort, sink: RecoverySink) -> CheckReport:
+    """Read the whole journal as a starting broker would, change nothing, and tell ``sink`` what is alive.
+
+    Raises StorageError when a file cannot be read; damage is reported, not raised.
+    """
+    recovery = Recovery(Untouched(port))
+    try:
+        recovery.run()
+        recovery.tell(sink)
+    except CorruptJournal as damage:
+        return CheckReport(recovery.report, damage)
+    return CheckReport(recovery.report, None)
+
+
+def records(port: JournalPort) -> Iterator[RecordLine]:
+    """Yield everything that stands in the journal in the order of the log, also behind what cannot be read."""
+    names, leftovers = segment_files(port.names())
+    for name in names:
+        yield from segment_lines(port, name)
+    for name in leftovers:
+        yield RecordLine(name, 0, "not part of the journal: will be removed at the next start", valid=False)
+
+
+def segment_lines(port: JournalPort, name: str) -> Iterator[RecordLine]:
+    """Yield what stands in one segment."""
+    first = segment_range(name)[0]
+    if first == 0:
+        raise Fault(f"{name} is not the name of a segment")
+    data = port.read(name, 0, port.size(name))
+    at = 0
+    while at < len(data):
+        if not batch_valid(data, at, first, at):
+            at = yield from _unreadable(name, data, at, int(first))
+            continue
+        length = int(batch_length(data, at))
+        head = f"batch {batch_sequence(data, at)} of {batch_count(data, at)} records, {length} octets"
+        yield RecordLine(name, at, f"{head}, synced up to {batch_synced(data, at)}")
+        place = at + BATCH_HEAD
+        at = place + length
+        while place < at:
+            yield RecordLine(name, place, describe(data, place))
+            place += RECORD_HEAD + int(read_i32_be(data, place))
+
+
+def _unreadable(name: str, data: bytes, at: int, first: int) -> Generator[RecordLine, None, int]:
+    """Yield one line about octets that are no batch; return where the next batch, or the end, is."""
+    following = data.find(b"EJB1", at + 1)
+    while following >= 0 and not batch_valid(data, following, first, following):
+        following = data.find(b"EJB1", following + 1)
+    end = following if following >= 0 else len(data)
+    meaningful = len(data[at:end].rstrip(b"\0"))
+    if meaningful:
+        yield RecordLine(name, at, f"{meaningful} octets that are not a valid batch", valid=False)
+    return end
