@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
+import weakref
 
 import pytest
 
@@ -256,6 +258,28 @@ def test_a_flood_lets_others_have_their_turn_where_the_loop_would_not(run) -> No
             await until(lambda: connection.reading)
             assert not connection.resting
             writer.transport.abort()
+
+    run(main)
+
+
+def test_a_lost_connection_leaves_nothing_for_the_cyclic_collector(run) -> None:
+    async def main() -> None:
+        async with listening() as place:
+            reader, writer = await place.dial()
+            writer.write(b"hello")
+            await some_of(reader, 5)
+            session = place.sessions.pop()
+            gone = weakref.ref(session)
+            gc.disable()
+            try:
+                session.say(b"last")
+                writer.close()
+                await until(lambda: not place.listener.connections)
+                session.say(b"too late")  # from the disk, say: nobody hears it
+                del session
+                await until(lambda: gone() is None)
+            finally:
+                gc.enable()
 
     run(main)
 

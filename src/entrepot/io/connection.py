@@ -316,7 +316,8 @@ class Connection(Shell):
         turn.end()
         self._disarm()
         self.transport = None
-        self.session = NOBODY  # it points back at us: without this both wait for the cyclic collector
+        self.session.shell = SILENCE  # a receipt may still come to it from the disk
+        self.session = NOBODY  # the two pointed at one another, and the cyclic collector comes seldom
         self.lost(self)
 
     # -- what the owner asks ------------------------------------------------------------------------------------------
@@ -515,5 +516,7 @@ def peer_name(transport: asyncio.Transport) -> str:
     return "local"
 
 
-NOBODY: Final = Session(Shell())
+SILENCE: Final = Shell()
+"""The shell of a session whose connection is gone."""
+NOBODY: Final = Session(SILENCE)
 """The session of a connection that has none yet, or none any more."""
