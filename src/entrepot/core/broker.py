@@ -66,6 +66,7 @@ SCHEDULED: Final = 4
 SWEEP_EVERY: Final = 1_000_000_000  # ns between two looks at expiry, slow consumers and unused queues
 SWEEP_MESSAGES: Final = 400  # a queue and sweep: Classic's maxExpirePageSize
 ALARMS_A_TURN: Final = 1_000
+FIRE_RETRY: Final = 1_000_000_000  # ns between two tries to send a scheduled message while the disk is full
 
 ORIGIN_ANNOTATIONS: Final = ("_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID")
 DEAD_CAUSE: Final = "dlqDeliveryFailureCause"  # Classic's name for the reason on a dead letter
@@ -600,6 +601,9 @@ class BrokerCore(Host):
             return
         if self.wall < deliver_at:  # the wall clock went back, or stood: wait on
             self.timetable.add(_Fire(until(deliver_at, self.wall, self.now), self, number, deliver_at))
+            return
+        if self.journal.refusal() is not None:  # its product could not be stored: try again when there may be space
+            self.timetable.add(_Fire(int(self.now) + FIRE_RETRY, self, number, deliver_at))
             return
         kept = self.schedules.pop(number)
         message = self.journal.load(number) if kept is None else kept

@@ -328,6 +328,7 @@ class Producer(Client):
             record.state = UNKNOWN
             if record.duplicate_id and not self.online:
                 self.again.append(record)
+                self.again.sort(key=lambda each: each.sequence)  # order is the producer's business too
 
     def _transact(self) -> None:
         lots = self.lots

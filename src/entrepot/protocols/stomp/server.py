@@ -403,15 +403,15 @@ class StompSession(Session):
             self._apply(message, special)
         if b"transaction" in special:
             transaction = self._transaction(text_of(special[b"transaction"], reader.version))
-            if message.rare is not None and message.rare.large_id:
-                raise TransactionError(
-                    f"a body of {message.rare.large_length} octets is too long for a transaction",
-                    remedy="send it outside of one",
-                )
             try:
+                if message.rare is not None and message.rare.large_id:
+                    raise TransactionError(
+                        f"a body of {message.rare.large_length} octets is too long for a transaction",
+                        remedy="send it outside of one",
+                    )
                 transaction.send(message, target)
             except Refused as refusal:
-                transaction.fail(refusal)
+                transaction.fail(refusal)  # or its COMMIT would do the rest without this
                 raise
             self._answer(receipt, False)
             return
