@@ -7,7 +7,7 @@ from typing import Final
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64
 
-from entrepot.journal.record import BATCH_HEAD, SETTLE_LIST, SETTLE_RUN, frame, write_queue
+from entrepot.journal.record import BATCH_HEAD, RUN_MAX, SETTLE_LIST, SETTLE_RUN, frame, write_queue
 
 RUN_MIN: Final = 3
 """From this many neighbours on, a SETTLE_RUN (25 octets) is shorter than their places in a SETTLE_LIST."""
@@ -53,7 +53,7 @@ class Batch:
                 settled = Settled(queue)
                 self.settled[queue] = settled
             self._last = settled
-        if settled.count > 0 and number == settled.first + settled.count:
+        if 0 < settled.count < RUN_MAX and number == settled.first + settled.count:
             settled.count += 1
             return
         if settled.count > 0:

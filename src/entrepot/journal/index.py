@@ -356,6 +356,11 @@ class Index:
             low += 1
         return None
 
+    def alive(self, number: i64) -> bool:
+        """Say whether ``number`` is live for any queue."""
+        segment = self.find(number)
+        return segment is not None and segment.states[self.slot] != DEAD
+
     def holds(self, number: i64, queue: i64) -> bool:
         """Say whether ``number`` is live for ``queue``; sets ``slot`` when it is."""
         segment = self.find(number)

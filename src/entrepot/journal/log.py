@@ -224,8 +224,7 @@ class JournalCore(JournalEvents):
         One that the journal has already gains the queues that it lacks.
         """
         if message.stored or self._index.messages > 0:
-            segment = self._index.find(message.number)
-            if segment is not None and segment.states[self._index.slot] != DEAD:
+            if self._index.alive(message.number):
                 for queue_id in queues:
                     self.add(message.number, i64(queue_id))
                 message.stored = True
@@ -383,7 +382,10 @@ class JournalCore(JournalEvents):
     def _decode(self, segment: Segment, number: i64, data: bytes, at: i64, offset: i64) -> Message:
         if not record_valid(data, at, len(data)):
             raise corrupt(segment.name, offset, f"message {number} fails its checksum")
-        message = read_envelope(data, envelope_at(data, at + RECORD_HEAD))
+        try:
+            message = read_envelope(data, envelope_at(data, at + RECORD_HEAD))
+        except (IndexError, ValueError) as nonsense:
+            raise corrupt(segment.name, offset, f"message {number} makes no sense: {nonsense}") from nonsense
         message.number = number
         message.stored = True
         return message

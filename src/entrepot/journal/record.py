@@ -93,7 +93,12 @@ FLAG_EXTENDED: Final = 2
 MESSAGE_FIXED: Final = 16
 """Type, flags, number, raw length and queue count of a MESSAGE record."""
 
-U32: Final = 0xFFFFFFFF
+ENVELOPE_MIN: Final = 30
+"""Octets of an envelope without address, rare part and raw (model/message.py)."""
+
+RUN_MAX: Final = 1 << 24
+"""Settlements in one SETTLE_RUN at most."""
+
 QUEUE_ID_MAX: Final = 0xFFFFFFFE
 """Queue ids are u32; the highest one means "several" inside the index."""
 
@@ -274,9 +279,11 @@ def payload_fits(data: bytes, at: i64) -> bool:
             return False
         count: i64 = i64(read_i16_be(data, body + 14))
         extended: i64 = 16 if data[body + 1] & FLAG_EXTENDED else 0
-        return count > 0 and length >= MESSAGE_FIXED + 4 * count + extended + 24
+        raw: i64 = i64(read_i32_be(data, body + 10))
+        fits = length >= MESSAGE_FIXED + 4 * count + extended + ENVELOPE_MIN + raw
+        return count > 0 and raw >= 0 and fits and read_i64_be(data, body + 2) > 0
     if kind == SETTLE_RUN:
-        return length == 17
+        return length == 17 and 0 < read_i32_be(data, body + 13) <= RUN_MAX
     if kind == SETTLE_LIST:
         return length >= 5 and (length - 5) % 8 == 0
     if kind == REDELIVERED:

@@ -378,7 +378,10 @@ class Recovery:
         flags = data[body + 1]
         number = read_i64_be(data, body + 2)
         count: i64 = i64(read_i16_be(data, body + 14))
-        self.report.number_highest = max(self.report.number_highest, number)
+        if number > self.report.number_highest:
+            self.report.number_highest = number
+        elif self.index.alive(number):
+            raise corrupt(segment.name, place, f"message {number} is stored for the second time")
         if flags & FLAG_TRANSIENT:
             segment.add(number, place, length, 0, DEAD)
             return
