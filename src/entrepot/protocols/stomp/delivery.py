@@ -98,7 +98,7 @@ class StompConsumer(Consumer):
         writer.write(octets)
         rare = message.rare
         if self.tracked and rare is not None and rare.identity:
-            self.subscription.foreign[octets] = int(message.number)
+            self.subscription.remember(octets, int(message.number))
 
     def ended(self, why: str) -> None:
         """Tell the client that this subscription gives nothing any more."""
@@ -116,7 +116,8 @@ class StompSubscription(Subscription):
         self.tracked = ack != ACK_AUTO
         self.shown: str = ""
         self.order: dict[int, StompConsumer] = {}  # ack:client: what is unsettled, in the order of delivery
-        self.foreign: dict[bytes, int] = {}  # message ids that are not ours -> number
+        self.foreign: dict[bytes, list[int]] = {}  # message ids that do not tell the number -> numbers, oldest first
+        self.foreign_ids: dict[int, bytes] = {}  # number -> such an id
         self.browser: Browser | None = None
 
     def consumer(self, queue: Queue) -> Consumer:
@@ -126,11 +127,18 @@ class StompSubscription(Subscription):
     def forget(self, number: i64) -> None:
         """Message ``number`` is no longer in flight here."""
         self.order.pop(int(number), None)
-        if self.foreign:
-            for octets, known in self.foreign.items():
-                if known == number:
-                    del self.foreign[octets]
-                    return
+        octets = self.foreign_ids.pop(int(number), None)
+        if octets is not None:
+            numbers = self.foreign[octets]
+            numbers.remove(int(number))
+            if not numbers:
+                del self.foreign[octets]
+
+    def remember(self, octets: bytes, number: int) -> None:
+        """Message ``number`` goes out under the id ``octets``; copies of one message that died in two queues share it."""
+        if number not in self.foreign_ids:
+            self.foreign_ids[number] = octets
+            self.foreign.setdefault(octets, []).append(number)
 
     def up_to(self, number: int) -> list[tuple[StompConsumer, int]]:
         """Return what an acknowledgement of ``number`` covers: it, and all that was delivered before it."""

@@ -647,11 +647,12 @@ class StompSession(Session):
             own = read_decimal(octets, len(prefix), len(octets))
         for subscription in named:
             # A copy with a number of its own (dead letter, leased, scheduled) keeps the id of its original.
-            number = subscription.foreign.get(octets, int(own)) if subscription.foreign else int(own)
-            for consumer in subscription.consumers:
-                if number in consumer.in_flight:
-                    assert isinstance(consumer, StompConsumer)
-                    return consumer, number
+            numbers = subscription.foreign.get(octets, [int(own)]) if subscription.foreign else [int(own)]
+            for number in numbers:
+                for consumer in subscription.consumers:
+                    if number in consumer.in_flight:
+                        assert isinstance(consumer, StompConsumer)
+                        return consumer, number
         return None, -1
 
     def _begin(self, headers: dict[str, str]) -> None:
