@@ -40,6 +40,7 @@ class Waiting:
     def __init__(self) -> None:
         self.head: Reference | None = None
         self.tail: Reference | None = None
+        self.recent: Reference | None = None  # where `insert` linked last: returned messages come in runs
         self.count: i64 = 0
 
     def append(self, reference: Reference) -> None:
@@ -56,13 +57,19 @@ class Waiting:
         self.count += 1
 
     def insert(self, reference: Reference) -> None:
-        """Link ``reference`` where its number belongs, searching from the head: returned messages are old."""
-        later = self.head
-        while later is not None and later.number < reference.number:
-            later = later.after
-        if later is None:
+        """Link ``reference`` where its number belongs: at the tail, behind the last insertion, or near the head."""
+        tail = self.tail
+        if tail is None or tail.number < reference.number:
             self.append(reference)
             return
+        later = self.head
+        recent = self.recent
+        if recent is not None and recent.linked and recent.number < reference.number:
+            later = recent.after
+        self.recent = reference
+        while later is not None and later.number < reference.number:
+            later = later.after
+        assert later is not None
         before = later.before
         reference.before = before
         reference.after = later
@@ -147,30 +154,86 @@ class Paged:
             start = 0
         return numbers
 
-    def discard(self, numbers: dict[int, bool]) -> i64:
-        """Remove every number that is a key of ``numbers``; return how many were found. Rewrites what it touches."""
+    def front(self) -> i64:
+        """Return the lowest number; call only when ``count`` is above 0."""
+        if self.chunks:
+            return read_i64_be(self.chunks[0], self.taken)
+        return read_i64_be(self.filling.getvalue(), self.taken)
+
+    def discard(self, numbers: list[int]) -> i64:
+        """Remove ``numbers`` (ascending); return how many were found. Rewrites only the chunks they are in."""
+        if not numbers:
+            return 0
+        wanted: dict[int, bool] = dict.fromkeys(numbers, True)
+        low: i64 = numbers[0]
+        high: i64 = numbers[-1]
         found: i64 = 0
-        kept = BytesWriter()
         chunks: list[bytes] = []
         start = self.taken
+        self.taken = 0
         for chunk in self._parts():
+            if start == 0 and (read_i64_be(chunk, 0) > high or read_i64_be(chunk, len(chunk) - 8) < low):
+                chunks.append(chunk)
+                continue
+            kept = BytesWriter()
             at = start
             while at < len(chunk):
                 number = read_i64_be(chunk, at)
-                if number in numbers:
+                if number in wanted:
                     found += 1
                 else:
                     write_i64_be(kept, number)
                 at += 8
             start = 0
-            if len(kept) >= CHUNK_NUMBERS * 8:
+            if len(kept) > 0:
                 chunks.append(kept.getvalue())
-                kept = BytesWriter()
-        self.chunks = chunks
-        self.filling = kept
-        self.taken = 0
+        self._set(chunks)
         self.count -= found
         return found
+
+    def merge(self, numbers: list[int]) -> None:
+        """Put ``numbers`` (ascending, none of them here) where they belong."""
+        if not numbers:
+            return
+        merged = BytesWriter()
+        chunks: list[bytes] = []
+        position = 0
+        start = self.taken
+        self.taken = 0
+        for chunk in self._parts():
+            if start == 0 and (position == len(numbers) or numbers[position] > read_i64_be(chunk, len(chunk) - 8)):
+                if len(merged) > 0:
+                    chunks.append(merged.getvalue())
+                    merged = BytesWriter()
+                chunks.append(chunk)
+                continue
+            at = start
+            while at < len(chunk):
+                number = read_i64_be(chunk, at)
+                while position < len(numbers) and numbers[position] < number:
+                    write_i64_be(merged, numbers[position])
+                    position += 1
+                write_i64_be(merged, number)
+                at += 8
+            start = 0
+            if len(merged) >= CHUNK_NUMBERS * 8:
+                chunks.append(merged.getvalue())
+                merged = BytesWriter()
+        while position < len(numbers):
+            write_i64_be(merged, numbers[position])
+            position += 1
+        if len(merged) > 0:
+            chunks.append(merged.getvalue())
+        self.last = max(self.last, numbers[-1])
+        self._set(chunks)
+        self.count += len(numbers)
+
+    def _set(self, chunks: list[bytes]) -> None:
+        """Take ``chunks`` for all that is here; the last goes on filling when it is short."""
+        self.filling = BytesWriter()
+        if chunks and len(chunks[-1]) < CHUNK_NUMBERS * 8:
+            self.filling.write(chunks.pop())
+        self.chunks = chunks
 
     def _parts(self) -> list[bytes]:
         parts = list(self.chunks)
@@ -257,6 +320,32 @@ class Backlog:
         paged = self.paged[level]
         return paged is not None and paged.count > 0
 
+    def behind(self, level: i64) -> Paged | None:
+        """Return the tail of ``level`` on disk when it holds anything."""
+        paged = self.paged[level]
+        return paged if paged is not None and paged.count > 0 else None
+
+    def is_starved(self, least: i64, octets: i64) -> bool:
+        """Return whether messages should be read from disk before the next is delivered.
+
+        They must be when the next one is there: nothing in memory goes before it. They should be when fewer than
+        ``least``, and fewer ``octets``, are in memory before it. Call only while something is on disk.
+        """
+        above: i64 = 0
+        level: i64 = LEVELS - 1
+        while level >= 0:
+            waiting = self.waiting(level)
+            if waiting is not None:
+                above += waiting.count
+            paged = self.paged[level]
+            if paged is not None and paged.count > 0:
+                head = None if waiting is None else waiting.head
+                if above == 0 or (head is not None and head.number > paged.front()):
+                    return True
+                return above < least and self.octets < octets
+            level -= 1
+        return False
+
     def take_paged(self, level: i64, most: i64) -> list[int]:
         """Remove and return up to ``most`` numbers from the front of the tail of ``level``."""
         paged = self.paged[level]
@@ -340,5 +429,13 @@ class Backlog:
                 assert seen == waiting.count, f"level {level} counts {waiting.count}, holds {seen}"
             loaded += seen
             level += 1
+        paged_count: i64 = 0
+        for paged in self.paged:
+            if paged is not None:
+                numbers = paged.after(0, paged.count + 1)
+                assert len(numbers) == paged.count, f"{paged.count} are said to be on disk, {len(numbers)} are"
+                assert numbers == sorted(set(numbers)), "numbers on disk do not ascend"
+                paged_count += paged.count
+        assert paged_count == self.paged_count, f"counted {self.paged_count} on disk, found {paged_count}"
         assert loaded == self.loaded, f"counted {self.loaded} in memory, found {loaded}"
         assert octets == self.octets, f"charged {self.octets} octets, found {octets}"

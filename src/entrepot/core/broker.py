@@ -13,10 +13,19 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import MIB, Entropy, Instant, WallTime
-from entrepot.base.errors import AddressFull, DuplicateRejected, InvalidDestination, LeaseError, Refused, SubscriptionInUse, TransactionError
+from entrepot.base.errors import (
+    AddressFull,
+    DuplicateRejected,
+    InvalidDestination,
+    LeaseError,
+    Refused,
+    SubscriptionInUse,
+    TransactionError,
+)
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.core import notices
@@ -26,11 +35,12 @@ from entrepot.core.duplicates import Duplicates
 from entrepot.core.lease import Lease
 from entrepot.core.policy import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SLOW_KILL, Policies, Policy
 from entrepot.core.ports import Host, Memory, NoticePort
-from entrepot.core.queue import UNKNOWN_DELIVERED, Queue
-from entrepot.core.routing import RoutingTable, Target, default_routing
+from entrepot.core.queue import MOVE_RETRY, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
+from entrepot.core.routing import Copy, Divert, Plan, RoutingTable, Target, default_routing
 from entrepot.core.subscription import DEFAULT_PREFETCH, Browser, Subscription, durable_queue_name
 from entrepot.core.timed import (
     SCHEDULED_JOB,
+    SCHEDULED_LEFT,
     SCHEDULED_NAMES,
     SCHEDULED_TARGET,
     Alarm,
@@ -41,7 +51,7 @@ from entrepot.core.timed import (
     until,
 )
 from entrepot.core.transaction import Signal, Transaction
-from entrepot.journal.log import JournalCore
+from entrepot.journal.log import JournalCore, again
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 from entrepot.model.ids import connection_id, message_id_prefix
@@ -66,12 +76,19 @@ SCHEDULED: Final = 4
 SWEEP_EVERY: Final = 1_000_000_000  # ns between two looks at expiry, slow consumers and unused queues
 SWEEP_MESSAGES: Final = 400  # a queue and sweep: Classic's maxExpirePageSize
 ALARMS_A_TURN: Final = 1_000
-FIRE_RETRY: Final = 1_000_000_000  # ns between two tries to send a scheduled message while the disk is full
 
-ORIGIN_ANNOTATIONS: Final = ("_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID")
+ORIGIN_ANNOTATIONS: Final = (
+    "_AMQ_ORIG_ADDRESS",
+    "_AMQ_ORIG_QUEUE",
+    "_AMQ_ORIG_MESSAGE_ID",
+    "_AMQ_ORIG_ROUTING_TYPE",
+    "_AMQ_ACTUAL_EXPIRY",
+)
+DEAD_LETTERS: Final = "ActiveMQ.DLQ"  # for what no policy has a place for
 DEAD_CAUSE: Final = "dlqDeliveryFailureCause"  # Classic's name for the reason on a dead letter
 DEAD_COUNT: Final = "deliveryCount"
 ORIGINAL_EXPIRATION: Final = "originalExpiration"
+ORIGINAL_MODE: Final = "originalDeliveryMode"
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -100,7 +117,11 @@ class Leases:
 
     def need(self, destination: Destination, group: str, create: bool) -> Lease:
         """Return the lease of ``group`` on the queue of ``destination``. Raises LeaseError when there is none."""
-        queue = self.broker.need_queue(destination)
+        queue = self.broker.table.queues.get(destination.queue or destination.name)
+        if queue is None:
+            if not create:
+                raise LeaseError(f"there is no queue {destination.name!r}", remedy="ATTACH first")
+            queue = self.broker.need_queue(destination)
         lease = self.held.get((queue.name, group))
         if lease is None:
             if not create:
@@ -108,6 +129,16 @@ class Leases:
             lease = Lease(queue, group)
             self.held[(queue.name, group)] = lease
         return lease
+
+    def on(self, queue: Queue) -> list[Lease]:
+        """Return the leases on ``queue``."""
+        return [lease for lease in self.held.values() if lease.queue is queue]
+
+    def end(self, queue: Queue, why: str) -> None:
+        """``queue`` is being deleted: settle what its leases hold and forget them."""
+        for lease in self.on(queue):
+            lease.end(self.broker.journal, why)
+            del self.held[(queue.name, lease.group)]
 
 
 class _Retry(Alarm):
@@ -153,7 +184,10 @@ class BrokerCore(Host):
         self.reserved: i64 = 0
         self.next_queue: i64 = FIRST_QUEUE
         self.next_key: i64 = 0
-        self.waiting: dict[int, SpaceWaiter] = {}
+        self.run: i64 = 0  # tells this run of the broker from every other
+        self.waiting: dict[int, tuple[SpaceWaiter, Queue | None]] = {}  # key -> who, and the queue that was full
+        self.blocking: Queue | None = None  # the queue on whose account the last BLOCKED was said
+        self.granted: bool = False  # a transaction is being carried out whose every send was granted before
         self.followers: list[Subscription] = []  # subscriptions to wildcards of queues
         self.schedules: dict[int, Message | None] = {}  # scheduled message number -> message, None when it is on disk
         self.unused: dict[str, int] = {}  # queue name -> since when (ns) it could be deleted
@@ -186,18 +220,38 @@ class BrokerCore(Host):
             queue.advance()
             if queue.policy.slow_after > 0:
                 self._find_slow(queue)
-        for name, since in list(self.unused.items()):
-            self._delete_unused(name, since)
+            if queue.auto_created and queue.policy.auto_delete:
+                self._find_unused(queue)
         self._free_waiters()
 
     def _find_slow(self, queue: Queue) -> None:
         for consumer in list(queue.roster.consumers):
+            if not consumer.in_flight:
+                consumer.settled_at = self.now  # nothing to settle: it is not slow, and its time begins now
+                consumer.slow = False
+                continue
             idle = self.now - consumer.settled_at
-            if consumer.in_flight and idle > queue.policy.slow_after:
+            if idle <= queue.policy.slow_after:
+                consumer.slow = False
+                continue
+            if not consumer.slow:
+                consumer.slow = True
                 detail = {"queue": queue.name, "consumer": str(consumer.key), "unsettled": str(len(consumer.in_flight))}
                 self.notices.notice(notices.CONSUMER_SLOW, consumer.connection, detail)
-                if queue.policy.slow == SLOW_KILL:
-                    consumer.ended(f"it settled nothing for {idle // 1_000_000} ms and policy says to end slow consumers")
+            if queue.policy.slow == SLOW_KILL:
+                consumer.ended(f"it settled nothing for {idle // 1_000_000} ms and policy says to end slow consumers")
+                if consumer.queue is queue:
+                    queue.detach(consumer)
+
+    def _find_unused(self, queue: Queue) -> None:
+        """Delete a queue that was used, is empty and unread, and has been so for its delay (artemis.md 4.1)."""
+        used = queue.used or queue.accepted > 0
+        if not used or queue.count > 0 or queue.roster.consumers or self.leases.on(queue):
+            self.unused.pop(queue.name, None)
+            return
+        since = self.unused.setdefault(queue.name, int(self.now))
+        if self.now - since >= queue.policy.auto_delete_delay:
+            self.delete_queue(queue, "it was not used")
 
     # -- names --------------------------------------------------------------------------------------------------------
 
@@ -210,6 +264,10 @@ class BrokerCore(Host):
             return self._target(destinations[0])
         composite = Target(",".join(part.name for part in destinations), UNTYPED)
         composite.parts = [self._target(part) for part in destinations]
+        for part in composite.parts:
+            if part.stamps and not composite.stamps:
+                composite.stamps = True
+                composite.policy = part.policy
         return composite
 
     def _target(self, destination: Destination) -> Target:
@@ -220,27 +278,30 @@ class BrokerCore(Host):
         routing = destination.routing
         if routing == UNTYPED:
             routing = default_routing(self.table, destination.name)
-        if routing == ANYCAST and not destination.queue:
+        if destination.queue or routing == ANYCAST:
             self.need_queue(destination)
         target = Target(destination.name, routing, destination.queue)
         target.temporary = destination.temporary
-        if destination.queue and destination.queue not in self.table.queues:
-            raise InvalidDestination(f"there is no queue {destination.queue!r} on {destination.name!r}")
         self._refresh(target)
         return target
 
     def _refresh(self, target: Target) -> None:
-        """Look the target up again; an anycast address whose queue was deleted gets it back, or nobody would."""
+        """Look the target up again; an anycast address whose queue was deleted gets it back, or nobody would.
+
+        Raises InvalidDestination when it may not come back.
+        """
         self.table.resolve(target)
-        if target.routing == ANYCAST and not target.queue_name and not target.turns and not target.queues:
-            self.need_queue(Destination(target.name, ANYCAST, target.temporary))
+        if target.parts:
+            return
+        if (target.routing == ANYCAST or target.queue_name) and not target.turns and not target.queues:
+            self.need_queue(Destination(target.name, target.routing, target.temporary, target.queue_name))
             self.table.resolve(target)
         policy = self.policies.of(target.name)
         target.policy = policy
         target.stamps = policy.expiry_ms >= 0 or policy.expiry_ms_min >= 0 or policy.expiry_ms_max >= 0
 
     def need_queue(self, destination: Destination) -> Queue:
-        """Return the anycast queue of ``destination``, made if it may be."""
+        """Return the queue of ``destination``, made if it may be: the one that an FQQN names, or the anycast one."""
         name = destination.queue or destination.name
         queue = self.table.queues.get(name)
         if queue is not None:
@@ -253,14 +314,22 @@ class BrokerCore(Host):
             raise InvalidDestination(f"the temporary destination {name!r} does not exist (any more)")
         if not policy.auto_create:
             raise InvalidDestination(
-                f"there is no queue {name!r} and its policy forbids to create it", remedy="create it, or set auto_create"
+                f"there is no queue {name!r} and its policy forbids to create it",
+                remedy="create it, or set auto_create",
             )
-        queue = self.create_queue(name, destination.name, ANYCAST, durable=True)
-        queue.auto_created = True
-        return queue
+        routing = MULTICAST if destination.queue and destination.routing == MULTICAST else ANYCAST
+        return self.create_queue(name, destination.name, routing, durable=True, auto=True)
 
     def create_queue(
-        self, name: str, address: str, routing: int, durable: bool, condition: Predicate | None = None, owner: str = ""
+        self,
+        name: str,
+        address: str,
+        routing: int,
+        durable: bool,
+        condition: Predicate | None = None,
+        owner: str = "",
+        auto: bool = False,
+        no_local: bool = False,
     ) -> Queue:
         """Make a queue. A durable one is in the journal before anything is routed to it."""
         if name in self.table.queues:
@@ -272,6 +341,8 @@ class BrokerCore(Host):
         queue.durable = durable
         queue.filter = condition
         queue.owner = owner
+        queue.auto_created = auto
+        queue.no_local = no_local
         self.add_queue(queue)
         self.keep_queue(queue)
         self.notices.notice(notices.QUEUE_CREATED, name, {"address": address})
@@ -280,7 +351,7 @@ class BrokerCore(Host):
     def add_queue(self, queue: Queue) -> None:
         """Bind ``queue`` and attach the wildcard subscriptions that cover it."""
         self.table.add(queue)
-        if queue.routing == ANYCAST:
+        if queue.routing == ANYCAST and not queue.owner:  # a temporary queue is its connection's alone
             for subscription in self.followers:
                 for pattern in subscription.patterns:
                     if pattern_matches(pattern, queue.name, MIXED):
@@ -299,23 +370,58 @@ class BrokerCore(Host):
             "owner": queue.owner,
             "auto": "1" if queue.auto_created else "",
             "paused": "1" if queue.paused else "",
+            "no-local": "1" if queue.no_local else "",
         }
-        text = "\n".join(f"{key}\t{value}" for key, value in fields.items())
-        self.journal.put(KIND_QUEUE, int(queue.identity).to_bytes(4, "big"), text.encode())
+        self.journal.put(KIND_QUEUE, int(queue.identity).to_bytes(4, "big"), msgspec.msgpack.encode(fields))
 
     def delete_queue(self, queue: Queue, why: str) -> i64:
-        """Remove ``queue`` with all its messages; its consumers are told ``why``. Return how many messages went."""
-        for consumer in list(queue.roster.consumers):
-            consumer.ended(why)
-            if consumer.queue is not None:
-                queue.detach(consumer)
-        gone = queue.purge()
+        """Remove ``queue`` with all its messages and leases; its consumers are told ``why``.
+
+        Return how many messages went. A subscription to a wildcard loses this queue only and goes on.
+        """
+        if self.table.queues.get(queue.name) is not queue:
+            return 0
+        queue.paused = True  # what one consumer gives back is not for the next one, who goes too
         self.table.remove(queue)
+        gone = queue.count
+        for consumer in list(queue.roster.consumers):
+            follower = self._follower(consumer)
+            if follower is None:
+                consumer.ended(why)
+            else:
+                follower.consumers.remove(consumer)
+            if consumer.queue is queue:
+                queue.detach(consumer, NONE_DELIVERED)
+        self.journal.begin()
+        try:
+            self.leases.end(queue, why)
+            queue.purge()
+            if queue.durable:
+                self.journal.delete(KIND_QUEUE, int(queue.identity).to_bytes(4, "big"))
+        finally:
+            self.journal.end()
         self.unused.pop(queue.name, None)
-        if queue.durable:
-            self.journal.delete(KIND_QUEUE, int(queue.identity).to_bytes(4, "big"))
         self.notices.notice(notices.QUEUE_DELETED, queue.name, {"messages": str(gone), "why": why})
         return gone
+
+    def _follower(self, consumer: Consumer) -> Subscription | None:
+        for subscription in self.followers:
+            if consumer in subscription.consumers:
+                return subscription
+        return None
+
+    def add_divert(self, divert: Divert) -> None:
+        """Follow a standing order (`core/diversion.py` makes them) from the next message on."""
+        self.table.add_divert(divert)
+
+    def remove_divert(self, name: str) -> bool:
+        """Follow a standing order no longer; False when there is none of that name."""
+        return self.table.remove_divert(name)
+
+    def mirror_queues(self, prefix: str) -> None:
+        """Publish what is sent to queue X on topic ``prefix`` + X too; "" ends that (classic.md 4.8)."""
+        self.table.mirror_prefix = prefix
+        self.table.version += 1
 
     # -- sending ------------------------------------------------------------------------------------------------------
 
@@ -358,11 +464,14 @@ class BrokerCore(Host):
         if target.stamps and target.policy is not None:
             stamp_expiration(message, target.policy, self.wall)
         if message.rare is not None:
-            if asks_for_schedule(message):
-                self._schedule(message, target)
-                return SCHEDULED
             if message.rare.duplicate_id:
                 return self._send_once(message, target, message.rare.duplicate_id)
+        return self._admit(message, target)
+
+    def _admit(self, message: Message, target: Target) -> int:
+        if asks_for_schedule(message):
+            self._schedule(message, target)
+            return SCHEDULED
         return self._route(message, target)
 
     def _send_once(self, message: Message, target: Target, identity: bytes) -> int:
@@ -373,57 +482,70 @@ class BrokerCore(Host):
         policy = self.policies.of(target.name)
         self.journal.begin()
         try:
-            verdict = self._route(message, target)  # raises when it is refused: then the id is not remembered
+            verdict = self._admit(message, target)  # raises when it is refused: then the id is not remembered
             self.duplicates.remember(target.name, identity, policy.id_cache, message.durable)
             return verdict
         finally:
             self.journal.end()
 
-    def _route_parts(self, message: Message, target: Target) -> int:
-        """Send a copy to each part of a composite, with the same identity and the part's own address (classic.md 4.1).
-
-        All of them or none: every part is asked before the first is written.
-        """
-        for part in target.parts:
-            queues: list[Queue] = []
-            self._collect(message, part, queues, 0)
-            for queue in queues:
-                self._when_full(queue)
+    def _route(self, message: Message, target: Target) -> int:
+        """Store and hand out ``message`` to all queues of ``target``, its composites and diverts, each queue once."""
+        plan = Plan()
+        self._collect(message, target, plan, plan.queues)
+        if not plan.queues and not plan.copies:
+            self.notices.notice(notices.MESSAGE_UNROUTED, target.name, {})
+        if not plan.copies:
+            return self._deliver(message, plan.queues)
         refusal = self.journal.refusal()
         if refusal is not None and message.durable:
-            raise refusal
-        verdict = SENT
+            raise again(refusal)
+        for copy in plan.copies:  # a refusal must come before anything is stored
+            self._free(copy.queues)
         self.journal.begin()
         try:
-            for part in target.parts:
-                copy = self.renumbered(message)
-                copy.address = part.name
-                verdict = max(verdict, self._route(copy, part))
+            verdict = self._deliver(message, plan.queues)
+            for copy in plan.copies:
+                made = self._diverted(message, copy.address) if copy.fresh else self._part(message, copy.address)
+                verdict = max(verdict, self._deliver(made, copy.queues))
+            return verdict
         finally:
             self.journal.end()
+
+    def _deliver(self, message: Message, queues: list[Queue]) -> int:
+        """Hand ``message`` to those of ``queues`` that take it; SENT, BLOCKED or DROPPED."""
+        verdict = self._free(queues)
+        if verdict == DROPPED:
+            full = [queue for queue in queues if self._when_full(queue) == DROPPED]
+            for queue in full:
+                queue.dropped += 1
+                self.notices.notice(notices.MESSAGE_DROPPED, queue.name, {"why": "full"})
+            queues = [queue for queue in queues if queue not in full]
+        self._hand_out(message, queues)
         return verdict
 
-    def _route(self, message: Message, target: Target) -> int:
-        """Store and hand out ``message`` to all queues of ``target`` and its diverts, each queue once."""
-        if target.parts:
-            return self._route_parts(message, target)
-        queues: list[Queue] = []
-        self._collect(message, target, queues, 0)
+    def _free(self, queues: list[Queue]) -> int:
+        """Return the worst that any of ``queues`` says about its room. Raises AddressFull."""
         verdict = SENT
-        accepted: list[Queue] = []
         for queue in queues:
-            full = self._when_full(queue)
-            if full == DROPPED:
-                queue.dropped += 1
-                verdict = DROPPED
-            else:
-                accepted.append(queue)
-                if full == BLOCKED:
-                    verdict = BLOCKED
-        if not queues:
-            self.notices.notice(notices.MESSAGE_UNROUTED, target.name, {})
-        self._hand_out(message, accepted)
+            verdict = max(verdict, self._when_full(queue))
         return verdict
+
+    def _part(self, message: Message, address: str) -> Message:
+        """Return the copy for one part of a composite: the same identity, the part's own address (classic.md 4.1)."""
+        copy = self.renumbered(message)
+        copy.address = address
+        return copy
+
+    def _diverted(self, message: Message, address: str) -> Message:
+        """Return the copy that a divert of Artemis makes (artemis.md 4.4)."""
+        copy = message.twin(address)
+        copy.number = self.next_number()
+        rare = copy.need_rare()
+        rare.identity = ""
+        rare.duplicate_id = b""
+        copy.annotate("_AMQ_ORIG_ADDRESS", message.address)
+        copy.annotate("_AMQ_ORIG_MESSAGE_ID", self.identity_of(message))
+        return copy
 
     def _hand_out(self, message: Message, queues: list[Queue]) -> None:
         if message.durable:
@@ -432,53 +554,81 @@ class BrokerCore(Host):
                 self.journal.store(message, durable)
         for queue in queues:
             queue.accept(message)
+            if queue.pending_limit >= 0 and queue.trim() > 0:
+                self.notices.notice(notices.MESSAGE_DROPPED, queue.name, {"why": "its subscriber is too far behind"})
 
-    def _collect(self, message: Message, target: Target, queues: list[Queue], depth: int) -> None:
-        """Add the queues that ``message`` goes to. Diverts may point at one another: eight steps are enough for any."""
-        if depth > 8:
-            return
+    def _collect(self, message: Message, target: Target, plan: Plan, queues: list[Queue], peek: bool = False) -> None:
+        """Add the queues that ``message`` goes to, to ``queues``; ``peek`` leaves rotations where they are."""
         for part in target.parts:
-            self._collect(message, part, queues, depth + 1)
+            copy = Copy(part.name, fresh=False)
+            plan.copies.append(copy)
+            self._collect(message, part, plan, copy.queues, peek)
         if target.parts:
             return
         if target.version != self.table.version:
             self._refresh(target)
-        for divert in target.diverts:
-            if divert.condition is None or divert.condition.matches(message):
-                for onward in divert.targets:
-                    self._collect(message, onward, queues, depth + 1)
-                if divert.exclusive:
-                    return
-        for queue in target.chosen(message):
+        if target.diverts and self._divert(message, target, plan, queues, peek):
+            return
+        chosen = target.queues + target.turns if peek else target.chosen(message)
+        for queue in chosen:
             if queue not in queues:
                 queues.append(queue)
 
+    def _divert(self, message: Message, target: Target, plan: Plan, queues: list[Queue], peek: bool) -> bool:
+        """Follow the diverts of ``target``; return whether the address itself gets nothing."""
+        gone = False
+        for divert in target.diverts:
+            if divert.name in plan.passed:
+                continue
+            plan.passed[divert.name] = True
+            matched = False
+            for forward in divert.forwards:
+                if forward.condition is not None and not forward.condition.matches(message):
+                    continue
+                matched = True
+                onward = queues
+                if divert.marks:
+                    copy = Copy(forward.target.name, fresh=True)
+                    plan.copies.append(copy)
+                    onward = copy.queues
+                self._collect(message, forward.target, plan, onward, peek)
+            if divert.exclusive and (matched or not divert.keeps_unmatched):
+                gone = True
+        return gone
+
     def _when_full(self, queue: Queue) -> int:
         """Return SENT when ``queue`` may take another message, or what its policy says now that it is full."""
-        limit = queue.policy.pending_limit
-        if limit >= 0 and not queue.durable and queue.backlog.count >= limit and not queue.roster.ready:
-            return DROPPED
         if not queue.is_full():
             return SENT
         full = queue.policy.full
-        if full == FULL_FAIL:
+        if full == FULL_FAIL and not self.granted:
             raise AddressFull(
                 f"the queue {queue.name!r} is full ({queue.backlog.octets} octets waiting, "
                 f"{self.memory.used} of {self.memory.limit} in the broker)",
                 remedy="try again later, consume, or let it page to disk: full=PAGE",
             )
         if full == FULL_DROP:
-            self.notices.notice(notices.MESSAGE_DROPPED, queue.name, {"why": "full"})
             return DROPPED
-        if full == FULL_BLOCK or (full == FULL_PAGE and not self.journal.pages):
+        if self._blocks(queue):
+            self.blocking = queue
             return BLOCKED
         return SENT
 
+    def _blocks(self, queue: Queue) -> bool:
+        """Return whether ``queue`` stops producers when it is full: by policy, or for want of a disk to page to."""
+        full = queue.policy.full
+        if full == FULL_PAGE:
+            return not self.journal.pages or self.journal.refusal() is not None
+        return full == FULL_BLOCK
+
     def wait_for_space(self, key: i64, waiter: SpaceWaiter) -> None:
-        """Call ``waiter.space`` when memory is at most half full again, or the sweep finds room."""
+        """Call ``waiter.space`` when there is room again: memory at most half full, and so the queue that was full.
+
+        Call it right after the send that was answered BLOCKED.
+        """
         if not self.waiting:
             self.notices.notice(notices.ADDRESS_FULL, "", {"used": str(self.memory.used)})
-        self.waiting[int(key)] = waiter
+        self.waiting[int(key)] = (waiter, self.blocking)
 
     def stop_waiting(self, key: i64) -> None:
         """Forget a waiter whose connection is gone."""
@@ -487,13 +637,15 @@ class BrokerCore(Host):
     def _free_waiters(self) -> None:
         if not self.waiting or self.memory.used > self.memory.limit // 2:
             return
-        for queue in self.table.queues.values():
-            if queue.policy.full != FULL_PAGE and queue.backlog.octets > queue.policy.max_octets // 2:
-                return
-        waiters = list(self.waiting.values())
-        self.waiting.clear()
-        self.notices.notice(notices.ADDRESS_FREE, "", {"used": str(self.memory.used)})
-        for waiter in waiters:
+        free: list[SpaceWaiter] = []
+        for key, (waiter, queue) in list(self.waiting.items()):
+            gone = queue is None or self.table.queues.get(queue.name) is not queue
+            if queue is None or gone or queue.backlog.octets <= queue.policy.max_octets // 2:
+                del self.waiting[key]
+                free.append(waiter)
+        if free and not self.waiting:
+            self.notices.notice(notices.ADDRESS_FREE, "", {"used": str(self.memory.used)})
+        for waiter in free:
             waiter.space()
 
     def space_changed(self) -> None:
@@ -508,23 +660,29 @@ class BrokerCore(Host):
         policy = queue.policy
         name = policy.dead_letter_address
         if policy.dead_letter_individual and name:
-            name = policy.dead_letter_prefix + queue.address
+            prefix = policy.dead_letter_prefix if queue.routing == ANYCAST else policy.dead_letter_topic_prefix
+            name = queue.address if queue.address.startswith(prefix) else prefix + queue.address
         wanted = message.durable or policy.dead_letter_non_persistent or not reason.startswith("expired")
-        if not name or not wanted or queue.name == name:
+        if not name or not wanted or name in (queue.name, queue.address):
             self.notices.notice(notices.MESSAGE_DROPPED, queue.name, {"why": reason, "id": self.identity_of(message)})
             return
         letter = self.renumbered(message)
         letter.address = name
         letter.annotate(DEAD_CAUSE, reason)
         letter.annotate(DEAD_COUNT, str(deliveries))
+        if not letter.durable:  # what was worth keeping is worth keeping over a restart (classic.md 4.6)
+            letter.durable = True
+            letter.annotate(ORIGINAL_MODE, "NON_PERSISTENT")
         self._send_on(letter, queue, message, name)
-        self.notices.notice(notices.MESSAGE_DEAD, queue.name, {"why": reason, "id": self.identity_of(message), "to": name})
+        self.notices.notice(
+            notices.MESSAGE_DEAD, queue.name, {"why": reason, "id": self.identity_of(message), "to": name}
+        )
 
     def expire(self, queue: Queue, message: Message) -> None:
         """Send a copy of ``message`` to the expiry address, or treat it as a dead letter, or drop it (policy)."""
         self.notices.notice(notices.MESSAGE_EXPIRED, queue.name, {"id": self.identity_of(message)})
         name = queue.policy.expiry_address
-        if name and name != queue.name:
+        if name and name not in (queue.name, queue.address):
             letter = self.renumbered(message)
             letter.address = name
             self._send_on(letter, queue, message, name)
@@ -532,13 +690,18 @@ class BrokerCore(Host):
             self.dead_letter(queue, message, f"expired at {message.expiration}", 0)
 
     def _send_on(self, letter: Message, queue: Queue, message: Message, name: str) -> None:
-        letter.annotate("_AMQ_ORIG_ADDRESS", message.address)
-        letter.annotate("_AMQ_ORIG_QUEUE", queue.name)
-        letter.annotate("_AMQ_ORIG_MESSAGE_ID", self.identity_of(message))
+        mark_origin(letter, message, queue, self.identity_of(message))
         if message.expiration:
             letter.annotate(ORIGINAL_EXPIRATION, str(message.expiration))
             letter.expiration = 0
-        self._hand_out(letter, [self.need_queue(Destination(name, ANYCAST))])
+        self._hand_out(letter, [self._letters(name)])
+
+    def _letters(self, name: str) -> Queue:
+        """Return the queue for dead or expired letters, made whatever the policy of its address says."""
+        address = self.table.addresses.get(name)
+        if name in self.table.queues or (address is not None and address.anycast):
+            return self.need_queue(Destination(name, ANYCAST))
+        return self.create_queue(name, name, ANYCAST, durable=True)
 
     def renumbered(self, message: Message) -> Message:
         """Return a twin with a number of its own that keeps the identity clients know."""
@@ -553,24 +716,17 @@ class BrokerCore(Host):
     def delay(self, queue: Queue, reference: Reference) -> None:
         """Bring ``reference`` back to ``queue`` at its due time."""
         self.timetable.add(_Retry(int(reference.due), queue, reference))
+        self.fraction = self.entropy.fraction()
+
+    def wake(self, queue: Queue, due: i64) -> None:
+        """Let ``queue`` look at its hold at ``due``."""
+        self.timetable.add(_Work(int(due), queue))
 
     def later(self, queue: Queue) -> None:
         """Go on with the search of ``queue`` in the next turn."""
         if queue.name not in self.working:
             self.working[queue.name] = True
             self.timetable.add(_Work(int(self.now), queue))
-
-    def idle(self, queue: Queue) -> None:
-        """Delete a temporary or unused queue when its policy says so, after its delay."""
-        if queue.policy.auto_delete and queue.auto_created and queue.used:
-            self.unused.setdefault(queue.name, int(self.now))
-
-    def _delete_unused(self, name: str, since: int) -> None:
-        queue = self.table.queues.get(name)
-        if queue is None or queue.count > 0 or queue.roster.consumers:
-            self.unused.pop(name, None)
-        elif self.now - since >= queue.policy.auto_delete_delay:
-            self.delete_queue(queue, "it was not used")
 
     # -- scheduled messages -------------------------------------------------------------------------------------------
 
@@ -583,12 +739,15 @@ class BrokerCore(Host):
 
     def _keep_scheduled(self, message: Message) -> None:
         """Store ``message`` until its time, on disk even if it is not persistent (classic.md 4.13: a scheduler store)."""
+        number = message.number
+        deliver_at = message.need_rare().deliver_at
         if self.journal.pages:
             self.journal.store(message, [SCHEDULED_QUEUE])
-            self.recovered_schedule(message.number, message.need_rare().deliver_at)
+            self.recovered_schedule(number, deliver_at)
         else:
-            self.recovered_schedule(message.number, message.need_rare().deliver_at)
-            self.schedules[int(message.number)] = message
+            self.recovered_schedule(number, deliver_at)
+            self.schedules[int(number)] = message
+            self.memory.hold(message)
 
     def recovered_schedule(self, number: i64, deliver_at: i64) -> None:
         """Wait for the time of the scheduled message ``number``."""
@@ -602,10 +761,13 @@ class BrokerCore(Host):
         if self.wall < deliver_at:  # the wall clock went back, or stood: wait on
             self.timetable.add(_Fire(until(deliver_at, self.wall, self.now), self, number, deliver_at))
             return
-        if self.journal.refusal() is not None:  # its product could not be stored: try again when there may be space
-            self.timetable.add(_Fire(int(self.now) + FIRE_RETRY, self, number, deliver_at))
+        refusal = self.journal.refusal()
+        if refusal is not None:  # the disk is full: nothing could be stored, so try again
+            self.timetable.add(_Fire(int(self.now) + MOVE_RETRY, self, number, deliver_at))
             return
         kept = self.schedules.pop(number)
+        if kept is not None:
+            self.memory.release(kept)
         message = self.journal.load(number) if kept is None else kept
         schedule = Schedule(message.need_rare().annotations)
         following = schedule.following(deliver_at)
@@ -625,6 +787,7 @@ class BrokerCore(Host):
             rare.identity = ""  # a new message each time
         rare.deliver_at = 0
         text = rare.annotations.pop(SCHEDULED_TARGET, message.address)
+        rare.annotations.pop(SCHEDULED_LEFT, None)
         for name in SCHEDULED_NAMES:
             rare.annotations.pop(name, None)
         rare.annotations[SCHEDULED_JOB] = self.identity_of(message)
@@ -636,15 +799,18 @@ class BrokerCore(Host):
             self._route(product, target)
         except Refused as refusal:
             self.notices.notice(notices.JOB_REFUSED, text, {"why": str(refusal)})
-            self._send_on(product, self.need_queue(Destination("ActiveMQ.DLQ", ANYCAST)), message, "ActiveMQ.DLQ")
+            name = self.policies.of(message.address).dead_letter_address or DEAD_LETTERS
+            product.annotate(DEAD_CAUSE, str(refusal))
+            product.address = name
+            product.durable = True
+            self._hand_out(product, [self._letters(name)])
 
     def _plan_again(self, message: Message, schedule: Schedule, following: int) -> None:
         again = message.twin(message.address)
         again.number = self.next_number()
         rare = again.need_rare()
         rare.deliver_at = following
-        if schedule.cron is None:
-            rare.annotations["AMQ_SCHEDULED_REPEAT"] = str(schedule.repeat)
+        rare.annotations[SCHEDULED_LEFT] = str(schedule.left)
         self._keep_scheduled(again)
 
     # -- transactions -------------------------------------------------------------------------------------------------
@@ -658,6 +824,7 @@ class BrokerCore(Host):
             self.roll_back(transaction)
             raise
         self.journal.begin()
+        self.granted = True
         try:
             for message, target in transaction.sends:
                 self.send(message, target)
@@ -666,6 +833,7 @@ class BrokerCore(Host):
                 if queue is not None:
                     queue.settle(consumer, number)
         finally:
+            self.granted = False
             self.journal.end()
 
     def _check_commit(self, transaction: Transaction) -> None:
@@ -676,15 +844,18 @@ class BrokerCore(Host):
         identities: dict[str, bool] = {}
         for message, target in transaction.sends:
             rare = message.rare
-            if rare is not None and rare.duplicate_id:
+            if rare is not None and asks_for_schedule(message):
+                Schedule(rare.annotations)  # raises for a schedule that nobody can keep
+            if rare is not None and rare.duplicate_id and self.policies.of(target.name).id_cache > 0:
                 key = f"{target.name}\0{rare.duplicate_id.hex()}"
                 if key in identities or self.duplicates.seen(target.name, rare.duplicate_id):
                     raise DuplicateRejected(f"transaction {transaction.name} repeats a message id on {target.name}")
                 identities[key] = True
-            queues: list[Queue] = []
-            self._collect(message, target, queues, 0)
-            for queue in queues:
-                self._when_full(queue)
+            plan = Plan()
+            self._collect(message, target, plan, plan.queues, peek=True)
+            self._free(plan.queues)
+            for copy in plan.copies:
+                self._free(copy.queues)
 
     def roll_back(self, transaction: Transaction) -> None:
         """Forget the sends; messages whose settlement was asked for stay in flight at their consumers."""
@@ -702,26 +873,35 @@ class BrokerCore(Host):
         window.messages = subscription.prefetch
         if subscription.prefetch == DEFAULT_PREFETCH:
             window.messages = self._default_prefetch(subscription, first)
-        queues = [self._source(subscription, destination) for destination in subscription.destinations]
-        for found in queues:
-            for queue in found:
-                self._attach(subscription, queue)
+        found: list[tuple[Destination, Queue]] = []
+        try:
+            for destination in subscription.destinations:
+                for queue in self._source(subscription, destination):
+                    found.append((destination, queue))
+            for destination, queue in found:
+                self._attach(subscription, queue, destination.queue != "")
+        except Refused:
+            self.unsubscribe(subscription)
+            for _, queue in found:
+                if queue.temporary and queue.routing == MULTICAST and not queue.roster.consumers:
+                    self.delete_queue(queue, "its subscription was refused")
+            raise
         if subscription.patterns:
             self.followers.append(subscription)
 
     def _default_prefetch(self, subscription: Subscription, destination: Destination) -> i64:
         policy = self.policies.of(destination.name)
-        if destination.routing == MULTICAST:
+        routing = destination.routing
+        if routing == UNTYPED:
+            routing = default_routing(self.table, destination.name)
+        if routing == MULTICAST:
             return policy.durable_prefetch if subscription.durable_name else policy.topic_prefetch
         return policy.queue_prefetch
 
     def _source(self, subscription: Subscription, destination: Destination) -> list[Queue]:
         """Return the queues that a subscription to ``destination`` reads, made as needed."""
         if destination.queue:
-            queue = self.table.queues.get(destination.queue)
-            if queue is None:
-                raise InvalidDestination(f"there is no queue {destination.queue!r}", remedy="create it first")
-            return [queue]
+            return [self.need_queue(destination)]
         routing = destination.routing
         if routing == UNTYPED:
             routing = default_routing(self.table, destination.name)
@@ -729,7 +909,8 @@ class BrokerCore(Host):
             return [self._topic_queue(subscription, destination)]
         if is_pattern(destination.name, MIXED):
             subscription.patterns.append(destination.name)
-            return [queue for queue in self.table.matching(destination.name) if queue.routing == ANYCAST]
+            found = self.table.matching(destination.name)
+            return [queue for queue in found if queue.routing == ANYCAST and not queue.owner]
         return [self.need_queue(destination)]
 
     def _topic_queue(self, subscription: Subscription, destination: Destination) -> Queue:
@@ -739,6 +920,9 @@ class BrokerCore(Host):
             name = f"{destination.name}#{self.next_key}"
             queue = self.create_queue(name, destination.name, MULTICAST, False, subscription.selector)
             queue.temporary = True
+            queue.pending_limit = queue.policy.pending_limit
+            if subscription.pending_limit >= 0:
+                queue.pending_limit = subscription.pending_limit
             if subscription.no_local:
                 queue.filter_origin = subscription.origin
             return queue
@@ -749,18 +933,24 @@ class BrokerCore(Host):
                 raise SubscriptionInUse(f"the durable subscription {subscription.durable_name!r} is in use")
             text = "" if subscription.selector is None else subscription.selector.text
             had = "" if existing.filter is None else existing.filter.text
-            if existing.address == destination.name and text == had:
-                if subscription.no_local:
-                    existing.filter_origin = subscription.origin
-                return existing
-            self.delete_queue(existing, "its selector or topic changed")  # JMS 2.0 8.3.3: unsubscribe and make anew
+            same = existing.address == destination.name and text == had
+            if same and existing.no_local == subscription.no_local:
+                return self._own(existing, subscription)
+            self.delete_queue(existing, "its selector, topic or no-local changed")  # JMS 2.0 8.3.3: made anew
         owner = f"{subscription.client_id}\t{subscription.durable_name}"
-        queue = self.create_queue(name, destination.name, MULTICAST, True, subscription.selector, owner)
-        if subscription.no_local:
-            queue.filter_origin = subscription.origin
+        queue = self.create_queue(
+            name, destination.name, MULTICAST, True, subscription.selector, owner, no_local=subscription.no_local
+        )
+        return self._own(queue, subscription)
+
+    def _own(self, queue: Queue, subscription: Subscription) -> Queue:
+        """Let no-local of a durable subscription mean the connection that reads it now."""
+        queue.filter_origin = subscription.origin if subscription.no_local else 0
+        self.table.version += 1  # targets that were resolved without this filter look again
         return queue
 
-    def _attach(self, subscription: Subscription, queue: Queue) -> None:
+    def _attach(self, subscription: Subscription, queue: Queue, selective: bool = False) -> None:
+        """Attach a consumer. A topic's queue has its selector itself, unless it was named directly: ``selective``."""
         limit = queue.policy.max_consumers
         if 0 <= limit <= len(queue.roster.consumers):
             raise SubscriptionInUse(f"the queue {queue.name!r} admits {limit} consumers and has them")
@@ -769,10 +959,11 @@ class BrokerCore(Host):
         consumer.exclusive = subscription.exclusive
         consumer.origin = subscription.origin
         consumer.connection = subscription.connection
-        if queue.routing == ANYCAST:
+        if queue.routing == ANYCAST or selective:
             consumer.selector = subscription.selector
             consumer.no_local = subscription.no_local
         subscription.consumers.append(consumer)
+        self.unused.pop(queue.name, None)
         queue.attach(consumer)
         self.notices.notice(notices.CONSUMER_ATTACHED, queue.name, {"connection": subscription.connection})
 
@@ -785,7 +976,8 @@ class BrokerCore(Host):
         """Detach ``subscription``; what it had not settled goes back in order. A plain topic queue goes with it."""
         if subscription in self.followers:
             self.followers.remove(subscription)
-        for consumer in subscription.consumers:
+        subscription.window.paused = True  # what one queue frees of its credit is not for the next one
+        for consumer in list(subscription.consumers):
             queue = consumer.queue
             if queue is None:
                 continue
@@ -794,6 +986,7 @@ class BrokerCore(Host):
             if queue.temporary and queue.routing == MULTICAST and not queue.roster.consumers:
                 self.delete_queue(queue, "its subscriber left")
         subscription.consumers.clear()
+        subscription.window.consumers.clear()
 
     def forget_durable(self, client_id: str, name: str) -> bool:
         """Delete a durable subscription; False when there is none. Raises SubscriptionInUse while it is read."""
@@ -812,7 +1005,7 @@ class BrokerCore(Host):
     def temporary_name(self, connection: i64, alias: str) -> str:
         """Return a name for a temporary destination of one connection, which no other broker or run gives again."""
         self.next_key += 1
-        return f"{connection_id(self.node_id, int(connection))}:{self.next_key}:{alias}"
+        return f"{connection_id(self.node_id, int(connection))}:{int(self.run):x}-{self.next_key}:{alias}"
 
     def set_node(self, node_id: str) -> None:
         """Take the identity that the journal keeps."""
@@ -831,6 +1024,12 @@ class BrokerCore(Host):
             for consumer in queue.roster.consumers:
                 for reference in consumer.in_flight.values():
                     held[id(reference.message)] = reference.message
+        for lease in self.leases.held.values():
+            for reference in lease.kept.values():
+                held[id(reference.message)] = reference.message
+        for scheduled in self.schedules.values():
+            if scheduled is not None:
+                held[id(scheduled)] = scheduled
         octets: i64 = 0
         for message in held.values():
             octets += message.size
@@ -856,11 +1055,23 @@ def stamp_expiration(message: Message, policy: Policy, wall: i64) -> None:
             message.expiration = wall + policy.expiry_ms
         elif policy.expiry_ms_max >= 0:
             message.expiration = wall + policy.expiry_ms_max
+        elif policy.expiry_ms_min >= 0:
+            message.expiration = wall + policy.expiry_ms_min
         return
     if policy.expiry_ms_min >= 0 and message.expiration < wall + policy.expiry_ms_min:
         message.expiration = wall + policy.expiry_ms_min
     if policy.expiry_ms_max >= 0 and message.expiration > wall + policy.expiry_ms_max:
         message.expiration = wall + policy.expiry_ms_max
+
+
+def mark_origin(copy: Message, message: Message, queue: Queue, identity: str) -> None:
+    """Write on ``copy`` where it was: what Artemis calls the original address, queue, id and routing type."""
+    copy.annotate("_AMQ_ORIG_ADDRESS", message.address or queue.address)
+    copy.annotate("_AMQ_ORIG_QUEUE", queue.name)
+    copy.annotate("_AMQ_ORIG_MESSAGE_ID", identity)
+    copy.annotate("_AMQ_ORIG_ROUTING_TYPE", str(queue.routing))
+    if message.expiration:
+        copy.annotate("_AMQ_ACTUAL_EXPIRY", str(message.expiration))
 
 
 def _written(target: Target) -> str:
@@ -878,4 +1089,15 @@ def selector_or_none(text: str) -> Predicate | None:
     return compile_selector(text) if text.strip() else None
 
 
-__all__ = ["BLOCKED", "DROPPED", "DUPLICATE", "SCHEDULED", "SENT", "BrokerCore", "BrokerOptions", "SpaceWaiter", "Window", "Consumer"]
+__all__ = [
+    "BLOCKED",
+    "DROPPED",
+    "DUPLICATE",
+    "SCHEDULED",
+    "SENT",
+    "BrokerCore",
+    "BrokerOptions",
+    "SpaceWaiter",
+    "Window",
+    "Consumer",
+]

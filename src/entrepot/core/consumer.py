@@ -42,7 +42,10 @@ class Window:
 
     def reopen(self) -> None:
         """Tell the queues that there may be credit again: call after raising a limit or clearing ``paused``."""
-        for consumer in self.consumers:
+        consumers = self.consumers
+        if len(consumers) > 1:  # each queue of a wildcard is first in its turn, or a busy one would starve the others
+            consumers.append(consumers.pop(0))
+        for consumer in list(consumers):
             if not self.is_open():
                 return
             queue = consumer.queue
@@ -72,6 +75,7 @@ class Consumer:
         self.delivered: i64 = 0
         self.settled_at: i64 = 0  # ns, for slow-consumer detection
         self.opened_at: i64 = 0
+        self.slow: bool = False  # it was announced as slow and has settled nothing since
         self.in_flight: dict[int, Reference] = {}
         window.consumers.append(self)
 

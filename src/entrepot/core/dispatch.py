@@ -19,7 +19,9 @@ from entrepot.core.consumer import Consumer
 from entrepot.model.message import Message
 
 HIGHEST_CONSUMER_PRIORITY: Final = 127  # an exclusive consumer of this priority always takes over (classic.md 4.3)
-GROUPS_KEPT: Final = 65_536  # owners remembered a queue; beyond, the oldest group loses its stickiness (as Classic's LRU)
+GROUPS_KEPT: Final = (
+    65_536  # owners remembered a queue; beyond, the oldest group loses its stickiness (as Classic's LRU)
+)
 
 
 class Groups:
@@ -92,6 +94,7 @@ class Roster:
         self.groups: Groups | None = None
         self.buckets: i64 = buckets
         self.all_exclusive: bool = False
+        self.changed: bool = False  # a group lost its owner: messages that were passed over may go to somebody else
 
     def add(self, consumer: Consumer) -> None:
         """Take ``consumer`` in, behind those of its own priority."""
@@ -180,12 +183,15 @@ class Roster:
         groups = self.groups
         if groups is None or rare is None or not rare.group:
             return False
-        first = rare.group_sequence == 1 or groups.owner(rare.group) is not consumer
+        owner = groups.owner(rare.group)
         if rare.group_sequence < 0:
+            self.changed = owner is not None
             groups.close(rare.group)  # the close takes effect after this message
-        else:
+        elif owner is not consumer:
+            evicted = groups.evicted
             groups.assign(rare.group, consumer)
-        return first
+            self.changed = owner is not None or groups.evicted != evicted
+        return rare.group_sequence == 1 or owner is not consumer
 
     def _choose_with_care(self, message: Message) -> Consumer | None:
         consumers = self.consumers
@@ -197,7 +203,9 @@ class Roster:
             consumer = consumers[at]
             if fewest is not None and consumer.priority < fewest.priority:
                 break
-            if consumer.window.is_open() and self.may_take(consumer, message):
+            if not consumer.window.is_open():
+                self.unlist(consumer)  # or `Queue.opened` would think that it never stopped
+            elif self.may_take(consumer, message):
                 if not unowned:
                     self._served(at)
                     return consumer

@@ -20,7 +20,8 @@ import msgspec
 from entrepot.base.errors import LeaseError
 from entrepot.core.backlog import Reference
 from entrepot.core.queue import Queue
-from entrepot.journal.log import JournalCore
+from entrepot.core.walk import Walk
+from entrepot.journal.log import JournalCore, again
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
@@ -28,6 +29,8 @@ KIND_LEASE: Final = 4
 KIND_CLAIM: Final = 5
 
 CLAIM_MESSAGES_MAX: Final = 100_000  # one claim is one document: 800 kB of numbers
+CLAIM_LOOKS: Final = 100_000  # messages that one claim looks at when it has a selector
+RETURN_STEP: Final = 256  # messages whose envelopes are read at a time when a lease goes back
 
 
 class LeaseRecord(msgspec.Struct, frozen=True):
@@ -60,8 +63,10 @@ class Lease:
         self.tail = 0
         self.selector: Predicate | None = None
         self.numbers: dict[int, int] = {}  # position -> message number
-        self.kept: dict[int, Message] = {}  # position -> message, where there is no disk to read it from again
+        self.kept: dict[int, Reference] = {}  # position -> message, where there is no disk to read it from again
         self.claims: dict[int, int] = {}  # start -> end of each claim that the journal has
+        self.walk: Walk | None = None  # how far the selector has looked
+        self.ended = ""  # why the lease is over, when its queue was deleted
 
     @property
     def held(self) -> int:
@@ -70,15 +75,18 @@ class Lease:
 
     def attach(self, journal: JournalCore, selector: Predicate | None) -> int:
         """Raise the epoch, which fences every earlier reader; return it. ``selector`` holds for claims from now on."""
+        self._alive()
         self.epoch += 1
         self.selector = selector
+        self.walk = None
         self._write(journal)
         return self.epoch
 
     def claim(self, journal: JournalCore, epoch: int, start: int, most: int) -> int:
         """Extend the ledger to at most ``start + most`` and return its end; asking again gives the same range first.
 
-        Raises LeaseError for a stale epoch, or a ``start`` outside of the ledger.
+        It may give fewer than there are, or none yet, when bodies are large or a selector passes over many: ask again.
+        Raises LeaseError for a stale epoch, or a ``start`` outside of the ledger; StorageFull: nothing is claimed then.
         """
         self._fence(epoch)
         if not self.base <= start <= self.tail:
@@ -86,9 +94,15 @@ class Lease:
                 f"claim at {start} is outside of the ledger {self.base}..{self.tail} of {self.group} on {self.queue.name}",
                 remedy="begin at the base or at the end of the last claim",
             )
+        refusal = journal.refusal()
+        if refusal is not None:
+            raise again(refusal)
         wanted = min(start + most - self.tail, CLAIM_MESSAGES_MAX)
         if wanted > 0 and not self.queue.paused:
-            taken = self.queue.take(wanted, self.selector)
+            walk = self.walk or self.queue.walk()
+            taken = self.queue.take(walk, wanted, CLAIM_LOOKS, self.selector)
+            # with a selector the next claim goes on where this one ended; behind the end it begins anew
+            self.walk = None if walk.done or self.selector is None else walk
             if taken:
                 self._take(journal, taken)
         return min(self.tail, start + most)
@@ -104,7 +118,7 @@ class Lease:
             )
         if journal.pages:
             return journal.load_range([self.numbers[position] for position in range(low, high)])
-        return [self.kept[position] for position in range(low, high)]
+        return [self.kept[position].message for position in range(low, high)]
 
     def settle(self, journal: JournalCore, epoch: int, up_to: int) -> int:
         """Settle every position below ``up_to``; return how many messages that were. Below the base it does nothing."""
@@ -112,43 +126,89 @@ class Lease:
         if up_to > self.tail:
             raise LeaseError(f"cannot settle up to {up_to}: only {self.tail} were claimed by {self.group}")
         settled = 0
+        if up_to <= self.base:
+            return settled
         journal.begin()
-        while self.base < up_to:
-            self._forget(journal, self.base)
-            self.base += 1
-            settled += 1
-        for start, end in list(self.claims.items()):
-            if end <= self.base:
-                del self.claims[start]
-                journal.delete(KIND_CLAIM, _claim_key(self, start))
-        self._write(journal)
-        journal.end()
+        try:
+            while self.base < up_to:
+                self._forget(journal, self.base)
+                self.base += 1
+                settled += 1
+            for start, end in list(self.claims.items()):
+                if end <= self.base:
+                    del self.claims[start]
+                    journal.delete(KIND_CLAIM, _claim_key(self, start))
+            self._write(journal)
+        finally:
+            journal.end()
         self.queue.settled += settled
         return settled
 
     def release(self, journal: JournalCore) -> int:
         """Give everything back to the queue, in order, and fence the reader; return how many messages that were."""
-        journal.begin()
+        self._alive()
         returned = self.held
+        journal.begin()
+        try:
+            self._return(journal)
+            for start in self.claims:
+                journal.delete(KIND_CLAIM, _claim_key(self, start))
+            self.numbers.clear()
+            self.kept.clear()
+            self.claims.clear()
+            self.base = self.tail
+            self.epoch += 1  # a reader that is still there is fenced; the record stays so that no epoch comes twice
+            self.walk = None
+            self._write(journal)
+        finally:
+            journal.end()
+        self.queue.dispatch()
+        return returned
+
+    def _return(self, journal: JournalCore) -> None:
+        """Put what is held back to its place in the queue, counted as delivered: its reader may have seen it."""
+        queue = self.queue
+        numbers: list[int] = []
         for position in range(self.base, self.tail):
             number = self.numbers[position]
-            message = self.kept[position] if position in self.kept else journal.load(number)
-            reference = Reference(message)
-            reference.deliveries = 1  # its reader may have seen it
-            reference.paged = position not in self.kept
-            self.queue.host.memory.hold(message)
-            self.queue.leased -= 1
-            self.queue.put_back(reference)
-        for start in self.claims:
-            journal.delete(KIND_CLAIM, _claim_key(self, start))
-        self.numbers.clear()
-        self.kept.clear()
-        self.claims.clear()
-        self.base = self.tail
-        self.epoch += 1  # a reader that is still there is fenced; the record stays so that no epoch comes twice
-        self._write(journal)
-        journal.end()
-        return returned
+            queue.leased -= 1
+            kept = self.kept.get(position)
+            if kept is not None:
+                kept.deliveries += 1
+                queue.put_back(kept)
+                continue
+            deliveries = queue.attempts.get(number, 0) + 1
+            queue.attempts[number] = deliveries
+            journal.redelivered(number, queue.identity, deliveries)
+            numbers.append(number)
+        numbers.sort()
+        for start in range(0, len(numbers), RETURN_STEP):
+            self._return_to_disk(journal, numbers[start : start + RETURN_STEP])
+
+    def _return_to_disk(self, journal: JournalCore, numbers: list[int]) -> None:
+        """Let ``numbers`` wait on disk again; what is younger and in memory goes there by the order of numbers."""
+        levels: dict[int, list[int]] = {}
+        for message in journal.load_range(numbers):
+            levels.setdefault(int(self.queue.backlog.level_of(message)), []).append(int(message.number))
+            if message.expiration:
+                self.queue.expiring += 1
+        for level, found in levels.items():
+            self.queue.put_back_numbers(level, found)
+
+    def end(self, journal: JournalCore, why: str) -> None:
+        """The queue is being deleted: settle what is held, forget the lease, and tell whoever comes ``why``."""
+        journal.begin()
+        try:
+            while self.base < self.tail:
+                self._forget(journal, self.base)
+                self.base += 1
+            for start in self.claims:
+                journal.delete(KIND_CLAIM, _claim_key(self, start))
+            self.claims.clear()
+            journal.delete(KIND_LEASE, _key(self))
+        finally:
+            journal.end()
+        self.ended = why
 
     def recovered(self, claim: ClaimRecord) -> None:
         """Take back one claim from the journal; claims come in the order in which they were made."""
@@ -164,28 +224,29 @@ class Lease:
         start = self.tail
         numbers: list[int] = []
         journal.begin()
-        for reference in taken:
-            message = reference.message
-            if journal.pages:
-                number = self._on_disk(journal, reference)
-            else:
-                number = int(message.number)
-                self.kept[self.tail] = message
-            self.queue.host.memory.release(message)
-            self.numbers[self.tail] = number
-            numbers.append(number)
-            self.tail += 1
-        self.queue.leased += len(taken)
-        self.claims[start] = self.tail
-        record = ClaimRecord(int(self.queue.identity), self.group, start, numbers)
-        journal.put(KIND_CLAIM, _claim_key(self, start), msgspec.msgpack.encode(record))
-        journal.end()
+        try:
+            for reference in taken:
+                if journal.pages:
+                    number = self._on_disk(journal, reference)
+                    if reference.deliveries > 0:
+                        self.queue.attempts[number] = reference.deliveries
+                    self.queue.host.memory.release(reference.message)
+                else:
+                    number = int(reference.number)
+                    self.kept[self.tail] = reference
+                self.numbers[self.tail] = number
+                numbers.append(number)
+                self.tail += 1
+            self.queue.leased += len(taken)
+            self.claims[start] = self.tail
+            record = ClaimRecord(int(self.queue.identity), self.group, start, numbers)
+            journal.put(KIND_CLAIM, _claim_key(self, start), msgspec.msgpack.encode(record))
+        finally:
+            journal.end()
 
     def _on_disk(self, journal: JournalCore, reference: Reference) -> int:
         """Make sure that the journal can give the message again after a restart; return the number that it has there."""
         message = reference.message
-        if reference.paged and message.durable and self.queue.durable:
-            return int(message.number)
         if message.stored and message.durable and self.queue.durable:
             return int(message.number)
         copy = self.queue.host.renumbered(message)
@@ -195,11 +256,21 @@ class Lease:
         return int(copy.number)
 
     def _forget(self, journal: JournalCore, position: int) -> None:
-        journal.settle(self.numbers.pop(position), self.queue.identity)
-        self.kept.pop(position, None)
+        number = self.numbers.pop(position)
+        kept = self.kept.pop(position, None)
+        if kept is not None:
+            self.queue.finish(kept)
+        else:
+            journal.settle(number, self.queue.identity)
+            self.queue.attempts.pop(number, 0)
         self.queue.leased -= 1
 
+    def _alive(self) -> None:
+        if self.ended:
+            raise LeaseError(f"the lease of {self.group} on {self.queue.name} is over: {self.ended}")
+
     def _fence(self, epoch: int) -> None:
+        self._alive()
         if epoch != self.epoch:
             raise LeaseError(
                 f"epoch {epoch} of {self.group} on {self.queue.name} is over: {self.epoch} is current",
@@ -214,6 +285,7 @@ class Lease:
     def check(self) -> None:
         """Assert the invariants at the head of this module."""
         assert self.base <= self.tail, f"{self.group}: base {self.base} above tail {self.tail}"
+        assert not self.kept or list(self.kept) == list(self.numbers), f"{self.group}: messages without a position"
         assert list(self.numbers) == list(range(self.base, self.tail)), f"{self.group}: the ledger has holes"
 
 

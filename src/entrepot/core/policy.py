@@ -28,6 +28,7 @@ SLOW_KILL: Final = 1
 SLOW_NAMES: Final = ("NOTIFY", "KILL")
 
 MILLISECOND: Final = 1_000_000
+DELAY_MOST: Final = float(1 << 60)  # ns: 36 years
 MIB: Final = 1024 * 1024
 
 
@@ -41,12 +42,15 @@ class Policy:
         self.prioritized: bool = True
         self.max_deliveries: i64 = 10
         self.redelivery_delay: i64 = 0
+        self.redelivery_delay_first: i64 = -1  # Classic's initialRedeliveryDelay; -1: as the others
+        self.redelivery_jitter: float = 0.0  # share by which a delay may be shorter or longer
         self.redelivery_multiplier: float = 1.0
         self.redelivery_delay_max: i64 = -1
         self.nack_redelivers: bool = False  # False: NACK dead-letters at once (classic.md 6.3)
         self.dead_letter_address: str = "ActiveMQ.DLQ"
         self.dead_letter_individual: bool = False  # one dead-letter queue a source, named prefix + source
         self.dead_letter_prefix: str = "ActiveMQ.DLQ.Queue."
+        self.dead_letter_topic_prefix: str = "ActiveMQ.DLQ.Topic."
         self.dead_letter_non_persistent: bool = False
         self.dead_letter_expired: bool = True
         self.expiry_address: str = ""  # "" : expired messages are treated as dead letters
@@ -62,7 +66,7 @@ class Policy:
         self.group_rebalance: bool = False
         self.group_first_key: str = "JMSXGroupFirstForConsumer"
         self.consumers_before_dispatch: i64 = 0
-        self.delay_before_dispatch: i64 = 0
+        self.delay_before_dispatch: i64 = -1  # -1: wait for the consumers for ever (Artemis); 0: a second (Classic)
         self.max_consumers: i64 = -1
         self.queue_prefetch: i64 = 1000
         self.topic_prefetch: i64 = 32_767
@@ -74,15 +78,28 @@ class Policy:
         self.slow: i64 = SLOW_NOTIFY
         self.last_value: bool = False
 
-    def delay_after(self, deliveries: int) -> int:
-        """Return ns to wait before the next try after ``deliveries`` failed ones: delay * multiplier^(n-1), capped."""
-        if self.redelivery_delay <= 0:
+    def delay_after(self, deliveries: int, lot: float = 0.5) -> int:
+        """Return ns to wait before the next try after ``deliveries`` failed ones; ``lot`` in [0, 1) decides the jitter.
+
+        Artemis (artemis.md 4.7): delay * multiplier^(n-1), at most ten times the delay unless a maximum is set (0: no
+        limit). Classic (classic.md 4.6): an initial delay for the first, then the delay, or, with back-off, each time
+        the last one multiplied.
+        """
+        if deliveries < 1:
             return 0
-        delay = float(self.redelivery_delay) * self.redelivery_multiplier ** (deliveries - 1)
-        most = self.redelivery_delay_max if self.redelivery_delay_max > 0 else self.redelivery_delay * 10
-        if self.redelivery_multiplier <= 1.0:
-            most = self.redelivery_delay
-        return int(min(delay, float(most)))
+        first = self.redelivery_delay if self.redelivery_delay_first < 0 else self.redelivery_delay_first
+        delay = float(first if deliveries == 1 else self.redelivery_delay)
+        if self.redelivery_multiplier > 1.0 and deliveries > 1:
+            base = float(first if first > 0 else self.redelivery_delay)
+            tries = deliveries - 1 if first > 0 else deliveries - 2
+            # beyond 2^64 every limit is reached; a larger power would be an OverflowError
+            delay = base * min(self.redelivery_multiplier ** min(tries, 60), 2.0**64)
+            most = self.redelivery_delay_max if self.redelivery_delay_max >= 0 else self.redelivery_delay * 10
+            if most > 0:
+                delay = min(delay, float(most))
+        if self.redelivery_jitter > 0.0:
+            delay *= 1.0 + self.redelivery_jitter * (2.0 * lot - 1.0)
+        return int(min(delay, DELAY_MOST))
 
 
 class Setting:
@@ -105,12 +122,17 @@ SETTINGS: Final = (
     Setting("prioritized", "bool", "whether message priority orders a queue", "", "prioritizedMessages"),
     Setting("max_deliveries", "int", "tries before a message is a dead letter", "max-delivery-attempts"),
     Setting("redelivery_delay", "ns-ms", "wait before the second try", "redelivery-delay"),
+    Setting("redelivery_delay_first", "ns-ms", "wait before the second try, if not as before the others"),
+    Setting("redelivery_jitter", "float", "share by which waits differ", "redelivery-collision-avoidance-factor"),
     Setting("redelivery_multiplier", "float", "growth of that wait", "redelivery-delay-multiplier"),
     Setting("redelivery_delay_max", "ns-ms", "longest wait", "max-redelivery-delay"),
     Setting("nack_redelivers", "bool", "whether NACK asks for another try instead of the dead letters"),
     Setting("dead_letter_address", "text", "where dead letters go; empty drops them", "dead-letter-address"),
-    Setting("dead_letter_individual", "bool", "a dead-letter queue for each source", "auto-create-dead-letter-resources"),
+    Setting(
+        "dead_letter_individual", "bool", "a dead-letter queue for each source", "auto-create-dead-letter-resources"
+    ),
     Setting("dead_letter_prefix", "text", "name of it before the source", "dead-letter-queue-prefix", "queuePrefix"),
+    Setting("dead_letter_topic_prefix", "text", "the same for subscribers of topics", "", "topicPrefix"),
     Setting("dead_letter_non_persistent", "bool", "whether non-persistent ones go", "", "processNonPersistent"),
     Setting("dead_letter_expired", "bool", "whether expired ones go", "", "processExpired"),
     Setting("expiry_address", "text", "where expired messages go instead", "expiry-address"),
@@ -118,7 +140,9 @@ SETTINGS: Final = (
     Setting("expiry_ms_min", "ms", "shortest time to live", "min-expiry-delay"),
     Setting("expiry_ms_max", "ms", "longest time to live", "max-expiry-delay"),
     Setting("auto_create", "bool", "whether a send or a consumer makes the queue", "auto-create-queues"),
-    Setting("auto_delete", "bool", "whether an unused empty queue goes", "auto-delete-queues", "gcInactiveDestinations"),
+    Setting(
+        "auto_delete", "bool", "whether an unused empty queue goes", "auto-delete-queues", "gcInactiveDestinations"
+    ),
     Setting("auto_delete_delay", "ns-ms", "after how long", "auto-delete-queues-delay", "inactiveTimeoutBeforeGC"),
     Setting("exclusive", "bool", "one consumer at a time", "default-exclusive-queue", "allConsumersExclusiveByDefault"),
     Setting("strict_order", "bool", "first consumer gets all until full", "", "strictOrderDispatch"),
@@ -145,7 +169,9 @@ SETTINGS: Final = (
     Setting("durable_prefetch", "int", "prefetch of durable subscribers", "", "durableTopicPrefetch"),
     Setting("browse_prefetch", "int", "prefetch of browsers", "", "queueBrowserPrefetch"),
     Setting("id_cache", "int", "duplicate ids remembered; 0 is off", "id-cache-size"),
-    Setting("pending_limit", "int", "messages a slow topic subscriber may leave waiting", "", "constantPendingMessageLimit"),
+    Setting(
+        "pending_limit", "int", "messages a slow topic subscriber may leave waiting", "", "constantPendingMessageLimit"
+    ),
     Setting("slow_after", "ns-ms", "a consumer that settles nothing for this long is slow", "", "maxTimeSinceLastAck"),
     Setting("slow", "slow", "what happens to it: NOTIFY or KILL", "slow-consumer-policy"),
 )

@@ -59,6 +59,7 @@ class Host:
         self.notices: NoticePort = notices
         self.now: i64 = 0
         self.wall: i64 = 0
+        self.fraction: float = 0.5  # in [0, 1), fresh each turn: the jitter of redelivery delays
         self.working: dict[str, bool] = {}  # queues that go on in the next turn
 
     def dead_letter(self, queue: Queue, message: Message, reason: str, deliveries: i64) -> None:
@@ -77,9 +78,10 @@ class Host:
         """Call `Queue.resume_work` soon, after other work had its turn: a long search goes on in steps."""
         raise Fault("a queue without a broker cannot work in steps")
 
+    def wake(self, queue: Queue, due: i64) -> None:
+        """Call `Queue.advance` at ``due`` (ns)."""
+        raise Fault("a queue without a broker cannot wait")
+
     def renumbered(self, message: Message) -> Message:
         """Return a twin of ``message`` with a number of its own and the same identity."""
         raise Fault("a queue without a broker cannot number messages")
-
-    def idle(self, queue: Queue) -> None:
-        """The last consumer left ``queue``, or its last message: it may be deleted when its settings say so."""

@@ -11,25 +11,36 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.core.backlog import LEVELS, Backlog, Reference
-from entrepot.core.consumer import Consumer
+from entrepot.core.backlog import LEVELS, Backlog, Paged, Reference
+from entrepot.core.consumer import UNLIMITED, Consumer
 from entrepot.core.dispatch import Roster
-from entrepot.core.policy import FULL_PAGE, Policy
+from entrepot.core.policy import Policy
 from entrepot.core.ports import Host
+from entrepot.core.walk import Found, Walk
 from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
 RELOAD_BELOW: Final = 512  # references in memory below which a paged queue reads on: half of a usual prefetch
 RELOAD_MESSAGES: Final = 1024
-RELOAD_OCTETS: Final = 4 * 1024 * 1024  # bodies may be large: stop a read-in here
-RELOAD_STEP: Final = 64
+RELOAD_OCTETS: Final = 4 * 1024 * 1024  # bodies may be large: stop a read-in here, and read on below half of it
+RELOAD_STEP: Final = 256
 SEARCH_STEP: Final = 2_000  # messages that a selective consumer may look through before others have their turn
+TAKE_OCTETS: Final = 16 * 1024 * 1024  # bodies that one `take` may hold at a time
+SWEEP_LOOKS: Final = 2_000  # messages that one sweep looks at: 0.1 ms compiled
 
+HOLD_DEFAULT: Final = 1_000_000_000  # ns that a queue waits for its consumers when the policy gives 0 (classic.md 4.3)
 MOVE_RETRY: Final = 1_000_000_000  # ns between two tries to move a message while the disk is full
 
 UNKNOWN_DELIVERED: Final = -2  # RemoveInfo.lastDeliveredSequenceId: count every message as attempted (classic.md 4.5)
 NONE_DELIVERED: Final = -1
+
+
+class Search:
+    """How far a selective consumer has looked through what waits on disk: the last number seen of each level."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = [0] * LEVELS
 
 
 class Queue:
@@ -59,7 +70,11 @@ class Queue:
         self.delayed: dict[int, Reference] = {}
         self.leased: i64 = 0
         self.attempts: dict[int, i64] = {}  # paged number -> how often it was delivered before the restart
-        self.searching: dict[int, i64] = {}  # consumer key -> last paged number that its selector has seen
+        self.searching: dict[int, Search] = {}  # consumer key -> what its selector has seen on disk
+        self.doomed: dict[int, str] = {}  # set aside until the disk takes it as a dead letter: number -> reason
+        self.swept: Reference | None = None  # where the last sweep for expired messages ended
+        self.pending_limit: i64 = -1  # a topic subscriber's: what waits beyond it is discarded, the oldest first
+        self.no_local: bool = False  # of a durable subscription: its reader's own messages are not routed here
         self.accepted: i64 = 0
         self.delivered: i64 = 0
         self.settled: i64 = 0
@@ -83,33 +98,48 @@ class Queue:
                 self._accept_large(message)
                 return
         if self.roster.ready and not self.paused and not self.held:
+            if self.backlog.paged_count > 0:  # a selective reader's search goes on: nothing may overtake it
+                self._wait(message)
+                self.dispatch()
+                return
             consumer = self.roster.choose(message)
             if consumer is not None:
                 self._hand(consumer, message, None)
+                if rare is not None and self.roster.changed:
+                    self.dispatch()
                 return
         self._wait(message)
 
     def _accept_large(self, message: Message) -> None:
-        """Take a message whose body is a blob: a record of the journal must refer to the blob as long as we need it."""
-        reference: Reference
-        if message.stored and message.durable and self.durable:
-            reference = self._reference(message, 0)
+        """Take a message whose body is a blob: somebody must hold the blob as long as we need it.
+
+        That is a record of the journal, or, without a disk, the reference itself (`_finish` lets go of it).
+        """
+        own = message
+        journal = self.host.journal
+        kept = message.stored and message.durable and self.durable
+        if not kept and journal.pages:
+            if message.stored:
+                own = self.host.renumbered(message)
+            journal.page(own, [int(self.identity)])
+        if own.expiration:
+            self.expiring += 1
+        level = self.backlog.level_of(own)
+        if self.backlog.is_paging(level):  # it is on disk already, and may not overtake
+            self.backlog.page(level, own.number)
         else:
-            own = self.host.renumbered(message) if message.stored else message
-            self.host.journal.page(own, [int(self.identity)])
             reference = self._reference(own, 0)
-            reference.paged = True
-        self._put_back(reference)
+            reference.paged = not kept
+            if not journal.pages:
+                journal.overflow.hold(own.need_rare().large_id)
+            self.backlog.restore(reference)
+            if not self.roster.simple:
+                self._appended(reference)
         self.dispatch()
 
     def is_full(self) -> bool:
         """Return whether this queue or the broker holds as much in memory as it may."""
         return self.backlog.octets >= self.policy.max_octets or self.host.memory.used >= self.host.memory.limit
-
-    def restore(self, message: Message, deliveries: i64) -> None:
-        """Put a message back that was in this queue before: to its place by number, then to whoever is ready."""
-        self._put_back(self._reference(message, deliveries))
-        self.dispatch()
 
     def recovered(self, number: i64, priority: i64, expiration: i64, deliveries: i64) -> None:
         """Note at start that message ``number`` waits on disk; numbers come in ascending order."""
@@ -136,16 +166,33 @@ class Queue:
             self._appended(reference)
 
     def _page(self, message: Message, level: i64) -> bool:
-        """Leave ``message`` to the disk; False when there is none (ephemeral) or the policy is not to page."""
+        """Leave ``message`` to the disk; False when there is none (ephemeral), or it is full."""
         journal = self.host.journal
-        if not journal.pages or journal.refusal() is not None or self.policy.full != FULL_PAGE:
+        if not journal.pages:
             return False
         if not (message.stored and message.durable and self.durable):
+            if journal.refusal() is not None:
+                return False
             if message.stored:  # another queue's record: ours needs a number of its own
                 message = self.host.renumbered(message)
             journal.page(message, [int(self.identity)])
         self.backlog.page(level, message.number)
         return True
+
+    def trim(self) -> i64:
+        """Discard the oldest beyond `pending_limit` (classic.md 4.7); return how many."""
+        gone: i64 = 0
+        while self.backlog.count > self.pending_limit:
+            reference = self.backlog.first()
+            if reference is None or (self.backlog.paged_count > 0 and self.backlog.is_starved(0, 0)):
+                if not self._reload():
+                    return gone
+                continue
+            self._remove(reference)
+            self._finish(reference.message, reference)
+            self.dropped += 1
+            gone += 1
+        return gone
 
     def _reference(self, message: Message, deliveries: i64) -> Reference:
         reference = Reference(message)
@@ -160,8 +207,9 @@ class Queue:
         self.delivered += 1
         consumer.delivered += 1
         deliveries: i64 = 0 if reference is None else reference.deliveries
-        if self.roster.groups is not None and self.roster.took(consumer, message):
-            self._mark_first(message)
+        grouped = self.roster.groups is not None and message.rare is not None
+        if grouped:
+            grouped = self._enter_group(consumer, message)
         window = consumer.window
         if consumer.tracked:
             if reference is None:
@@ -175,14 +223,24 @@ class Queue:
             consumer.deliver(message, deliveries)
             self.settled += 1
             self._finish(message, reference)
+        if grouped:
+            message.need_rare().annotations.pop(self.policy.group_first_key, None)
         if consumer.listed and not window.is_open():
             self.roster.unlist(consumer)
 
-    def _mark_first(self, message: Message) -> None:
-        """JMSXGroupFirstForConsumer, or the key that the policy names (artemis.md 4.5 group-first-key)."""
+    def _enter_group(self, consumer: Consumer, message: Message) -> bool:
+        """Note the owner of the group; True when ``message`` is marked as its first there, for this delivery only.
+
+        JMSXGroupFirstForConsumer (classic.md 4.4), or the key that the policy names (artemis.md 4.5 group-first-key).
+        """
+        first = self.roster.took(consumer, message)
+        if self.roster.changed:
+            self._rescan()
         key = self.policy.group_first_key
-        if key:
-            message.annotate(key, "true")
+        if not first or not key:
+            return False
+        message.annotate(key, "true")
+        return True
 
     def _finish(self, message: Message, reference: Reference | None) -> None:
         """The message is done with in this queue: free its memory and tell the journal."""
@@ -190,6 +248,8 @@ class Queue:
             self.host.memory.release(message)
             if reference.paged or (message.stored and message.durable and self.durable):
                 self.host.journal.settle(message.number, self.identity)
+                if reference.paged and not self.host.journal.pages:  # a large body that lives in memory
+                    self.host.journal.overflow.release(message.need_rare().large_id)
         elif message.stored and message.durable and self.durable:
             self.host.journal.settle(message.number, self.identity)
 
@@ -206,7 +266,7 @@ class Queue:
         backlog = self.backlog
         roster = self.roster
         while roster.ready:
-            if backlog.paged_count > 0 and backlog.loaded < RELOAD_BELOW:
+            if backlog.paged_count > 0 and backlog.is_starved(RELOAD_BELOW, RELOAD_OCTETS // 2):
                 self._reload()
             reference = backlog.first()
             if reference is None:
@@ -218,19 +278,36 @@ class Queue:
                 break
             self._remove(reference)
             self._hand(consumer, reference.message, reference)
-        if backlog.count == 0 and self.policy.auto_delete:
-            self.host.idle(self)
 
     def _dispatch_with_care(self) -> None:
-        """Let each ready consumer look through what it has not seen, highest priority first, in turns."""
+        """Let ready consumers look through what they have not seen: the highest priority first, equals in turn."""
+        consumers = list(self.roster.consumers)
+        at = 0
+        while at < len(consumers):
+            last = at + 1
+            while last < len(consumers) and consumers[last].priority == consumers[at].priority:
+                last += 1
+            self._serve(consumers, at, last)
+            at = last
+            if self.roster.changed:  # a group lost its owner: it may be the turn of the first ones again
+                self.roster.changed = False
+                at = 0
+
+    def _serve(self, consumers: list[Consumer], at: int, last: int) -> None:
+        """Give ``consumers[at:last]``, of one priority, a message each until none of them finds another."""
         progress = True
         while progress:
             progress = False
-            if self.backlog.paged_count > 0 and self.backlog.loaded < RELOAD_BELOW:
+            if self.backlog.paged_count > 0 and self.backlog.is_starved(RELOAD_BELOW, RELOAD_OCTETS // 2):
                 self._reload()
-            for consumer in list(self.roster.consumers):
+            turn = at
+            while turn < last:
+                consumer = consumers[turn]
                 if consumer.listed and self._scan(consumer):
                     progress = True
+                    if self.roster.strict:
+                        break
+                turn += 1
 
     def _scan(self, consumer: Consumer) -> bool:
         """Find and hand over the next message for ``consumer``; False when there is none or it has no credit."""
@@ -256,71 +333,105 @@ class Queue:
         return backlog.paged_count > 0 and self._search(consumer)
 
     def _search(self, consumer: Consumer) -> bool:
-        """Look through the messages on disk for one that ``consumer`` wants, a bounded step at a time."""
-        seen = self.searching.get(int(consumer.key), 0)
-        level = LEVELS - 1
+        """Look through the messages on disk for those that ``consumer`` wants, a bounded step at a time."""
+        search = self.searching.get(int(consumer.key))
+        if search is None:
+            search = Search()
+            self.searching[int(consumer.key)] = search
+        delivered = consumer.delivered
         examined = 0
-        while level >= 0:
-            paged = self.backlog.paged[level]
-            numbers: list[int] = [] if paged is None else paged.after(seen, SEARCH_STEP)
-            for message in self.host.journal.load_range(numbers):
-                examined += 1
-                if self.roster.may_take(consumer, message):
-                    self.searching[int(consumer.key)] = message.number
-                    assert paged is not None
-                    self.backlog.paged_count -= paged.discard({int(message.number): True})
-                    reference = self._reference(message, self.attempts.pop(int(message.number), 0))
-                    reference.paged = True
-                    self._hand(consumer, message, reference)
-                    return True
-            if numbers:
-                self.searching[int(consumer.key)] = numbers[-1]
+        level = LEVELS - 1
+        while level >= 0 and consumer.window.is_open():
+            paged = self.backlog.behind(level)
+            numbers: list[int] = [] if paged is None else paged.after(search.seen[level], RELOAD_STEP)
+            if not numbers:
+                level -= 1
+                continue
+            if examined >= SEARCH_STEP:
                 self.host.later(self)
-                return False
-            level -= 1
-        return False
+                break
+            examined += self._search_among(consumer, search, level, numbers)
+        return consumer.delivered > delivered
+
+    def _search_among(self, consumer: Consumer, search: Search, level: i64, numbers: list[int]) -> int:
+        """Hand ``consumer`` those of ``numbers`` that it may take, until its credit ends; return how many it saw."""
+        taken: list[Reference] = []
+        examined = 0
+        for message in self._load(numbers):
+            if self._is_over(message) or self.roster.may_take(consumer, message):
+                taken.append(self._read_in(message))
+            search.seen[level] = int(message.number)
+            examined += 1
+            window = consumer.window
+            if window.used + len(taken) >= window.messages or window.octets < UNLIMITED:
+                break
+        self._strike(level, [int(reference.number) for reference in taken])
+        for reference in taken:
+            message = reference.message
+            if message.expiration:
+                self.expiring -= 1
+            if self._is_over(message):
+                self._expire(reference)
+            elif consumer.window.is_open() and self.roster.may_take(consumer, message):
+                self._hand(consumer, message, reference)
+            else:  # its socket or its group was lost to an earlier one
+                self._put_back(reference)
+        return examined
+
+    def _load(self, numbers: list[int]) -> list[Message]:
+        """Return the first of ``numbers`` from disk, as many as make up about RELOAD_OCTETS."""
+        found: list[Message] = []
+        octets: i64 = 0
+        step = 4  # read little until it is known how large they are
+        at = 0
+        while at < len(numbers) and octets < RELOAD_OCTETS:
+            part = numbers[at : at + step]
+            for message in self.host.journal.load_range(part):
+                octets += message.size
+                found.append(message)
+            at += len(part)
+            step = min(step * 2, RELOAD_STEP) if octets < RELOAD_OCTETS // 4 else 4
+        return found
+
+    def _read_in(self, message: Message) -> Reference:
+        """Return the reference of a message that was read back from disk."""
+        reference = self._reference(message, 0)
+        if self.attempts:
+            reference.deliveries = self.attempts.pop(int(message.number), 0)
+        reference.paged = True
+        return reference
+
+    def _is_over(self, message: Message) -> bool:
+        return message.expiration != 0 and message.expiration <= self.host.wall
 
     def resume_work(self) -> None:
         """Go on with a search that `Host.later` was asked to bring back."""
         self.dispatch()
 
-    def _reload(self) -> None:
-        """Read the next paged messages of the highest level into memory."""
+    def _reload(self) -> bool:
+        """Read the next messages of the highest level that has some on disk into memory; False when there are none."""
         backlog = self.backlog
         level: i64 = LEVELS - 1
         while level >= 0:
-            if backlog.is_paging(level):
-                waiting = backlog.waiting(level)
-                if waiting is None or waiting.count < RELOAD_BELOW:
-                    self._reload_level(level)
-                if backlog.loaded >= RELOAD_BELOW:
-                    return
+            paged = backlog.behind(level)
+            if paged is not None:
+                read = self._load(paged.after(0, RELOAD_MESSAGES))
+                backlog.take_paged(level, len(read))
+                for message in read:
+                    reference = self._read_in(message)
+                    backlog.restore(reference)
+                    if not self.roster.simple:
+                        self._appended(reference)
+                    rare = message.rare
+                    if rare is not None and rare.group:
+                        self.roster.saw_group()
+                return len(read) > 0
             level -= 1
-
-    def _reload_level(self, level: i64) -> None:
-        journal = self.host.journal
-        octets: i64 = 0
-        loaded: i64 = 0
-        while loaded < RELOAD_MESSAGES and octets < RELOAD_OCTETS:
-            numbers = self.backlog.take_paged(level, RELOAD_STEP)
-            if not numbers:
-                return
-            for message in journal.load_range(numbers):
-                reference = self._reference(message, self.attempts.pop(int(message.number), 0))
-                reference.paged = True
-                self.backlog.restore(reference)
-                if not self.roster.simple:
-                    self._appended(reference)
-                octets += message.size
-                loaded += 1
-                rare = message.rare
-                if rare is not None and rare.group:
-                    self.roster.saw_group()
+        return False
 
     def _is_live(self, reference: Reference) -> bool:
         """Return whether ``reference`` may be delivered now; one whose time is over leaves for its expiry address."""
-        message = reference.message
-        if message.expiration == 0 or message.expiration > self.host.wall:
+        if not self._is_over(reference.message):
             return True
         self._remove(reference)
         self._expire(reference)
@@ -331,9 +442,11 @@ class Queue:
             return
         self.expired += 1
         self.host.journal.begin()
-        self.host.expire(self, reference.message)
-        self._finish(reference.message, reference)
-        self.host.journal.end()
+        try:
+            self.host.expire(self, reference.message)
+            self._finish(reference.message, reference)
+        finally:
+            self.host.journal.end()
 
     def _cannot_move(self, reference: Reference) -> bool:
         """While the journal takes no records, what should leave for another queue is set aside and tried again."""
@@ -417,19 +530,21 @@ class Queue:
             attempted = last_delivered == UNKNOWN_DELIVERED or reference.number <= last_delivered
             self._retry(reference, attempted)
         consumer.queue = None
-        if consumer in consumer.window.consumers:
-            consumer.window.consumers.remove(consumer)
+        window = consumer.window
+        if consumer in window.consumers:
+            window.consumers.remove(consumer)
         self._rescan()
         if not self.roster.consumers:
             self._deserted()
         else:
             self.dispatch()
+        if window.consumers:  # the credit that came free serves the other queues of a wildcard
+            window.reopen()
 
     def _deserted(self) -> None:
         policy = self.policy
         self.held = policy.consumers_before_dispatch > 0 or policy.delay_before_dispatch > 0
         self.held_until = 0
-        self.host.idle(self)
 
     def _returned(self, consumer: Consumer, message: Message) -> None:
         self.in_flight -= 1
@@ -457,7 +572,7 @@ class Queue:
             if 0 <= policy.max_deliveries <= reference.deliveries:
                 self._bury(reference, f"delivered {reference.deliveries} times without acknowledgement")
                 return
-            delay = policy.delay_after(int(reference.deliveries))
+            delay = policy.delay_after(int(reference.deliveries), self.host.fraction)
             if delay > 0:
                 reference.due = self.host.now + delay
                 self.delayed[int(reference.number)] = reference
@@ -466,25 +581,62 @@ class Queue:
         self._put_back(reference)
 
     def due(self, reference: Reference) -> None:
-        """The redelivery delay of ``reference`` is over."""
-        if self.delayed.pop(int(reference.number), None) is not None:
-            self._put_back(reference)
-            self.dispatch()
+        """The time for which ``reference`` was set aside is over."""
+        number = int(reference.number)
+        if self.delayed.get(number) is not reference:
+            return
+        del self.delayed[number]
+        reason = self.doomed.pop(number, "")
+        if reason:
+            self._bury(reference, reason)
+            return
+        self._put_back(reference)
+        self.dispatch()
 
     def _bury(self, reference: Reference, reason: str) -> None:
         if self._cannot_move(reference):
+            self.doomed[int(reference.number)] = reason
             return
         self.dead += 1
         self.host.journal.begin()
-        self.host.dead_letter(self, reference.message, reason, reference.deliveries)
-        self._finish(reference.message, reference)
-        self.host.journal.end()
+        try:
+            self.host.dead_letter(self, reference.message, reason, reference.deliveries)
+            self._finish(reference.message, reference)
+        finally:
+            self.host.journal.end()
 
     def _put_back(self, reference: Reference) -> None:
-        if reference.message.expiration:
+        """Return ``reference`` to its place: in memory, or on disk when older ones of its level wait there."""
+        message = reference.message
+        if message.expiration:
             self.expiring += 1
-        self.backlog.restore(reference)
-        self._rescan()
+        backlog = self.backlog
+        if backlog.paged_count > 0:
+            level = backlog.level_of(message)
+            paged = backlog.behind(level)
+            kept = reference.paged or (message.stored and message.durable and self.durable)
+            if paged is not None and kept and paged.front() < reference.number:
+                self._page_back(level, [int(reference.number)], reference.deliveries)
+                self.host.memory.release(message)
+                return
+        backlog.restore(reference)
+        if not self.roster.simple:
+            self._revisit(reference)
+
+    def _page_back(self, level: i64, numbers: list[int], deliveries: i64) -> None:
+        """Add ``numbers`` (ascending), which the journal has for this queue, to what waits on disk."""
+        backlog = self.backlog
+        paged = backlog.paged[level]
+        if paged is None:
+            paged = Paged()
+            backlog.paged[level] = paged
+        paged.merge(numbers)
+        backlog.paged_count += len(numbers)
+        if deliveries > 0:
+            for number in numbers:
+                self.attempts[number] = deliveries
+        for search in self.searching.values():
+            search.seen[level] = min(search.seen[level], numbers[0] - 1)
 
     def _remove(self, reference: Reference) -> None:
         """Take ``reference`` out of the backlog; cursors that stand on it step on."""
@@ -506,6 +658,15 @@ class Queue:
                     consumer.cursor = reference
             elif self.backlog.levels is not None:
                 consumer.fresh = True
+
+    def _revisit(self, reference: Reference) -> None:
+        """``reference`` came back: consumers that have passed its place look at it again."""
+        for consumer in self.roster.consumers:
+            cursor = consumer.cursor
+            if self.backlog.levels is not None:
+                consumer.fresh = True
+            elif not consumer.fresh and (cursor is None or cursor.number > reference.number):
+                consumer.cursor = reference
 
     def _rescan(self) -> None:
         """Somebody's right to a waiting message may have changed: every consumer looks from the head again."""
@@ -535,8 +696,9 @@ class Queue:
             self.held = False
             self._rescan()
             self.dispatch()
-        elif self.held_until == 0 and policy.delay_before_dispatch > 0:
-            self.held_until = self.host.now + policy.delay_before_dispatch
+        elif self.held_until == 0 and policy.delay_before_dispatch >= 0:
+            self.held_until = self.host.now + (policy.delay_before_dispatch or HOLD_DEFAULT)
+            self.host.wake(self, self.held_until)
 
     def advance(self) -> None:
         """Let go of a hold whose time is over."""
@@ -562,97 +724,139 @@ class Queue:
         return self.backlog.count + self.in_flight + len(self.delayed) + self.leased
 
     def sweep(self, most: i64) -> i64:
-        """Expire up to ``most`` messages whose time is over, from the backlog in memory; return how many."""
+        """Expire up to ``most`` messages whose time is over, looking at a part of the backlog; return how many."""
         if self.expiring <= 0:
             return 0
+        backlog = self.backlog
+        if backlog.loaded == 0 and backlog.paged_count > 0:
+            self._reload()
         gone: i64 = 0
-        reference = self.backlog.first()
-        while reference is not None and gone < most:
-            following = self.backlog.following(reference)
+        looks: i64 = 0
+        reference = self.swept
+        if reference is None or not reference.linked:
+            reference = backlog.first()
+        while reference is not None and gone < most and looks < SWEEP_LOOKS:
+            following = backlog.following(reference)
             if not self._is_live(reference):
                 gone += 1
+            looks += 1
             reference = following
-        if self.backlog.loaded == 0 and self.backlog.paged_count > 0:
-            self._reload()
+        self.swept = reference
         return gone
 
-    def take(self, most: i64, selector: Predicate | None) -> list[Reference]:
-        """Take up to ``most`` waiting messages out, in order, for a move, a lease or a retry.
+    def walk(self) -> Walk:
+        """Return a pass through what waits."""
+        return Walk(self.backlog, self.host.journal)
 
-        The caller must `finish` or `put_back` each. Messages on disk are looked through without staying in memory.
+    def take(self, walk: Walk, most: i64, looks: i64, selector: Predicate | None) -> list[Reference]:
+        """Take up to ``most`` waiting messages out, in order, looking at no more than ``looks``: for a lease or a move.
+
+        The caller must `finish` or `put_back` each. It ends early when bodies are large; ask ``walk.done``.
         """
         taken: list[Reference] = []
-        reference = self.backlog.first()
-        while reference is not None and len(taken) < most:
-            following = self.backlog.following(reference)
-            if self._is_live(reference) and (selector is None or selector.matches(reference.message)):
-                self._remove(reference)
-                taken.append(reference)
-            reference = following
-        level: i64 = LEVELS - 1
-        while level >= 0 and len(taken) < most:
-            self._take_paged(level, most, selector, taken)
-            level -= 1
+        octets: i64 = 0
+        while not walk.done and len(taken) < most and looks > 0 and octets < TAKE_OCTETS:
+            found = walk.step(min(looks, most - len(taken)))
+            looks -= len(found)
+            wanted: list[Found] = []
+            for each in found:
+                message = each.message
+                if self._is_over(message) or selector is None or selector.matches(message):
+                    wanted.append(each)
+                    octets += message.size
+            for reference in self._out(wanted):
+                if self._is_over(reference.message):
+                    self._expire(reference)
+                else:
+                    taken.append(reference)
         return taken
 
-    def _take_paged(self, level: i64, most: i64, selector: Predicate | None, taken: list[Reference]) -> None:
-        paged = self.backlog.paged[level]
-        if paged is None:
-            return
-        journal = self.host.journal
-        seen: i64 = 0
-        while len(taken) < most:
-            numbers = paged.after(seen, min(RELOAD_STEP, most - len(taken)))
-            if not numbers:
-                return
-            seen = numbers[-1]
-            found: dict[int, bool] = {}
-            for message in journal.load_range(numbers):
-                if selector is None or selector.matches(message):
-                    reference = self._reference(message, self.attempts.pop(int(message.number), 0))
-                    reference.paged = True
-                    if message.expiration:
-                        self.expiring -= 1
-                    found[int(message.number)] = True
-                    taken.append(reference)
-            self.backlog.paged_count -= paged.discard(found)
+    def _out(self, found: list[Found]) -> list[Reference]:
+        """Take messages that a `Walk` found out of the backlog."""
+        references: list[Reference] = []
+        numbers: list[int] = []
+        level: i64 = -1
+        for each in found:
+            reference = each.reference
+            if reference is not None:
+                self._remove(reference)
+            else:
+                if each.level != level:
+                    self._strike(level, numbers)
+                    level = each.level
+                    numbers = []
+                numbers.append(int(each.message.number))
+                if each.message.expiration:
+                    self.expiring -= 1
+                reference = self._read_in(each.message)
+            references.append(reference)
+        self._strike(level, numbers)
+        return references
+
+    def _strike(self, level: i64, numbers: list[int]) -> None:
+        """Forget that ``numbers`` (ascending) wait on disk."""
+        if numbers:
+            paged = self.backlog.paged[level]
+            assert paged is not None
+            self.backlog.paged_count -= paged.discard(numbers)
 
     def finish(self, reference: Reference) -> None:
         """Done with a reference from `take`."""
         self._finish(reference.message, reference)
-        if self.backlog.count == 0 and self.policy.auto_delete:
-            self.host.idle(self)
 
     def put_back(self, reference: Reference) -> None:
         """Return a reference from `take` to its place."""
         self._put_back(reference)
         self.dispatch()
 
-    def purge(self) -> i64:
-        """Remove every message that waits; in flight and leased ones stay with their readers. Return how many went."""
+    def put_back_numbers(self, level: i64, numbers: list[int]) -> None:
+        """Let ``numbers`` (ascending), which the journal has for this queue, wait on disk again; call `dispatch` after.
+
+        ``attempts`` says how often each was delivered. Nothing is read into memory.
+        """
+        if numbers:
+            self._page_back(level, numbers, 0)
+
+    def purge(self, most: i64 = 1 << 62) -> i64:
+        """Remove up to ``most`` of the messages that wait; in flight and leased ones stay with their readers.
+
+        Return how many went; fewer than ``most`` means that nothing waits any more.
+        """
         gone: i64 = 0
-        for reference in self.backlog.references():
+        while gone < most:
+            reference = self.backlog.first()
+            if reference is None:
+                break
             self._remove(reference)
             self._finish(reference.message, reference)
             gone += 1
         level: i64 = 0
-        while level < LEVELS:
-            numbers = self.backlog.take_paged(level, RELOAD_MESSAGES)
+        while level < LEVELS and gone < most:
+            numbers = self.backlog.take_paged(level, min(RELOAD_MESSAGES, most - gone))
             for number in numbers:
                 self.host.journal.settle(number, self.identity)
+                self.attempts.pop(number, 0)
                 gone += 1
             if not numbers:
                 level += 1
-        self.expiring = 0
         for reference in list(self.delayed.values()):
+            if gone >= most:
+                return gone
             del self.delayed[int(reference.number)]
+            self.doomed.pop(int(reference.number), "")
             self._finish(reference.message, reference)
             gone += 1
+        if self.backlog.count == 0:
+            self.expiring = 0
         return gone
 
     def check(self) -> None:
         """Assert the invariants at the head of this module (simulation and debug builds)."""
         self.backlog.check()
+        assert self.leased >= 0
+        if self.backlog.paged_count == 0:
+            expiring = sum(1 for reference in self.backlog.references() if reference.message.expiration)
+            assert expiring == self.expiring, f"{self.name} counts {self.expiring} with an expiration, holds {expiring}"
         in_flight = 0
         for consumer in self.roster.consumers:
             in_flight += len(consumer.in_flight)

@@ -28,6 +28,9 @@ class Rebuilder(RecoverySink):
 
     def __init__(self, broker: BrokerCore) -> None:
         self.broker: BrokerCore = broker
+        self.ready = False
+        self.lease_documents: list[LeaseRecord] = []
+        self.claim_documents: list[ClaimRecord] = []
         self.leased: dict[int, dict[int, bool]] = {}  # queue identity -> numbers that a lease holds
         self.orphans: list[tuple[int, int]] = []  # (number, queue) of queues that no longer exist
 
@@ -37,16 +40,16 @@ class Rebuilder(RecoverySink):
         if kind == KIND_NODE:
             broker.set_node(value.decode())
         elif kind == KIND_QUEUE:
-            self._queue(int.from_bytes(key, "big"), value.decode())
+            self._queue(int.from_bytes(key, "big"), value)
         elif kind == KIND_NUMBERS:
             broker.reserved = int.from_bytes(value, "big")
             broker.number = broker.reserved
         elif kind == KIND_DUPLICATE:
             broker.duplicates.recovered(key)
         elif kind == KIND_LEASE:
-            self._lease(msgspec.msgpack.decode(value, type=LeaseRecord))
+            self.lease_documents.append(msgspec.msgpack.decode(value, type=LeaseRecord))
         elif kind == KIND_CLAIM:
-            self._claim(msgspec.msgpack.decode(value, type=ClaimRecord))
+            self.claim_documents.append(msgspec.msgpack.decode(value, type=ClaimRecord))
 
     def message(
         self,
@@ -59,20 +62,38 @@ class Rebuilder(RecoverySink):
         deliver_at: i64,
     ) -> None:
         """Take one message that lives in one queue."""
+        if not self.ready:
+            self.documents_end()
         if queue_id == SCHEDULED_QUEUE:
             self.broker.recovered_schedule(number, deliver_at)
             return
         leased = self.leased.get(queue_id)
-        if leased is not None and number in leased:
-            return
         queue = self.broker.table.by_identity.get(queue_id)
         if queue is None:
             self.orphans.append((int(number), int(queue_id)))
+        elif leased is not None and number in leased:
+            if deliveries > 0:
+                queue.attempts[int(number)] = deliveries
         else:
             queue.recovered(number, priority, expiration, deliveries)
 
-    def _queue(self, identity: int, text: str) -> None:
-        fields = dict(line.split("\t", 1) for line in text.split("\n"))
+    def documents_end(self) -> None:
+        """All documents came. A queue's may come after those of its leases, so leases wait until now."""
+        if self.ready:
+            return
+        self.ready = True
+        for record in self.lease_documents:
+            self._lease(record)
+        for claim in sorted(self.claim_documents, key=lambda claim: claim.start):
+            self._claim(claim)
+        for lease in self.broker.leases.held.values():
+            numbers = self.leased.setdefault(int(lease.queue.identity), {})
+            for each in lease.numbers.values():
+                numbers[each] = True
+            lease.queue.leased += len(lease.numbers)
+
+    def _queue(self, identity: int, value: bytes) -> None:
+        fields = msgspec.msgpack.decode(value, type=dict[str, str])
         broker = self.broker
         queue = Queue(broker, identity, fields["name"], fields["address"], broker.policies.of(fields["address"]))
         queue.routing = int(fields["routing"])
@@ -80,6 +101,7 @@ class Rebuilder(RecoverySink):
         queue.owner = fields["owner"]
         queue.auto_created = fields["auto"] == "1"
         queue.paused = fields["paused"] == "1"
+        queue.no_local = fields["no-local"] == "1"
         broker.add_queue(queue)
         broker.next_queue = max(broker.next_queue, identity + 1, FIRST_QUEUE)
 
@@ -90,8 +112,6 @@ class Rebuilder(RecoverySink):
             lease.base = record.base
             lease.tail = max(lease.tail, record.base)
             lease.selector = selector_or_none(record.selector)
-            for position in [position for position in lease.numbers if position < record.base]:
-                del lease.numbers[position]
 
     def _claim(self, record: ClaimRecord) -> None:
         lease = self._of(record.queue, record.group)
@@ -110,41 +130,18 @@ class Rebuilder(RecoverySink):
         return lease
 
 
-class _Leased(Rebuilder):
-    """Documents come first: when the first message comes, the ledgers are complete."""
-
-    def __init__(self, broker: BrokerCore) -> None:
-        super().__init__(broker)
-        self.ready = False
-
-    def message(
-        self,
-        queue_id: i64,
-        number: i64,
-        priority: i64,
-        expiration: i64,
-        deliveries: i64,
-        size: i64,
-        deliver_at: i64,
-    ) -> None:
-        if not self.ready:
-            self.ready = True
-            for lease in self.broker.leases.held.values():
-                numbers = self.leased.setdefault(int(lease.queue.identity), {})
-                for each in lease.numbers.values():
-                    numbers[each] = True
-                lease.queue.leased += len(lease.numbers)
-        super().message(queue_id, number, priority, expiration, deliveries, size, deliver_at)
-
-
 def recover(broker: BrokerCore) -> RecoveryReport:
     """Rebuild ``broker`` from its journal; give a new one its identity. Call `BrokerCore.tick` first.
 
     Raises CorruptJournal, StoreUnusable: nothing is changed then.
     """
-    rebuilder = _Leased(broker)
+    rebuilder = Rebuilder(broker)
     report = broker.journal.recover(rebuilder)
+    rebuilder.documents_end()
     broker.number = max(broker.number, report.number_highest, report.blob_highest)
+    broker.run = broker.number  # rises with every start: names made from it differ from those of every earlier run
+    for queue in broker.table.queues.values():
+        queue.used = True
     for number, identity in rebuilder.orphans:
         broker.journal.settle(number, identity)
     if not broker.node_id:

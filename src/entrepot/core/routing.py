@@ -16,14 +16,47 @@ from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
 
-class Divert:
-    """A standing order: what is sent to one address also, or only, goes to others (classic.md 4.8, artemis.md 4.4)."""
+class Forward:
+    """One place that a `Divert` sends to; ``condition`` None lets everything pass."""
 
-    def __init__(self, name: str, targets: list[Target], exclusive: bool, condition: Predicate | None) -> None:
-        self.name: str = name
-        self.targets: list[Target] = targets
-        self.exclusive: bool = exclusive
+    def __init__(self, target: Target, condition: Predicate | None) -> None:
+        self.target: Target = target
         self.condition: Predicate | None = condition
+
+
+class Divert:
+    """A standing order on one address; `core/diversion.py` makes them by the rules of either family.
+
+    ``routing``: the kind of sends that it listens to (UNTYPED: all). ``exclusive``: the address itself gets nothing of
+    what matched, and nothing at all unless ``keeps_unmatched``. ``marks``: copies are messages of their own.
+    """
+
+    def __init__(self, name: str, address: str, routing: int) -> None:
+        self.name: str = name
+        self.address: str = address
+        self.routing: int = routing
+        self.forwards: list[Forward] = []
+        self.exclusive: bool = False
+        self.keeps_unmatched: bool = False
+        self.marks: bool = False
+
+
+class Copy:
+    """One further message that a send makes: its address, where it goes, and whether it is one with an id of its own."""
+
+    def __init__(self, address: str, fresh: bool) -> None:
+        self.address: str = address
+        self.fresh: bool = fresh
+        self.queues: list[Queue] = []
+
+
+class Plan:
+    """Which queues one message goes to, each once, and which copies of their own diverts make of it."""
+
+    def __init__(self) -> None:
+        self.queues: list[Queue] = []
+        self.copies: list[Copy] = []
+        self.passed: dict[str, bool] = {}  # diverts that were followed: a circle of them ends here
 
 
 class Target:
@@ -126,6 +159,7 @@ class RoutingTable:
         self.wild: PatternTrie[Address] = PatternTrie(MIXED)
         self.diverts: dict[str, list[Divert]] = {}
         self.virtual_topics: list[VirtualTopic] = [VirtualTopic()]
+        self.mirror_prefix: str = ""  # "" : no mirrored queues; else what is sent to queue X is published on prefix + X
 
     def address(self, name: str) -> Address:
         """Return the address ``name``, made if there is none."""
@@ -145,6 +179,24 @@ class RoutingTable:
         self.by_identity[int(queue.identity)] = queue
         self.version += 1
 
+    def add_divert(self, divert: Divert) -> None:
+        """Follow ``divert`` from now on, in place of one of the same name."""
+        self.remove_divert(divert.name)
+        self.diverts.setdefault(divert.address, []).append(divert)
+        self.version += 1
+
+    def remove_divert(self, name: str) -> bool:
+        """Follow the divert ``name`` no longer; False when there is none."""
+        for address, diverts in list(self.diverts.items()):
+            for divert in diverts:
+                if divert.name == name:
+                    diverts.remove(divert)
+                    if not diverts:
+                        del self.diverts[address]
+                    self.version += 1
+                    return True
+        return False
+
     def remove(self, queue: Queue) -> None:
         """Unbind ``queue``; an address that is left empty goes with its last queue unless an operator made it."""
         address = self.addresses.get(queue.address)
@@ -163,7 +215,11 @@ class RoutingTable:
         target.only = None
         target.queues = []
         target.turns = []
-        target.diverts = self.diverts.get(target.name, [])
+        target.diverts = [
+            divert
+            for divert in self.diverts.get(target.name, [])
+            if divert.routing == UNTYPED or target.routing == UNTYPED or divert.routing == target.routing
+        ]
         if target.queue_name:
             queue = self.queues.get(target.queue_name)
             if queue is not None:
@@ -174,12 +230,16 @@ class RoutingTable:
                 target.turns = [] if address is None else list(address.anycast)
             if target.routing != ANYCAST:
                 target.queues = self._multicast(target.name)
+            if self.mirror_prefix and target.turns and not target.temporary:
+                for mirror in self._multicast(self.mirror_prefix + target.name):
+                    if mirror not in target.queues:
+                        target.queues.append(mirror)
         if len(target.turns) == 1:
             target.queues = target.queues + target.turns
             target.turns = []
         if len(target.queues) == 1 and not target.turns and not target.diverts:
             queue = target.queues[0]
-            if queue.filter is None and queue.filter_origin == 0:
+            if queue.filter is None and queue.filter_origin == 0 and queue.pending_limit < 0:
                 target.only = queue
                 target.only_id = [int(queue.identity)]
         target.version = self.version

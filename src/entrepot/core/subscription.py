@@ -13,10 +13,12 @@ from mypy_extensions import i64, mypyc_attr
 from entrepot.base.errors import Fault
 from entrepot.core.consumer import UNLIMITED, Consumer, Window
 from entrepot.core.queue import Queue
+from entrepot.core.walk import Walk
 from entrepot.model.address import Destination
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
+BROWSE_LOOKS: Final = 2_000  # messages that one step of a browser with a selector may look at
 DEFAULT_PREFETCH: Final = -1  # take the policy's for this kind of destination
 
 
@@ -38,7 +40,7 @@ class Subscription:
         self.shared: bool = False
         self.origin: i64 = 0
         self.connection: str = ""
-        self.pending_limit: i64 = -1
+        self.pending_limit: i64 = -1  # of a topic subscriber, instead of the policy's
         self.window: Window = Window(0)
         self.consumers: list[Consumer] = []
         self.patterns: list[str] = []  # wildcards of queues that it follows: new matching queues are attached too
@@ -69,44 +71,25 @@ class Browser:
     def __init__(self, queue: Queue, selector: Predicate | None) -> None:
         self.queue: Queue = queue
         self.selector: Predicate | None = selector
-        self.level: i64 = 9
-        self.seen: i64 = 0
+        self.walk: Walk = queue.walk()
         self.shown: i64 = 0
-        self.done: bool = False
+
+    @property
+    def done(self) -> bool:
+        """Return whether the end was reached."""
+        return self.walk.done
 
     def next(self, most: i64) -> list[Message]:
-        """Return up to ``most`` further messages; ``done`` is set when there are no more."""
+        """Return up to ``most`` further messages; fewer, even none, when a selector left out many: ask `done`."""
         found: list[Message] = []
-        while not self.done and len(found) < most:
-            before = self.seen
-            self._from_memory(found, most)
-            if len(found) < most:
-                self._from_disk(found, most)
-            if self.seen == before:
-                self.level -= 1
-                self.seen = 0
-                self.done = self.level < 0
+        looks: i64 = max(most, BROWSE_LOOKS)
+        while not self.walk.done and len(found) < most and looks > 0:
+            step = self.walk.step(min(looks, most - len(found)))
+            looks -= len(step)
+            for each in step:
+                message = each.message
+                expired = message.expiration != 0 and message.expiration <= self.queue.host.wall
+                if not expired and (self.selector is None or self.selector.matches(message)):
+                    found.append(message)
         self.shown += len(found)
         return found
-
-    def _from_memory(self, found: list[Message], most: i64) -> None:
-        waiting = self.queue.backlog.waiting(self.level)
-        reference = None if waiting is None else waiting.head
-        while reference is not None and len(found) < most:
-            if reference.number > self.seen:
-                self.seen = reference.number
-                self._show(reference.message, found)
-            reference = reference.after
-
-    def _from_disk(self, found: list[Message], most: i64) -> None:
-        paged = self.queue.backlog.paged[self.level]
-        if paged is None:
-            return
-        for message in self.queue.host.journal.load_range(paged.after(self.seen, most - len(found))):
-            self.seen = message.number
-            self._show(message, found)
-
-    def _show(self, message: Message, found: list[Message]) -> None:
-        expired = message.expiration != 0 and message.expiration <= self.queue.host.wall
-        if not expired and (self.selector is None or self.selector.matches(message)):
-            found.append(message)

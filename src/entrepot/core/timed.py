@@ -20,6 +20,7 @@ SCHEDULED_PERIOD: Final = "AMQ_SCHEDULED_PERIOD"
 SCHEDULED_REPEAT: Final = "AMQ_SCHEDULED_REPEAT"
 SCHEDULED_CRON: Final = "AMQ_SCHEDULED_CRON"
 SCHEDULED_NAMES: Final = (SCHEDULED_DELAY, SCHEDULED_TIME, SCHEDULED_PERIOD, SCHEDULED_REPEAT, SCHEDULED_CRON)
+SCHEDULED_LEFT: Final = "entrepot.scheduled.left"  # annotation while a message waits: repetitions still to come
 SCHEDULED_JOB: Final = "scheduledJobId"
 SCHEDULED_TARGET: Final = "entrepot.scheduled.to"  # annotation while a message waits; removed when it is sent
 
@@ -58,8 +59,9 @@ class Timetable:
         return self._heap[0][0] if self._heap else None
 
     def advance(self, now: Instant, most: int) -> None:
-        """Ring up to ``most`` alarms that are due."""
-        while most > 0 and self._heap and self._heap[0][0] <= now:
+        """Ring up to ``most`` alarms that are due, and none that is made meanwhile: its turn comes after others'."""
+        made = self._made
+        while most > 0 and self._heap and self._heap[0][0] <= now and self._heap[0][1] <= made:
             _, _, alarm = heapq.heappop(self._heap)
             if not alarm.cancelled:
                 most -= 1
@@ -79,6 +81,7 @@ class Schedule:
         self.repeat = int(_number(annotations, SCHEDULED_REPEAT, 0))
         if self.repeat > REPEAT_MAX:
             raise Refused(f"the scheduled repeat value {self.repeat} is too large", remedy=f"use at most {REPEAT_MAX}")
+        self.left = int(_number(annotations, SCHEDULED_LEFT, self.repeat))
         text = annotations.get(SCHEDULED_CRON, "").strip()
         self.cron = Cron.parse(text) if text else None
 
@@ -88,19 +91,23 @@ class Schedule:
         return self.cron is not None or self.repeat != 0
 
     def first(self, wall: WallTime) -> WallTime:
-        """Return when the message goes out first; cron comes before delay."""
+        """Return when the message goes out first; cron comes before delay, which counts from its firing."""
         if self.cron is not None:
-            return self.cron.next_after(wall)
+            return self.cron.next_after(wall) + self.delay_ms
         return max(self.at, wall) if self.at else wall + self.delay_ms
 
     def following(self, fired: WallTime) -> WallTime | None:
-        """Return when it goes out after ``fired``, None when that was the last time; counts a repetition down."""
-        if self.repeat > 0 or self.repeat == FOREVER:
-            if self.repeat > 0:
-                self.repeat -= 1
+        """Return when it goes out after ``fired``, None when that was the last time; counts ``left`` down.
+
+        With cron, each of its firings begins the repetitions anew (classic.md 4.13).
+        """
+        if self.left > 0 or self.left == FOREVER:
+            if self.left > 0:
+                self.left -= 1
             return fired + max(1, self.period_ms or self.delay_ms)
         if self.cron is not None:
-            return self.cron.next_after(fired)
+            self.left = self.repeat
+            return self.cron.next_after(fired) + self.delay_ms
         return None
 
 

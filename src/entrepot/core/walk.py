@@ -1,0 +1,97 @@
+"""A pass through what waits in a queue, in delivery order, in memory and on disk, a bounded step at a time. [C]
+
+Between two steps anything may happen to the queue: what leaves is not shown, nothing is shown twice, and what comes
+back in front of the place that was reached is left to the next pass.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.core.backlog import LEVELS, Backlog, Reference
+from entrepot.journal.log import JournalCore
+from entrepot.model.message import Message
+
+LOAD_MOST: Final = 64  # messages read from disk at a time
+LOAD_OCTETS: Final = 4 * 1024 * 1024  # what one step may bring into memory before it ends early
+
+
+class Found:
+    """One message that a `Walk` came to; ``reference`` is None for one that waits on disk."""
+
+    def __init__(self, level: i64, message: Message, reference: Reference | None) -> None:
+        self.level: i64 = level
+        self.message: Message = message
+        self.reference: Reference | None = reference
+
+
+class Walk:
+    """Where one pass stands: in ``level``, behind the number ``seen``."""
+
+    def __init__(self, backlog: Backlog, journal: JournalCore) -> None:
+        self.backlog: Backlog = backlog
+        self.journal: JournalCore = journal
+        self.level: i64 = LEVELS - 1
+        self.seen: i64 = 0
+        self.at: Reference | None = None
+        self.done: bool = False
+
+    def step(self, most: i64) -> list[Found]:
+        """Return up to ``most`` further messages, fewer when they are large; ``done`` is set when there are no more."""
+        found: list[Found] = []
+        octets: i64 = 0
+        size: i64 = 4  # read little until it is known how large they are
+        while not self.done and len(found) < most and octets < LOAD_OCTETS:
+            paged = self.backlog.behind(self.level)
+            numbers: list[int] = []
+            if paged is not None:
+                numbers = paged.after(self.seen, min(size, most - len(found)))
+            reference = self._in_memory()
+            if reference is not None and (not numbers or reference.number < numbers[0]):
+                self._from_memory(found, reference, numbers, most)
+            elif numbers:
+                octets += self._from_disk(found, reference, numbers)
+                size = min(size * 2, LOAD_MOST) if octets < LOAD_OCTETS // 4 else 4
+            else:
+                self._descend()
+        return found
+
+    def _descend(self) -> None:
+        self.level -= 1
+        self.seen = 0
+        self.at = None
+        self.done = self.level < 0
+
+    def _in_memory(self) -> Reference | None:
+        """Return the first reference of this level in memory behind ``seen``."""
+        at = self.at
+        reference: Reference | None
+        if at is not None and at.linked and at.number <= self.seen:
+            reference = at
+        else:
+            waiting = self.backlog.waiting(self.level)
+            reference = None if waiting is None else waiting.head
+        while reference is not None and reference.number <= self.seen:
+            reference = reference.after
+        return reference
+
+    def _from_memory(self, found: list[Found], first: Reference, numbers: list[int], most: i64) -> None:
+        reference: Reference | None = first
+        while reference is not None and len(found) < most and (not numbers or reference.number < numbers[0]):
+            self.seen = reference.number
+            self.at = reference
+            found.append(Found(self.level, reference.message, reference))
+            reference = reference.after
+
+    def _from_disk(self, found: list[Found], reference: Reference | None, numbers: list[int]) -> i64:
+        octets: i64 = 0
+        wanted = numbers
+        if reference is not None:
+            wanted = [number for number in numbers if number < reference.number]
+        for message in self.journal.load_range(wanted):
+            self.seen = message.number
+            octets += message.size
+            found.append(Found(self.level, message, None))
+        return octets
