@@ -116,6 +116,29 @@ class InvalidSchedule(Refused):
     code = "ENT-3010"
 
 
+class TransactionRolledBack(TransactionError):
+    """The transaction did not commit, or nobody can say whether it did: what it consumed comes again, repeat the rest.
+
+    The text says which; "in doubt" means that the broker was lost while it was asked to commit.
+    """
+
+    code = "ENT-3011"
+
+
+class TimedOut(Refused):
+    """The time that the caller gave was not enough; the same may work later."""
+
+    code = "ENT-3012"
+    retriable = True
+
+
+class ShuttingDown(Refused):
+    """The broker stops, or an operator ends the connection."""
+
+    code = "ENT-3013"
+    retriable = True
+
+
 class OperatorError(EntrepotError):
     """A configuration or an environment that cannot work; ``file`` and ``line`` say where when it came from a file."""
 

@@ -66,6 +66,8 @@ V12: Final = 12
 
 HEADER_LINES_FULL: Final = 16  # all headers together: as many lines of full length; they are scanned anew per chunk
 
+UNSIZED_OCTETS_MAX: Final = 100 * 1024 * 1024  # a body that ends at its NUL must be held in memory to find that
+
 LF: Final = 10
 CR: Final = 13
 COLON: Final = 58
@@ -111,6 +113,7 @@ class Reader:
 
     def __init__(self, options: StompOptions) -> None:
         self.options: StompOptions = options
+        self.large_octets: i64 = options.large_octets
         self.version: i64 = V10
         self.connected: bool = False
         self.data: bytes = b""
@@ -330,7 +333,7 @@ class Reader:
                 )
             stop = start + self.length
             if stop >= end:
-                if self.command == SEND and self.length >= self.options.large_octets:
+                if self.command == SEND and self.length >= self.large_octets:
                     self.large_left = self.length + 1
                     self.body_end = start
                     self.at = start
@@ -342,8 +345,11 @@ class Reader:
         else:
             stop = data.find(b"\0", start)
             if stop < 0:
-                if end - start > self.options.frame_octets_max:
-                    raise LimitExceeded(f"a body is longer than {self.options.frame_octets_max} octets")
+                if end - start > min(self.options.frame_octets_max, UNSIZED_OCTETS_MAX):
+                    raise LimitExceeded(
+                        f"a body without content-length is longer than {end - start} octets",
+                        remedy="send a content-length: such a body is streamed to disk",
+                    )
                 return NEED_MORE
         self.body_end = stop
         self.at = stop + 1

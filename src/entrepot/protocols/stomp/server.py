@@ -23,6 +23,7 @@ from entrepot.base.errors import (
     PeerError,
     ProtocolViolation,
     Refused,
+    ShuttingDown,
     StorageError,
     TransactionError,
 )
@@ -58,6 +59,7 @@ VERSIONS: Final = {"1.0": V10, "1.1": V11, "1.2": V12}
 ACK_MODES: Final = {"auto": ACK_AUTO, "client": ACK_CLIENT, "client-individual": ACK_INDIVIDUAL}
 ROUTING_TYPES: Final = {"ANYCAST": ANYCAST, "MULTICAST": MULTICAST}
 
+IN_MEMORY_OCTETS_MAX: Final = 1 << 62  # an ephemeral broker has no disk to stream a body to: no body counts as large
 TARGETS_KEPT: Final = 10_000  # destinations that one connection's cache remembers
 RETAINED_BLOCK: Final = 2  # a connection that also consumes is not stopped; its sends fail at twice the memory limit
 
@@ -66,15 +68,19 @@ class _Receipts(Waiter):
     """Writes answers that waited for the disk. A token is the whole RECEIPT frame."""
 
     def __init__(self, session: StompSession) -> None:
-        self.session: StompSession = session
+        self.session: StompSession | None = session
 
     def stored(self, token: bytes) -> None:
         """Write the answer."""
-        self.session.answer(token)
+        session = self.session
+        if session is not None:
+            session.answer(token)
 
     def store_failed(self, token: bytes, error: EntrepotError) -> None:
         """Say that it is not stored."""
-        self.session.answer_failed(token, error)
+        session = self.session
+        if session is not None:
+            session.answer_failed(token, error)
 
 
 class _Space(SpaceWaiter):
@@ -99,6 +105,8 @@ class StompSession(Session):
         self.number: i64 = number
         self.peer: str = peer
         self.reader: Reader = Reader(options)
+        if not broker.journal.pages:
+            self.reader.large_octets = IN_MEMORY_OCTETS_MAX
         self.out: BytesWriter = self.writer
         self.high: i64 = options.write_high_octets
         self.connected: bool = False
@@ -208,6 +216,12 @@ class StompSession(Session):
         else:
             self._unchoke()
 
+    def shut(self, why: str, now: Instant) -> None:
+        """Our side ends the connection: say why, and close."""
+        if self.connected and not self.closing:
+            self._error(ShuttingDown(f"the broker ends this connection: {why}", remedy="connect again"), b"")
+        self.closing = True
+
     def detach(self, why: str, now: Instant) -> None:
         """The connection is gone: roll back, give back, and delete what was temporary."""
         if self.detached:
@@ -231,6 +245,7 @@ class StompSession(Session):
             queue = self.broker.table.queues.get(name)
             if queue is not None:
                 self.broker.delete_queue(queue, "its connection is gone")
+        self.receipts.session = None  # it points back at us: without this both wait for the cyclic collector
         self.broker.stop_waiting(self.number)
         if self.client_id:
             self.broker.clients.pop(self.client_id, None)
@@ -328,7 +343,7 @@ class StompSession(Session):
             "version": f"{version // 10}.{version % 10}",
             "session": f"{self.broker.node_id}-{self.number}",
             "server": "entrepot/" + self.broker.options.version,
-            "heart-beat": self._agree(headers.get("heart-beat", "0,0")),
+            "heart-beat": self._agree(headers.get("heart-beat", self.options.heartbeat_default)),
         }
         if "request-id" in headers:
             answer["response-id"] = headers["request-id"]

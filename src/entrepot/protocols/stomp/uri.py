@@ -6,14 +6,14 @@ The names may stand behind ``wireFormat.``, ``transport.`` or, on a port that de
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-from entrepot.base.environment import GIB
 from entrepot.base.errors import InvalidOption
 from entrepot.protocols.stomp.options import StompOptions
 
 PREFIXES: Final = ("wireFormat.stomp.", "auto.stomp.", "wireFormat.", "transport.")
-FRAME_OCTETS_MAX: Final = 1 * GIB  # the journal keeps no larger message; Classic's default of 2^63-1 means "the most"
+FRAME_OCTETS_MAX: Final = 1 << 50  # larger than any disk; Classic's default of 2^63-1 means "the most"
 
 
 def read_option(options: StompOptions, written: str, text: str) -> bool:
@@ -27,7 +27,7 @@ def read_option(options: StompOptions, written: str, text: str) -> bool:
         return _take(options, name, text)
     except ValueError:
         raise InvalidOption(
-            f"{text!r} is no value for the option {written!r}", remedy="use a positive number"
+            f"{text!r} is no value for the option {written!r}", remedy="use a positive number (two, a,b, for heart-beats)"
         ) from None
 
 
@@ -42,6 +42,10 @@ def _take(options: StompOptions, name: str, text: str) -> bool:
         options.headers_max = _positive(text)
     elif name == "stompMinLargeMessageSize":
         options.large_octets = _positive(text)
+    elif name == "defaultHeartBeat":
+        if not re.fullmatch(r"\d{1,9},\d{1,9}", text):
+            raise ValueError(text)
+        options.heartbeat_default = text
     elif name in ("hbGracePeriodMultiplier", "heartBeatToConnectionTtlModifier"):
         grace = float(text)
         if not 1.0 <= grace <= 1000.0:
