@@ -223,12 +223,11 @@ class JournalCore(JournalEvents):
 
         One that the journal has already gains the queues that it lacks.
         """
-        if message.stored or self._index.messages > 0:
-            if self._index.alive(message.number):
-                for queue_id in queues:
-                    self.add(message.number, i64(queue_id))
-                message.stored = True
-                return
+        if self._index.alive(message.number):
+            for queue_id in queues:
+                self.add(message.number, i64(queue_id))
+            message.stored = True
+            return
         self._append(message, queues, True)
         message.stored = True
 

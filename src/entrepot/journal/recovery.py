@@ -137,6 +137,7 @@ class Recovery:
         while not self._scan():
             pass
         self._make_durable()
+        self.index.blob_freed = 0  # bodies of settled messages are swept below, all together
         report = self.report
         report.segments = len(self.index.segments)
         report.messages = self.index.messages

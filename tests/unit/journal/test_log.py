@@ -464,7 +464,16 @@ def test_a_large_body_lives_as_long_as_its_message() -> None:
     assert world.report.blob_highest == 78
     assert world.journal.overflow.read(77, 999, 2) == b"ab"
     assert world.disk.blobs() == [77]
+    world.journal.store(message(80), [1])
+    world.confirm()
     world.journal.settle(77, 1)
+    world.kill()  # the settlement is in no batch yet
+    assert world.disk.blobs() == [77]
+    world.journal.settle(77, 1)
+    world.confirm()
+    assert world.disk.blobs() == []
+    world.kill()  # recovery sees the message and its settlement
+    world.journal.settle(80, 1)
     world.confirm()
     assert world.disk.blobs() == []
     with pytest.raises(Fault):
