@@ -204,10 +204,10 @@ class Ledger:
             return None
         origin = headers.get("_AMQ_ORIG_QUEUE", "")
         if queue == DEAD_LETTERS:
-            original = self.copy(origin, identity)
-            original.letter = True
-            if original.gone:
-                self._broken(original, "dead-lettered after its acknowledgement was confirmed")
+            for original in self._originals(record, origin):
+                original.letter = True
+                if original.gone:
+                    self._broken(original, "dead-lettered after its acknowledgement was confirmed")
             queue = f"{DEAD_LETTERS} from {origin}"
         copy = self.copy(queue, identity)
         if body != record.body():
@@ -221,6 +221,10 @@ class Ledger:
         copy.message_id = message_id
         copy.id_era = self.era
         return copy
+
+    def _originals(self, record: Record, origin: str) -> list[Copy]:
+        """Return the copies that a dead letter from ``origin`` accounts for; "": it never got into any queue."""
+        return [self.copy(queue, record.identity) for queue in ([origin] if origin else record.queues)]
 
     def lost_in_transit(self, queue: str, identity: str) -> None:
         """It was written to an ``auto`` consumer whose connection ended before it came."""

@@ -290,6 +290,7 @@ class Producer(Client):
         lots = self.lots
         if record.destination:
             self.world.count("sent again")
+            record.later = True  # it may have been refused when those behind it were not
         else:
             self._address(record, lots.one_of(self.options.destinations))
             record.headers = self._headers(record)

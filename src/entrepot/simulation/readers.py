@@ -117,6 +117,8 @@ class Consumer(Client):
         if copy is None:
             return
         self.world.note(f"{self.name} took {copy.record.identity} from {queue}")
+        if message.subscription not in ("", self.subscription):
+            return  # it was on its way when its subscription ended: it went back to the queue, or auto was its end
         self.ledger.in_order(self.last, copy, headers.get("redelivered") == "true")
         if options.color and copy.record.color != options.color:
             self.world.violation(f"{self.name} wants {options.color} and got {copy.record.color}")
@@ -413,7 +415,7 @@ class LeaseReader(Client):
             return
         lot = lots.fraction()
         if self.base < self.tail and (lot < 0.5 or self.ending):
-            if len(self.held) < self.tail - self.base or lot < 0.2:
+            if self._read_up_to() < self.tail or lot < 0.2:
                 self._read()
             else:
                 self._settle()
@@ -423,7 +425,14 @@ class LeaseReader(Client):
             start = self.tail if lots.chance(0.7) else self.base
             self.receipts[self._ask("CLAIM", start=start, max=lots.between(1, self.most))] = self._claimed
         else:
-            self._settle()
+            self._read()
+
+    def _read_up_to(self) -> int:
+        """Return the first position that it has not read: it settles nothing that it has not seen."""
+        position = self.base
+        while position in self.held:
+            position += 1
+        return position
 
     def _next(self) -> None:
         self.act(self._step, self.lots.between(0, self.pause))
@@ -471,7 +480,7 @@ class LeaseReader(Client):
         self._next()
 
     def _settle(self) -> None:
-        end = self.tail if self.ending else self.lots.between(self.base, self.tail)
+        end = self._read_up_to() if self.ending else self.lots.between(self.base, self._read_up_to())
         self.settled_most = max(self.settled_most, end)
         for position, copy in self.held.items():
             if position < end:
