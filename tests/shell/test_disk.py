@@ -22,8 +22,8 @@ KIB = 1024
 class Opened:
     """A journal on a directory; ``calls`` is what the thread wants to be called on the loop."""
 
-    def __init__(self, directory: Path, *, segment_bytes: int = 64 * KIB, inline: bool = False, **options: int) -> None:
-        self.disk = Disk(directory, lambda call: None, name="test", reserve_bytes=256 * KIB, inline=inline)
+    def __init__(self, directory: Path, *, segment_bytes: int = 64 * KIB, **options: int) -> None:
+        self.disk = Disk(directory, lambda call: None, name="test", reserve_bytes=256 * KIB)
         self.journal = JournalCore(self.disk, JournalOptions(node="n", segment_bytes=segment_bytes, **options))
         self.told = Told()
         self.report = self.journal.recover(self.told)
@@ -45,9 +45,8 @@ class Opened:
             time.sleep(0.01)
 
 
-@pytest.mark.parametrize("inline", [False, True])
-def test_what_was_confirmed_is_there_after_a_restart(tmp_path: Path, inline: bool) -> None:
-    opened = Opened(tmp_path, inline=inline)
+def test_what_was_confirmed_is_there_after_a_restart(tmp_path: Path) -> None:
+    opened = Opened(tmp_path)
     for number in range(1, 1001):
         opened.journal.store(message(number, 300), [1])
         if number % 50 == 0:
@@ -60,7 +59,7 @@ def test_what_was_confirmed_is_there_after_a_restart(tmp_path: Path, inline: boo
     opened.journal.check()
     opened.journal.close()
     assert not list((tmp_path / "journal").glob("*.tmp"))
-    opened = Opened(tmp_path, inline=inline)
+    opened = Opened(tmp_path)
     assert [number for _, number, _ in opened.told.messages] == [n for n in range(1, 1001) if n % 3 != 1]
     assert opened.told.documents == [(1, b"k", b"v")]
     assert opened.report.torn_bytes == 0
