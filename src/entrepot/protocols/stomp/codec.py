@@ -8,7 +8,9 @@ What a SEND leaves behind is its *tail*: header lines that a consumer is to see,
 they came. A delivery writes its own first lines and then the tail, so the body is never copied but by the socket.
 
 Lengths are checked before anything is kept: a peer can make this process hold one frame of its connector's size, and
-never more. What is wrong is raised as MalformedFrame or LimitExceeded, which the session turns into an ERROR frame.
+never more. An incomplete frame is looked at again only where it grew, and only when what came may end a line or the
+body: a peer that sends single octets costs no more than one that sends chunks, and gets the same answers.
+What is wrong is raised as MalformedFrame or LimitExceeded, which the session turns into an ERROR frame.
 """
 
 from __future__ import annotations
@@ -64,10 +66,15 @@ V10: Final = 10
 V11: Final = 11
 V12: Final = 12
 
-HEADER_LINES_FULL: Final = 16  # all headers together: as many lines of full length; they are scanned anew per chunk
+HEADER_LINES_FULL: Final = 16  # all headers together: as many lines of full length
 
 UNSIZED_OCTETS_MAX: Final = 100 * 1024 * 1024  # a body that ends at its NUL must be held in memory to find that
 
+START: Final = 0  # what an incomplete frame lacks: its command line
+HEADERS: Final = 1  # header lines, from ``line_at`` on
+BODY: Final = 2  # octets of the body, or its NUL
+
+NUL: Final = 0
 LF: Final = 10
 CR: Final = 13
 COLON: Final = 58
@@ -114,11 +121,17 @@ class Reader:
     def __init__(self, options: StompOptions) -> None:
         self.options: StompOptions = options
         self.large_octets: i64 = options.large_octets
+        self.unsized_max: i64 = min(options.frame_octets_max, UNSIZED_OCTETS_MAX)
         self.version: i64 = V10
         self.connected: bool = False
         self.data: bytes = b""
         self.at: i64 = 0
-        self.missing: i64 = 0  # octets that are still to come before another look makes sense
+        self.later: BytesWriter | None = None  # chunks of an incomplete frame that cannot have ended anything yet
+        self.stage: i64 = START  # how far the frame at ``at`` is known
+        self.line_at: i64 = 0  # HEADERS: where the first header line begins that is not complete
+        self.count: i64 = 0  # HEADERS: how many are
+        self.body_seen: i64 = 0  # BODY without content-length: no NUL is before this
+        self.missing: i64 = 0  # BODY with one: octets from ``at`` on that make the frame complete
         self.command: i64 = 0
         self.headers_at: i64 = 0
         self.headers_end: i64 = 0  # of the last header's line end; the empty line begins here
@@ -135,7 +148,8 @@ class Reader:
         self.subscription_at: i64 = 0
         self.subscription_end: i64 = 0
         self.persistent: bool = False
-        self.escaped: bool = False  # a backslash in the headers
+        self.persistent_seen: bool = False
+        self.escaped: bool = False  # the headers hold a backslash, or a CR that STOMP 1.2 would escape
         self.returns: bool = False  # a header line ends in CR LF
         self.length: i64 = -1  # of content-length
         self.special: dict[bytes, bytes] | None = None
@@ -145,39 +159,95 @@ class Reader:
 
     def feed(self, data: bytes) -> None:
         """Add a chunk. Call `next` until it says NEED_MORE, then feed again."""
-        rest = len(self.data) - self.at
-        if rest > 0:
-            self.data = self.data[self.at :] + data
-        else:
+        rest: i64 = len(self.data) - self.at
+        if rest <= 0:
             self.data = data
+            self.at = 0
+            return
+        later = self.later
+        if later is None:
+            later = BytesWriter()
+            self.later = later
+        later.write(data)
+        if self._may_go_on(data, rest + len(later)):
+            self._join(later.getvalue())
+            self.later = None
+
+    def _may_go_on(self, data: bytes, held: i64) -> bool:
+        """Return whether ``data``, the newest of ``held`` octets, can have ended a line or the body, or is too much."""
+        if self.stage == BODY:
+            if self.missing > 0:
+                return held >= self.missing
+            return data.find(b"\0") >= 0 or held - (self.body_at - self.at) > self.unsized_max
+        if data.find(b"\n") >= 0 or data.find(b"\0") >= 0:
+            return True
+        if self.stage == HEADERS:
+            return held - (self.line_at - self.at) > self.options.line_octets_max
+        return held > self.options.command_octets_max
+
+    def _join(self, later: bytes) -> None:
+        """Put ``later`` behind what is held; what is known of the frame moves with it."""
+        by = self.at
+        self.data = self.data[by:] + later
         self.at = 0
+        if by == 0 or self.stage == START:
+            return
+        self.headers_at -= by
+        self.headers_end -= by
+        self.kept_at -= by
+        self.line_at -= by
+        self.body_at -= by
+        self.body_seen -= by
+        if self.destination_end:
+            self.destination_at -= by
+            self.destination_end -= by
+        if self.receipt_end:
+            self.receipt_at -= by
+            self.receipt_end -= by
+        if self.id_end:
+            self.id_at -= by
+            self.id_end -= by
+        if self.message_id_end:
+            self.message_id_at -= by
+            self.message_id_end -= by
+        if self.subscription_end:
+            self.subscription_at -= by
+            self.subscription_end -= by
 
     def waiting(self) -> i64:
         """Return how many octets of an incomplete frame are held."""
-        return len(self.data) - self.at
+        held: i64 = len(self.data) - self.at
+        later = self.later
+        return held if later is None else held + len(later)
 
     def next(self) -> i64:
         """Return the command of the next whole frame, or NEED_MORE. Raises MalformedFrame, LimitExceeded."""
+        if self.later is not None:
+            return NEED_MORE
         data = self.data
         end: i64 = len(data)
-        at = self.at
-        while at < end and (data[at] == LF or data[at] == CR):  # heart-beats, and line ends between frames
-            at += 1
-        self.at = at
-        if end - at < self.missing or at >= end:
-            return NEED_MORE
-        self.missing = 0
-        line = _line_end(data, at, end)
-        if line < 0:
-            if end - at > self.options.command_octets_max:
+        stage = self.stage
+        if stage == START:
+            at = self.at
+            while at < end and (data[at] == LF or data[at] == CR):  # heart-beats, and line ends between frames
+                at += 1
+            if at >= end:
+                self.data = b""  # an idle connection keeps no chunk
+                self.at = 0
+                return NEED_MORE
+            self.at = at
+            line = _line_end(data, at, end)
+            if (end if line < 0 else line) - at > self.options.command_octets_max:
                 raise LimitExceeded(f"a command line is longer than {self.options.command_octets_max} octets")
+            if line < 0:
+                return NEED_MORE
+            self.command = self._command(data, at, line)
+            self._begin_headers(line + 1)
+            if not self._headers(data, line + 1, end):
+                return NEED_MORE
+        elif stage == HEADERS and not self._headers(data, self.line_at, end):
             return NEED_MORE
-        self.command = self._command(data, at, line)
-        self.headers_at = line + 1
-        if not self._headers(data, line + 1, end):
-            return NEED_MORE
-        if self.command == CONNECT and not self.connected:
-            self.escaped = False  # CONNECT and CONNECTED are never escaped (STOMP 1.2, Value Encoding)
+        self.stage = START
         return self._body(data, end)
 
     def _command(self, data: bytes, at: i64, line: i64) -> i64:
@@ -199,56 +269,75 @@ class Reader:
             f"unknown command {word[:40]!r}", remedy="a STOMP client speaks here; is this another protocol's client?"
         )
 
-    def _headers(self, data: bytes, start: i64, end: i64) -> bool:
-        """Walk the header lines; False when the empty line has not come yet."""
+    def _begin_headers(self, start: i64) -> None:
+        """Forget the frame before; the headers of the next begin at ``start``."""
+        self.headers_at = start
+        self.kept_at = start
         self.destination_end = 0
         self.receipt_end = 0
         self.id_end = 0
         self.message_id_end = 0
         self.subscription_end = 0
         self.persistent = False
+        self.persistent_seen = False
         self.escaped = False
         self.returns = False
         self.length = -1
         self.special = None
         self.pieces = None
-        self.kept_at = start
+        self.count = 0
+
+    def _headers(self, data: bytes, at: i64, end: i64) -> bool:
+        """Walk the header lines from ``at`` on; False when the empty line has not come yet."""
         sending = self.command == SEND
+        strips = self.version == V12 or not self.connected
         line_max = self.options.line_octets_max
-        count: i64 = 0
-        at = start
+        count = self.count
         while True:
             colon: i64 = -1
             i = at
             escaped = False
+            returned = False
             while i < end:
                 octet = data[i]
-                if octet == LF:
-                    break
-                if octet == COLON:
-                    if colon < 0:
-                        colon = i
+                if octet <= COLON:
+                    if octet == LF:
+                        break
+                    if octet == COLON:
+                        if colon < 0:
+                            colon = i
+                    elif octet == CR:
+                        returned = True
+                    elif octet == NUL:  # consumers that take it for the end of a frame would read what follows as another
+                        raise MalformedFrame(f"the header line {data[at : min(i, at + 80)]!r} holds a NUL")
                 elif octet == BACKSLASH:
                     escaped = True
                 i += 1
             if i - at > line_max:
                 raise LimitExceeded(f"a header line is longer than {line_max} octets")
+            if i - self.headers_at > line_max * HEADER_LINES_FULL:
+                raise LimitExceeded(f"the headers of a frame are longer than {line_max * HEADER_LINES_FULL} octets")
             if i >= end:
-                if end - start > line_max * HEADER_LINES_FULL or count > self.options.headers_max:
-                    raise LimitExceeded("the headers of a frame are too long")
+                self.stage = HEADERS
+                self.line_at = at
+                self.count = count
                 return False
             stop = i
-            if stop > at and data[stop - 1] == CR and (self.version == V12 or not self.connected):
-                stop -= 1
-                self.returns = True
+            if returned:
+                if strips and data[stop - 1] == CR:
+                    stop -= 1
+                    self.returns = True
+                elif self.connected:
+                    escaped = True  # part of the header here; STOMP 1.2 must write it as an escape
             if stop == at:
                 self.headers_end = at
                 self.body_at = i + 1
+                self.body_seen = i + 1
+                if self.command == CONNECT and not self.connected:
+                    self.escaped = False  # CONNECT and CONNECTED are never escaped (STOMP 1.2, Value Encoding)
                 return True
             if colon < 0:
                 raise MalformedFrame(f"the header line {data[at : min(stop, at + 80)]!r} has no colon")
-            if colon > stop:
-                colon = stop
             count += 1
             if count > self.options.headers_max:
                 raise LimitExceeded(f"a frame has more than {self.options.headers_max} headers")
@@ -265,8 +354,8 @@ class Reader:
         if length == 14 and first == 99 and _same(data, at, b"content-length"):
             if self.length < 0:
                 self.length = _decimal(data, value, stop)
-            return
-        if length == 11 and first == 100 and _same(data, at, b"destination"):
+                return  # it passes on; a second one is cut, or some consumer would believe that
+        elif length == 11 and first == 100 and _same(data, at, b"destination"):
             if self.destination_end == 0:
                 self.destination_at = value
                 self.destination_end = stop
@@ -275,7 +364,9 @@ class Reader:
                 self.receipt_at = value
                 self.receipt_end = stop
         elif length == 10 and first == 112 and _same(data, at, b"persistent"):
-            self.persistent = stop - value == 4 and _same(data, value, b"true")
+            if not self.persistent_seen:
+                self.persistent_seen = True
+                self.persistent = stop - value == 4 and _same(data, value, b"true")
         elif not sending:
             self._ack_header(data, at, length, value, stop)
             return
@@ -301,14 +392,17 @@ class Reader:
 
     def _ack_header(self, data: bytes, at: i64, length: i64, value: i64, stop: i64) -> None:
         if length == 2 and _same(data, at, b"id"):
-            self.id_at = value
-            self.id_end = stop
+            if self.id_end == 0:
+                self.id_at = value
+                self.id_end = stop
         elif length == 10 and _same(data, at, b"message-id"):
-            self.message_id_at = value
-            self.message_id_end = stop
+            if self.message_id_end == 0:
+                self.message_id_at = value
+                self.message_id_end = stop
         elif length == 12 and _same(data, at, b"subscription"):
-            self.subscription_at = value
-            self.subscription_end = stop
+            if self.subscription_end == 0:
+                self.subscription_at = value
+                self.subscription_end = stop
         elif length == 11 and _same(data, at, b"transaction"):
             self._note(b"transaction", data[value:stop])
         elif length == 7 and _same(data, at, b"requeue"):
@@ -331,25 +425,29 @@ class Reader:
                     f"a body of {self.length} octets is announced; this connector takes {self.options.frame_octets_max}",
                     remedy="raise wireFormat.maxFrameSize of the connector, or send smaller messages",
                 )
+            if self.command == SEND and self.length >= self.large_octets:
+                self.large_left = self.length + 1
+                self.body_end = start
+                self.at = start
+                return LARGE
             stop = start + self.length
             if stop >= end:
-                if self.command == SEND and self.length >= self.large_octets:
-                    self.large_left = self.length + 1
-                    self.body_end = start
-                    self.at = start
-                    return LARGE
+                self.stage = BODY
                 self.missing = stop + 1 - self.at
                 return NEED_MORE
-            if data[stop] != 0:
+            if data[stop] != NUL:
                 raise MalformedFrame(f"the body does not end with NUL after its content-length of {self.length} octets")
         else:
-            stop = data.find(b"\0", start)
+            stop = data.find(b"\0", self.body_seen)
+            if (end if stop < 0 else stop) - start > self.unsized_max:
+                raise LimitExceeded(
+                    f"a body without content-length is longer than {self.unsized_max} octets",
+                    remedy="send a content-length: such a body is streamed to disk",
+                )
             if stop < 0:
-                if end - start > min(self.options.frame_octets_max, UNSIZED_OCTETS_MAX):
-                    raise LimitExceeded(
-                        f"a body without content-length is longer than {end - start} octets",
-                        remedy="send a content-length: such a body is streamed to disk",
-                    )
+                self.stage = BODY
+                self.missing = 0
+                self.body_seen = end
                 return NEED_MORE
         self.body_end = stop
         self.at = stop + 1
