@@ -169,11 +169,20 @@ class Ledger:
 
     # -- consumers ----------------------------------------------------------------------------------------------------
 
-    def delivered(self, queue: str, headers: dict[str, str], body: bytes, *, auto: bool) -> Copy | None:
-        """A client received a message from ``queue``; return its copy, None when it is nobody's."""
+    def delivered(
+        self, queue: str, headers: dict[str, str], body: bytes, *, auto: bool, late: bool = False
+    ) -> Copy | None:
+        """A client received a message from ``queue``; return its copy, None when it is nobody's.
+
+        ``late``: the broker had ended the connection or the subscription before this came, so others may have had it
+        since; what it says of itself was true when it was written.
+        """
         copy = self.seen(queue, headers, body)
         if copy is None:
             return None
+        if late:
+            copy.asked = copy.asked or auto
+            return copy
         marked = headers.get("redelivered") == "true"
         if copy.gone:
             self._broken(copy, "delivered again after its acknowledgement was confirmed")

@@ -266,8 +266,10 @@ class Link:
     def _unsent(self) -> None:
         """Note what the session had written and the socket never got."""
         self._note_shown(self.server.writer.getvalue())
-        if isinstance(self.server, StompSession) and self.server.outflow is not None:
-            self._note_shown(self.server.outflow.after.getvalue())
+        outflow = self.server.outflow if isinstance(self.server, StompSession) else None
+        while outflow is not None:
+            self._note_shown(outflow.after.getvalue())
+            outflow = outflow.following
 
     def _arm_server(self) -> None:
         due = self.server.deadline()

@@ -113,12 +113,15 @@ class Consumer(Client):
         if options.destination.startswith("/topic/") and not options.durable:
             self._took_fleeting(message)
             return
-        copy = self.ledger.delivered(queue, headers, message.body, auto=auto)
+        assert self.link is not None
+        stale = message.subscription not in ("", self.subscription)
+        late = stale or self.link.server_gone
+        copy = self.ledger.delivered(queue, headers, message.body, auto=auto, late=late)
         if copy is None:
             return
-        self.world.note(f"{self.name} took {copy.record.identity} from {queue}")
-        if message.subscription not in ("", self.subscription):
-            return  # it was on its way when its subscription ended: it went back to the queue, or auto was its end
+        self.world.note(f"{self.name} took {copy.record.identity} from {queue}{' late' if late else ''}")
+        if late:
+            return
         self.ledger.in_order(self.last, copy, headers.get("redelivered") == "true")
         if options.color and copy.record.color != options.color:
             self.world.violation(f"{self.name} wants {options.color} and got {copy.record.color}")

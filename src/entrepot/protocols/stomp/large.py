@@ -47,7 +47,7 @@ class Inflow:
 
 
 class Outflow:
-    """A body on its way out. ``after`` collects what must be written behind it."""
+    """A body on its way out. ``after`` collects what must be written behind it, up to the body that is ``following``."""
 
     def __init__(self, broker: BrokerCore, message: Message) -> None:
         rare = message.need_rare()
@@ -57,6 +57,7 @@ class Outflow:
         self.at: i64 = 0
         self.done: bool = rare.large_length == 0
         self.after: BytesWriter = BytesWriter()
+        self.following: Outflow | None = None
         broker.journal.overflow.hold(self.blob)
 
     def piece(self) -> bytes:

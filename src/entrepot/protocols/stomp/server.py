@@ -128,7 +128,8 @@ class StompSession(Session):
         self.stamp: i64 = -1
         self.stamp_lines: bytes = b""
         self.inflow: Inflow | None = None
-        self.outflow: Outflow | None = None
+        self.outflow: Outflow | None = None  # the body that is being written
+        self.outflow_last: Outflow | None = None  # and the last of those that wait behind it
         self.heard: i64 = 0
         self.wrote: i64 = 0
         self.opened: i64 = broker.now
@@ -238,9 +239,11 @@ class StompSession(Session):
         if self.inflow is not None:
             self.inflow.finish()
             self.inflow = None
-        if self.outflow is not None:
-            self.outflow.finish()
-            self.outflow = None
+        outflow = self.outflow
+        while outflow is not None:
+            outflow.finish()
+            outflow = outflow.following
+        self.outflow = None
         for name in self.temporary.values():
             queue = self.broker.table.queues.get(name)
             if queue is not None:
@@ -573,9 +576,15 @@ class StompSession(Session):
         return True
 
     def begin_outflow(self, message: Message) -> None:
-        """Write the body of ``message`` from disk as the socket takes it; all else waits behind it."""
-        self.outflow = Outflow(self.broker, message)
-        self.out = self.outflow.after
+        """Write the body of ``message`` from disk as the socket takes it; all else, other bodies too, waits behind it."""
+        outflow = Outflow(self.broker, message)
+        last = self.outflow_last
+        if self.outflow is None or last is None:
+            self.outflow = outflow
+        else:
+            last.following = outflow
+        self.outflow_last = outflow
+        self.out = outflow.after
         self.choke()
 
     def _flow(self, outflow: Outflow) -> None:
@@ -584,8 +593,9 @@ class StompSession(Session):
         if outflow.done:
             self.writer.write(b"\0")
             self.writer.write(outflow.after.getvalue())
-            self.out = self.writer
-            self.outflow = None
+            self.outflow = outflow.following
+            if self.outflow is None:
+                self.out = self.writer
             outflow.finish()
 
     # -- ACK, NACK, transactions --------------------------------------------------------------------------------------
