@@ -1,0 +1,235 @@
+"""What the URL of a client says: where the brokers are, how to fail over, and the ``jms.`` knobs of a connection.
+
+The names are those of ActiveMQ (classic.md 2.1, 4.17), so that a URL moves from a Java program to a Python one.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+
+from entrepot.base.environment import SECOND, Duration
+from entrepot.base.errors import InvalidURI
+from entrepot.base.settings import UNLIMITED, Dialect, Options, Unit, setting
+from entrepot.base.uri import Composite, Endpoint, parse, split_options
+from entrepot.protocols.failover import FailoverOptions
+from entrepot.protocols.openwire.consumption import RedeliveryPolicy
+from entrepot.protocols.openwire.negotiation import WireFormatOptions
+
+PREFETCH_MAX: Final = 32_767  # ActiveMQ's limit for a subscription
+WIRE_FORMAT: Final = "wireFormat."
+JMS: Final = "jms."
+NESTED: Final = "nested."
+DISCOVERED: Final = "discovered."
+
+
+class ClientOptions(Options, frozen=True):
+    """How a connection and what it opens behave; the ``jms.`` options of a URL."""
+
+    user_name: str = setting("", uri="jms.userName", about="who we are")
+    password: str = setting("", uri="jms.password", secret=True, about="the proof")
+    client_id: str = setting("", uri="jms.clientID", about="name of the connection; durable subscriptions belong to it")
+    use_async_send: bool = setting(False, uri="jms.useAsyncSend", about="do not wait for the broker to store a message")
+    always_sync_send: bool = setting(False, uri="jms.alwaysSyncSend", about="wait for every message")
+    send_timeout: Duration = setting(
+        0, unit=Unit.DURATION, uri="jms.sendTimeout", about="longest that the broker may take to confirm; 0: for ever"
+    )
+    connect_response_timeout: Duration = setting(
+        0,
+        unit=Unit.DURATION,
+        uri="jms.connectResponseTimeout",
+        about="longest that the first connection may take; 0: for ever",
+    )
+    request_timeout: Duration = setting(
+        0, unit=Unit.DURATION, uri="jms.requestTimeout", about="longest that any other answer may take; 0: for ever"
+    )
+    close_timeout: Duration = setting(
+        15 * SECOND, unit=Unit.DURATION, uri="jms.closeTimeout", about="patience with the broker when we leave"
+    )
+    producer_window_size: int = setting(
+        0,
+        unit=Unit.OCTETS,
+        uri="jms.producerWindowSize",
+        about="octets under way when sends are not confirmed; 0: any",
+    )
+    dispatch_async: bool = setting(True, uri="jms.dispatchAsync", about="the broker delivers by a thread of its own")
+    watch_topic_advisories: bool = setting(
+        True, uri="jms.watchTopicAdvisories", about="hear of temporary destinations that end"
+    )
+    use_compression: bool = setting(False, uri="jms.useCompression", about="compress bodies")
+    exclusive_consumer: bool = setting(False, uri="jms.exclusiveConsumer", about="consumers of queues are exclusive")
+    use_retroactive_consumer: bool = setting(
+        False, uri="jms.useRetroactiveConsumer", about="topic consumers ask for recent messages"
+    )
+    check_for_duplicates: bool = setting(
+        True, uri="jms.checkForDuplicates", about="settle silently what was settled just before the connection broke"
+    )
+    queue_prefetch: int = setting(
+        1000, high=PREFETCH_MAX, uri="jms.prefetchPolicy.queuePrefetch", about="messages under way to a queue consumer"
+    )
+    queue_browser_prefetch: int = setting(
+        500, high=PREFETCH_MAX, uri="jms.prefetchPolicy.queueBrowserPrefetch", about="the same for a browser"
+    )
+    topic_prefetch: int = setting(
+        PREFETCH_MAX, high=PREFETCH_MAX, uri="jms.prefetchPolicy.topicPrefetch", about="the same for a topic consumer"
+    )
+    durable_topic_prefetch: int = setting(
+        100, high=PREFETCH_MAX, uri="jms.prefetchPolicy.durableTopicPrefetch", about="the same for a durable one"
+    )
+    all_prefetch: int = setting(
+        UNLIMITED, unlimited=True, high=PREFETCH_MAX, uri="jms.prefetchPolicy.all", about="one number for all of them"
+    )
+    initial_redelivery_delay: Duration = setting(
+        1 * SECOND,
+        unit=Unit.DURATION,
+        uri="jms.redeliveryPolicy.initialRedeliveryDelay",
+        about="wait before the first redelivery",
+    )
+    redelivery_delay: Duration = setting(
+        1 * SECOND, unit=Unit.DURATION, uri="jms.redeliveryPolicy.redeliveryDelay", about="wait before the later ones"
+    )
+    back_off_multiplier: float = setting(
+        5.0, low=0.0, uri="jms.redeliveryPolicy.backOffMultiplier", about="growth of the wait"
+    )
+    use_exponential_back_off: bool = setting(
+        False, uri="jms.redeliveryPolicy.useExponentialBackOff", about="let the wait grow"
+    )
+    maximum_redeliveries: int = setting(
+        6, unlimited=True, uri="jms.redeliveryPolicy.maximumRedeliveries", about="then a message is given up"
+    )
+    maximum_redelivery_delay: Duration = setting(
+        UNLIMITED,
+        unit=Unit.DURATION,
+        unlimited=True,
+        uri="jms.redeliveryPolicy.maximumRedeliveryDelay",
+        about="longest wait",
+    )
+    use_collision_avoidance: bool = setting(
+        False, uri="jms.redeliveryPolicy.useCollisionAvoidance", about="vary the wait by chance"
+    )
+    collision_avoidance_factor: float = setting(
+        0.15, low=0.0, high=1.0, uri="jms.redeliveryPolicy.collisionAvoidanceFactor", about="by how much"
+    )
+    pre_dispatch_check: bool = setting(
+        True, uri="jms.redeliveryPolicy.preDispatchCheck", about="give up on arrival what came too often"
+    )
+
+    def redelivery_policy(self) -> RedeliveryPolicy:
+        """Return the policy of destinations that have none of their own."""
+        ms = SECOND // 1000
+        longest = self.maximum_redelivery_delay
+        return RedeliveryPolicy(
+            initial_delay_ms=self.initial_redelivery_delay // ms,
+            delay_ms=self.redelivery_delay // ms,
+            back_off_multiplier=self.back_off_multiplier,
+            use_exponential_back_off=self.use_exponential_back_off,
+            maximum_redeliveries=self.maximum_redeliveries,
+            maximum_delay_ms=longest if longest < 0 else longest // ms,
+            use_collision_avoidance=self.use_collision_avoidance,
+            collision_avoidance_factor=self.collision_avoidance_factor,
+            pre_dispatch_check=self.pre_dispatch_check,
+        )
+
+
+class FanoutOptions(Options, frozen=True):
+    """How many brokers must confirm what goes to all of them; the query behind ``fanout:(...)`` (classic.md 1.4)."""
+
+    min_ack_count: int = setting(2, low=1, uri="minAckCount", about="answers that complete a request")
+    fan_out_queues: bool = setting(False, uri="fanOutQueues", about="send queue messages to all brokers, too")
+
+
+class Reach(Enum):
+    """How the brokers of a URL are found."""
+
+    LISTED = "the URL names them"
+    MULTICAST = "they announce themselves"
+
+
+class Target(Struct, frozen=True):
+    """All that a URL says. ``reconnects`` is False for a single place, which is dialled once."""
+
+    places: tuple[Endpoint, ...]
+    failover: FailoverOptions
+    client: ClientOptions
+    reconnects: bool
+    reach: Reach = Reach.LISTED
+    beacon: Endpoint | None = None  # where MULTICAST listens
+    fanout: FanoutOptions | None = None
+    nested: dict[str, str] = {}
+
+
+def read_target(url: str, overrides: dict[str, object]) -> Target:
+    """Return what ``url`` says, with ``overrides`` of `ClientOptions` on top. Raises InvalidURI, InvalidOption."""
+    if "://" not in url and ":(" not in url:
+        url = f"tcp://{url}"  # host:port is what people type
+    parsed = parse(url)
+    if isinstance(parsed, Endpoint):
+        return _single(parsed, overrides)
+    fanout: FanoutOptions | None = None
+    texts = dict(parsed.options)
+    nested, texts = split_options(texts, NESTED)
+    discovered, texts = split_options(texts, DISCOVERED)
+    nested = {**discovered, **nested}
+    if parsed.scheme == "fanout":
+        fanout, texts = FanoutOptions.take(texts, Dialect.URI)
+    client, texts = ClientOptions.take(texts, Dialect.URI)
+    inner = parsed
+    while len(inner.members) == 1 and isinstance(inner.members[0], Composite):
+        inner = inner.members[0]  # discovery:(static:(...)), fanout:(static:(...))
+        texts = {**inner.options, **texts}
+    texts.pop("group", None)
+    if inner.scheme in ("static", "simple"):
+        texts = _agent_names(texts)
+    elif inner.scheme not in ("failover", "", "discovery", "fanout", "masterslave"):
+        raise InvalidURI(f"{inner.scheme}: is no list of brokers", remedy="use failover:(tcp://a:61616,tcp://b:61616)")
+    if inner.scheme == "masterslave":
+        texts = {"randomize": "false", **texts}
+    failover = FailoverOptions.read(texts, Dialect.URI)
+    members = tuple(inner.endpoints())
+    beacons = [member for member in members if member.scheme == "multicast"]
+    if beacons:
+        return Target((), failover, client.replaced(**overrides), True, Reach.MULTICAST, beacons[0], fanout, nested)
+    places = tuple(member.with_options(nested) for member in members)
+    return Target(
+        places, failover, _with_user(client.replaced(**overrides), places[0]), True, fanout=fanout, nested=nested
+    )
+
+
+def wire_format(place: Endpoint) -> WireFormatOptions:
+    """Return what the URI of one broker says about the format. Raises InvalidOption."""
+    options, _ = split_options(place.options, WIRE_FORMAT)
+    return WireFormatOptions.parse({"host": place.host, **options})
+
+
+def spoken(name: str, text: str) -> bool:
+    """Tell whether an option of a broker's URI belongs to OpenWire or to the client, not to the socket."""
+    return name.startswith((WIRE_FORMAT, JMS))
+
+
+def _single(place: Endpoint, overrides: dict[str, object]) -> Target:
+    if place.scheme == "multicast":
+        return Target((), FailoverOptions(), ClientOptions().replaced(**overrides), True, Reach.MULTICAST, place)
+    client, rest = ClientOptions.take(place.options, Dialect.URI)
+    failover = FailoverOptions(max_reconnect_attempts=0, update_uris_supported=False, reconnect_supported=False)
+    place = Endpoint(place.scheme, place.host, place.port, place.path, rest, place.user, place.password)
+    return Target((place,), failover, _with_user(client.replaced(**overrides), place), False)
+
+
+def _with_user(client: ClientOptions, place: Endpoint) -> ClientOptions:
+    if place.user and not client.user_name:
+        return client.replaced(user_name=place.user, password=place.password)
+    return client
+
+
+def _agent_names(texts: dict[str, str]) -> dict[str, str]:
+    """Return the options of a static list as those of failover; the defaults differ too (classic.md 1.4)."""
+    renamed = {"initialReconnectDelay": "1000"}
+    for name, text in texts.items():
+        if name == "minConnectTime":
+            continue  # how long a connection must live to count is the concern of links
+        if name == "maxReconnectAttempts" and text == "0":
+            continue  # for ever, here
+        renamed["reconnectDelayExponent" if name == "backOffMultiplier" else name] = text
+    return renamed

@@ -1,0 +1,542 @@
+"""Which peer next: the whole life of a connection that survives its peers; for clients and for links.
+
+Decides whom to dial, when, what to keep in reserve and when to move; never dials, reads or sleeps. Each method takes
+what happened and returns effects; whoever performs them reports back with `opened`, `failed` or `addresses`, and calls
+`advance` when `deadline` has come. What a new peer must be told again is not decided here (see the protocol's client).
+
+Every transport, dialled or open, has a number (``attempt``). At most one is ``current``; the others are the one dialled
+in an outage, the reserves, and a successor. A move (rebalance, ``reconnectTo``, return to a priority peer) dials the
+successor first and leaves the current peer only when that answered: ActiveMQ drops first, and is alone if it fails.
+
+Options and their defaults are ActiveMQ's (classic.md 2.1, 2.2, 2.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+
+from entrepot.base.environment import MILLISECOND, SECOND, Duration, Entropy, Instant
+from entrepot.base.errors import Fault, InvalidURI
+from entrepot.base.settings import UNLIMITED, Options, Unit, setting
+from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse_list
+from entrepot.protocols.session import NEVER
+
+DEFAULT_PORT: Final = 61616
+
+
+class State(Enum):
+    """Where the connection is."""
+
+    IDLE = "idle"  # `start` was not called
+    READING = "reading"  # waits for the list of `FailoverOptions.update_uris_url`
+    DIALLING = "dialling"
+    WAITING = "waiting"  # the next round is due at `deadline`, or when a peer is found
+    CONNECTED = "connected"
+    FAILED = "failed"
+    CLOSED = "closed"
+
+
+class Signal(Enum):
+    """What moves it."""
+
+    READ = "a list must be read first"
+    DIAL = "a round begins"
+    OPENED = "a peer answered"
+    WAIT = "a round failed, or the peer was lost"
+    FAIL = "no attempt is left"
+    CLOSE = "the owner is done"
+
+
+TRANSITIONS: Final[Mapping[tuple[State, Signal], State]] = {
+    (State.IDLE, Signal.READ): State.READING,
+    (State.IDLE, Signal.DIAL): State.DIALLING,
+    (State.IDLE, Signal.WAIT): State.WAITING,  # nobody is known yet
+    (State.IDLE, Signal.CLOSE): State.CLOSED,
+    (State.READING, Signal.DIAL): State.DIALLING,
+    (State.READING, Signal.WAIT): State.WAITING,
+    (State.READING, Signal.CLOSE): State.CLOSED,
+    (State.DIALLING, Signal.OPENED): State.CONNECTED,
+    (State.DIALLING, Signal.WAIT): State.WAITING,
+    (State.DIALLING, Signal.FAIL): State.FAILED,
+    (State.DIALLING, Signal.CLOSE): State.CLOSED,
+    (State.WAITING, Signal.READ): State.READING,
+    (State.WAITING, Signal.DIAL): State.DIALLING,
+    (State.WAITING, Signal.WAIT): State.WAITING,
+    (State.WAITING, Signal.CLOSE): State.CLOSED,
+    (State.CONNECTED, Signal.OPENED): State.CONNECTED,  # a reserve or a successor takes over
+    (State.CONNECTED, Signal.WAIT): State.WAITING,
+    (State.CONNECTED, Signal.FAIL): State.FAILED,
+    (State.CONNECTED, Signal.CLOSE): State.CLOSED,
+    (State.FAILED, Signal.CLOSE): State.CLOSED,
+}
+
+
+class FailoverOptions(Options, frozen=True):
+    """How a lost peer is replaced; the query behind ``failover:(...)``."""
+
+    initial_reconnect_delay: Duration = setting(
+        10 * MILLISECOND,
+        unit=Unit.DURATION,
+        uri="initialReconnectDelay",
+        about="wait before the first round of an outage",
+    )
+    max_reconnect_delay: Duration = setting(
+        30 * SECOND, unit=Unit.DURATION, uri="maxReconnectDelay", about="longest wait between two rounds"
+    )
+    use_exponential_back_off: bool = setting(True, uri="useExponentialBackOff", about="wait longer after each round")
+    reconnect_delay_exponent: float = setting(
+        2.0, low=1.0, uri="reconnectDelayExponent", about="the wait grows by this factor"
+    )
+    max_reconnect_attempts: int = setting(
+        UNLIMITED, unlimited=True, uri="maxReconnectAttempts", about="rounds in an outage; 0: never reconnect"
+    )
+    startup_max_reconnect_attempts: int = setting(
+        UNLIMITED,
+        unlimited=True,
+        uri="startupMaxReconnectAttempts",
+        about="rounds before the first connection; -1: as maxReconnectAttempts",
+    )
+    warn_after_reconnect_attempts: int = setting(
+        10, unlimited=True, uri="warnAfterReconnectAttempts", about="say so after every so many failed rounds"
+    )
+    randomize: bool = setting(True, uri="randomize", about="shuffle the list before each round")
+    backup: bool = setting(False, uri="backup", about="keep connections to other peers in reserve")
+    backup_pool_size: int = setting(1, low=1, uri="backupPoolSize", about="how many reserves")
+    priority_backup: bool = setting(False, uri="priorityBackup", about="go back to a priority peer when it answers")
+    priority_uris: str = setting("", uri="priorityURIs", about="the priority peers; none: the first of the list")
+    timeout: Duration = setting(
+        UNLIMITED, unit=Unit.DURATION, unlimited=True, uri="timeout", about="longest that a send waits in an outage"
+    )
+    track_messages: bool = setting(False, uri="trackMessages", about="keep what was sent last, to send it again")
+    max_cache_size: int = setting(
+        131_072, unit=Unit.OCTETS, uri="maxCacheSize", about="octets of messages that trackMessages keeps"
+    )
+    track_transaction_producers: bool = setting(
+        True, uri="trackTransactionProducers", about="announce closed producers of an open transaction again"
+    )
+    update_uris_supported: bool = setting(
+        True, uri="updateURIsSupported", about="learn peers from the broker (ConnectionControl.connectedBrokers)"
+    )
+    update_uris_url: str = setting("", uri="updateURIsURL", about="file or URL of a list of peers, read in each round")
+    rebalance_update_uris: bool = setting(
+        True, uri="rebalanceUpdateURIs", about="move when the list at updateURIsURL changed"
+    )
+    reconnect_supported: bool = setting(
+        True, uri="reconnectSupported", about="obey the broker that names another (ConnectionControl.reconnectTo)"
+    )
+
+
+# -- effects -----------------------------------------------------------------------------------------------------------
+
+
+class Dial(Struct, frozen=True):
+    """Open a transport to ``place`` and agree on the wire format; then report `opened` or `failed`."""
+
+    attempt: int
+    place: Endpoint
+
+
+class Use(Struct, frozen=True):
+    """The transport ``attempt`` is the connection from now on: introduce yourself, tell again what was."""
+
+    attempt: int
+    place: Endpoint
+    first: bool  # of this connection's life
+
+
+class Drop(Struct, frozen=True):
+    """Close the transport ``attempt``, open or not; what is reported about it afterwards is ignored."""
+
+    attempt: int
+
+
+class Interrupted(Struct, frozen=True):
+    """The peer was lost, or is being left for another (``planned``)."""
+
+    why: str
+    planned: bool = False
+
+
+class Updated(Struct, frozen=True):
+    """These peers are known now, in the order of preference."""
+
+    places: tuple[Endpoint, ...]
+
+
+class ReadAddresses(Struct, frozen=True):
+    """Read the text at ``url`` and report it with `addresses`."""
+
+    url: str
+
+
+class Warn(Struct, frozen=True):
+    """Tell the operator that the outage lasts."""
+
+    rounds: int
+    why: str
+
+
+class GiveUp(Struct, frozen=True):
+    """No more attempts: the connection has failed for good."""
+
+    why: str
+
+
+Effect = Dial | Use | Drop | Interrupted | Updated | ReadAddresses | Warn | GiveUp
+
+
+class _Role(Enum):
+    MAIN = "main"  # dialled in an outage
+    RESERVE = "reserve"
+    SUCCESSOR = "successor"  # to move to
+    CURRENT = "current"
+
+
+class _Transport:
+    def __init__(self, place: Endpoint, role: _Role) -> None:
+        self.place = place
+        self.role = role
+        self.open = role is _Role.CURRENT
+
+
+class FailoverCore:
+    """One connection's peers. ``current`` is the attempt in use, 0 for none; ``rounds`` failed in this outage."""
+
+    def __init__(self, places: Iterable[Endpoint], options: FailoverOptions, entropy: Entropy) -> None:
+        """``places``: as configured, nested options applied. Raises InvalidURI for ``priorityURIs`` that are none."""
+        self.options: Final = options
+        self.state = State.IDLE
+        self.current = 0
+        self.rounds = 0
+        self.ever_connected = False
+        self.configured: list[Endpoint] = list(places)
+        self.updated: list[Endpoint] = []
+        self._entropy = entropy
+        self._priorities = [_key(place) for each in parse_list(options.priority_uris) for place in each.endpoints()]
+        self._transports: dict[int, _Transport] = {}
+        self._attempts = 0
+        self._failed: Endpoint | None = None  # tried last in the next round
+        self._round: list[Endpoint] = []
+        self._successors: list[Endpoint] = []
+        self._why = "no peer is known"
+        self._delay = options.initial_reconnect_delay
+        self._due: Instant = NEVER
+        self._reserve_delay = options.initial_reconnect_delay
+        self._reserve_due: Instant = NEVER
+
+    # -- what happens --------------------------------------------------------------------------------------------------
+
+    def start(self, now: Instant) -> list[Effect]:
+        """Begin with the first round."""
+        return self._begin_round(now)
+
+    def opened(self, attempt: int, now: Instant) -> list[Effect]:
+        """A dialled transport answers and both sides agree on the format."""
+        transport = self._transports.get(attempt)
+        if transport is None or transport.open:
+            return [Drop(attempt)] if transport is None else []
+        transport.open = True
+        if transport.role is _Role.MAIN:
+            return self._use(attempt, now)
+        if transport.role is _Role.SUCCESSOR:
+            return self._move(attempt, "a better place was found", now)
+        self._reserve_delay = self.options.initial_reconnect_delay
+        if self.options.priority_backup and self._preferred(transport.place) and not self._at_priority():
+            return self._move(attempt, "a priority peer is back", now)
+        return self._fill_reserves(now)
+
+    def failed(self, attempt: int, why: str, now: Instant) -> list[Effect]:
+        """A transport could not be opened, or was lost."""
+        transport = self._transports.pop(attempt, None)
+        if transport is None or self.state in (State.FAILED, State.CLOSED):
+            return []
+        if attempt == self.current:
+            return self._lost(transport.place, why, now)
+        self._why = why
+        if transport.role is _Role.MAIN:
+            return self._dial_next(now)
+        if transport.role is _Role.SUCCESSOR:
+            return self._try_successor(now)
+        self._reserve_due = now + self._reserve_delay
+        self._reserve_delay = self._grown(self._reserve_delay)
+        return []
+
+    def addresses(self, text: str | None, now: Instant) -> list[Effect]:
+        """Take what `ReadAddresses` found; None: it could not be read, and the list stays as it is."""
+        effects: list[Effect] = []
+        if text is not None:
+            effects += self._learn(_leaves(text.replace("\n", ",")), self.options.rebalance_update_uris, now)
+        if self.state is State.READING:
+            effects += self._dial_round(now)
+        return effects
+
+    def control(self, brokers: str, reconnect_to: str, rebalance: bool, now: Instant) -> list[Effect]:
+        """Obey a broker's ConnectionControl (classic.md 2.4); URIs that are none are the broker's fault and ignored."""
+        effects: list[Effect] = []
+        if brokers and self.options.update_uris_supported:
+            effects += self._learn(_leaves(brokers), rebalance, now)
+        if reconnect_to and self.options.reconnect_supported:
+            places = _leaves(reconnect_to)
+            if places:
+                self.configured = [self._known(places[0])]
+                self._successors = [self.configured[0]]
+                effects += self._try_successor(now)
+        return effects
+
+    def add(self, place: Endpoint, now: Instant) -> list[Effect]:
+        """Discovery found a peer."""
+        if any(_key(place) == _key(known) for known in self.configured):
+            return []
+        self.configured.append(place)
+        if self.state is State.WAITING and self._due == NEVER:
+            return self._begin_round(now)
+        return self._fill_reserves(now) if self.state is State.CONNECTED else []
+
+    def remove(self, place: Endpoint, now: Instant) -> list[Effect]:
+        """Discovery lost a peer: it is not dialled any more; a connection to it lives until it breaks."""
+        self.configured = [known for known in self.configured if _key(known) != _key(place)]
+        return []
+
+    def deadline(self) -> Instant:
+        """Return when `advance` must be called."""
+        return min(self._due, self._reserve_due)
+
+    def advance(self, now: Instant) -> list[Effect]:
+        """Do what is due."""
+        effects: list[Effect] = []
+        if self.state is State.WAITING and self._due <= now:
+            effects += self._begin_round(now)
+        if self._reserve_due <= now:
+            self._reserve_due = NEVER
+            effects += self._fill_reserves(now)
+        return effects
+
+    def close(self, now: Instant) -> list[Effect]:
+        """End it: every transport but the current one, which the owner ends in its own way, is to be dropped."""
+        if self.state is State.CLOSED:
+            return []
+        dropped: list[Effect] = [Drop(attempt) for attempt in self._transports if attempt != self.current]
+        self._become(Signal.CLOSE)
+        self._transports.clear()
+        return dropped
+
+    # -- rounds --------------------------------------------------------------------------------------------------------
+
+    def connect_list(self) -> list[Endpoint]:
+        """Return whom to dial, in order: learned, then configured; shuffled if wanted; who failed last comes last."""
+        by_key = {_key(place): place for place in reversed([*self.updated, *self.configured])}
+        places = [by_key[key] for key in dict.fromkeys(_key(place) for place in [*self.updated, *self.configured])]
+        failed = self._failed
+        last = [place for place in places if failed is not None and _key(place) == _key(failed)]
+        others = [place for place in places if place not in last]
+        if self.options.randomize:
+            for at in range(len(others) - 1, 0, -1):
+                other = int(self._entropy.fraction() * (at + 1))
+                others[at], others[other] = others[other], others[at]
+        if self.options.priority_backup:  # an outage ends at a priority peer if one is there
+            others.sort(key=lambda place: not self._preferred(place))
+        return others + last
+
+    def check(self) -> None:
+        """Raise Fault if an invariant does not hold."""
+        main = [t for t in self._transports.values() if t.role is _Role.MAIN]
+        if (self.state is State.DIALLING) != (len(main) == 1) or (self.state is State.CONNECTED) != (self.current != 0):
+            raise Fault(f"failover: {len(main)} transports are dialled and {self.current} is used while {self.state}")
+        if self.state is State.WAITING and self._due == NEVER and self.connect_list():
+            raise Fault("failover: nobody will ever be dialled")
+
+    def _begin_round(self, now: Instant) -> list[Effect]:
+        self._due = NEVER
+        if self.options.update_uris_url:
+            self._become(Signal.READ)
+            return [ReadAddresses(self.options.update_uris_url)]
+        return self._dial_round(now)
+
+    def _dial_round(self, now: Instant) -> list[Effect]:
+        self._round = self.connect_list()
+        if not self._round:
+            self._become(Signal.WAIT)
+            self._due = NEVER if not self.options.update_uris_url else now + self._next_delay()
+            return []
+        self._become(Signal.DIAL)
+        return self._dial_next(now)
+
+    def _dial_next(self, now: Instant) -> list[Effect]:
+        if self._round:
+            return [self._dial(self._round.pop(0), _Role.MAIN)]
+        self.rounds += 1
+        limit = self._rounds_max()
+        if limit != UNLIMITED and self.rounds >= limit:
+            return self._give_up(self._why)
+        effects: list[Effect] = []
+        period = self.options.warn_after_reconnect_attempts
+        if period > 0 and self.rounds % period == 0:
+            effects.append(Warn(self.rounds, self._why))
+        self._become(Signal.WAIT)
+        self._due = now + self._next_delay()
+        return effects
+
+    def _use(self, attempt: int, now: Instant) -> list[Effect]:
+        transport = self._transports[attempt]
+        transport.role = _Role.CURRENT
+        first = not self.ever_connected
+        self._become(Signal.OPENED)
+        self.current = attempt
+        self.ever_connected = True
+        self.rounds = 0
+        self._failed = None
+        self._delay = self._reserve_delay = self.options.initial_reconnect_delay
+        return [Use(attempt, transport.place, first), *self._fill_reserves(now)]
+
+    def _lost(self, place: Endpoint, why: str, now: Instant) -> list[Effect]:
+        self.current = 0
+        self._failed = place
+        self._why = why
+        self.rounds = 0
+        self._delay = self.options.initial_reconnect_delay
+        effects: list[Effect] = self._drop_successor()
+        if self._rounds_max() == 0:
+            return [*effects, *self._give_up(why)]
+        effects.append(Interrupted(why))
+        ready = [attempt for attempt, transport in self._transports.items() if transport.open]
+        ready.sort(key=lambda attempt: not self._preferred(self._transports[attempt].place))
+        if ready:
+            return [*effects, *self._use(ready[0], now)]
+        for attempt in [attempt for attempt, each in self._transports.items() if not each.open]:
+            del self._transports[attempt]  # a reserve that does not answer yet will be dialled in its turn
+            effects.append(Drop(attempt))
+        self._become(Signal.WAIT)
+        self._due = now + self._delay
+        return effects
+
+    def _give_up(self, why: str) -> list[Effect]:
+        self._become(Signal.FAIL)
+        effects: list[Effect] = [Drop(attempt) for attempt in self._transports]
+        self._transports.clear()
+        self._due = self._reserve_due = NEVER
+        return [*effects, GiveUp(why)]
+
+    def _rounds_max(self) -> int:
+        if not self.ever_connected and self.options.startup_max_reconnect_attempts != UNLIMITED:
+            return self.options.startup_max_reconnect_attempts
+        return self.options.max_reconnect_attempts
+
+    def _next_delay(self) -> Duration:
+        delay = self._delay
+        self._delay = self._grown(delay)
+        return delay
+
+    def _grown(self, delay: Duration) -> Duration:
+        if not self.options.use_exponential_back_off:
+            return delay
+        return min(int(delay * self.options.reconnect_delay_exponent), self.options.max_reconnect_delay)
+
+    # -- moves and reserves --------------------------------------------------------------------------------------------
+
+    def _learn(self, places: list[Endpoint], rebalance: bool, now: Instant) -> list[Effect]:
+        """Take a list of peers; only another *set* counts (classic.md 2.4: the order is ignored)."""
+        if {_key(place) for place in places} == {_key(place) for place in self.updated}:
+            return []
+        self.updated = [self._known(place) for place in places]
+        effects: list[Effect] = [Updated(tuple(self.updated))]
+        if self.state is not State.CONNECTED:
+            return effects
+        if rebalance and not (self.options.priority_backup and self._at_priority()):
+            self._successors = self.connect_list()
+            effects += self._try_successor(now)
+        return [*effects, *self._fill_reserves(now)]
+
+    def _known(self, place: Endpoint) -> Endpoint:
+        """Return ``place`` with the options that were configured for it: a broker announces only the address."""
+        for known in self.configured:
+            if _key(known) == _key(place):
+                return known
+        return place
+
+    def _try_successor(self, now: Instant) -> list[Effect]:
+        """Dial the next candidate; reaching where we are already ends the search."""
+        effects = self._drop_successor()
+        if self.state is not State.CONNECTED or not self._successors:
+            return effects
+        place = self._successors.pop(0)
+        here = self._transports[self.current].place
+        if _key(place) == _key(here):
+            self._successors = []
+            return effects
+        for attempt, transport in self._transports.items():
+            if transport.open and transport.role is _Role.RESERVE and _key(transport.place) == _key(place):
+                return [*effects, *self._move(attempt, "a better place was found", now)]
+        return [*effects, self._dial(place, _Role.SUCCESSOR)]
+
+    def _drop_successor(self) -> list[Effect]:
+        dropped = [attempt for attempt, transport in self._transports.items() if transport.role is _Role.SUCCESSOR]
+        for attempt in dropped:
+            del self._transports[attempt]
+        return [Drop(attempt) for attempt in dropped]
+
+    def _move(self, attempt: int, why: str, now: Instant) -> list[Effect]:
+        left = self.current
+        self._transports.pop(left, None)
+        self._successors = []
+        return [Interrupted(why, planned=True), Drop(left), *self._use(attempt, now)]
+
+    def _fill_reserves(self, now: Instant) -> list[Effect]:
+        """Dial what lacks in reserve; one at a time, since each answer calls this again."""
+        if self.state is not State.CONNECTED or self._reserve_due != NEVER:
+            return []
+        reserves = [transport for transport in self._transports.values() if transport.role is _Role.RESERVE]
+        if any(not transport.open for transport in reserves):
+            return []
+        taken = {_key(transport.place) for transport in self._transports.values()}
+        wanted = self.options.backup and len(reserves) < self.options.backup_pool_size
+        homesick = self.options.priority_backup and not self._at_priority()
+        candidates = [place for place in self.connect_list() if _key(place) not in taken]
+        candidates = [place for place in candidates if wanted or (homesick and self._preferred(place))]
+        candidates.sort(key=lambda place: not (self.options.priority_backup and self._preferred(place)))
+        return [self._dial(candidates[0], _Role.RESERVE)] if candidates else []
+
+    def _preferred(self, place: Endpoint) -> bool:
+        if self._priorities:
+            return _key(place) in self._priorities
+        return bool(self.configured) and _key(place) == _key(self.configured[0])
+
+    def _at_priority(self) -> bool:
+        here = self._transports.get(self.current)
+        return here is not None and self._preferred(here.place)
+
+    def _dial(self, place: Endpoint, role: _Role) -> Effect:
+        self._attempts += 1
+        self._transports[self._attempts] = _Transport(place, role)
+        return Dial(self._attempts, place)
+
+    def _become(self, signal: Signal) -> None:
+        following = TRANSITIONS.get((self.state, signal))
+        if following is None:
+            raise Fault(f"failover: {signal.value!r} cannot happen while {self.state.value}")
+        self.state = following
+        if following is not State.CONNECTED:
+            self.current = 0
+            self._reserve_due = NEVER
+
+
+def _key(place: Endpoint) -> tuple[str, int, str]:
+    """Return what makes a place the same place: the address. Names are compared as written, not resolved."""
+    port = DEFAULT_PORT if place.port == NO_PORT else place.port
+    return (place.host.lower(), port, place.path if not place.host else "")
+
+
+def _leaves(text: str) -> list[Endpoint]:
+    """Return the endpoints of a comma list; [] for a text that is none."""
+    try:
+        return [endpoint for each in parse_list(text) for endpoint in each.endpoints()]
+    except InvalidURI:
+        return []
+
+
+def plain(endpoint: Endpoint) -> Composite:
+    """Return a single place as the list of one that is never dialled again."""
+    return Composite("failover", (endpoint,), {"maxReconnectAttempts": "0", "updateURIsSupported": "false"})

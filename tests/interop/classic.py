@@ -1,0 +1,114 @@
+"""A real ActiveMQ Classic broker for a test: its own directory, free ports, ended by its process id."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Final
+
+HOST: Final = "127.0.0.1"
+JARS: Final = (
+    "/usr/share/activemq/lib/*.jar",
+    "/usr/share/activemq/lib/optional/*.jar",
+    "/usr/share/java/activemq-spring.jar",
+)
+READY_PATIENCE_S: Final = 60.0
+
+CONFIGURATION: Final = """\
+<beans xmlns="http://www.springframework.org/schema/beans" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
+       xsi:schemaLocation="http://www.springframework.org/schema/beans
+                           http://www.springframework.org/schema/beans/spring-beans-2.0.xsd
+                           http://activemq.apache.org/schema/core
+                           http://activemq.apache.org/schema/core/activemq-core.xsd">
+  <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{name}" useJmx="false"
+          dataDirectory="{home}/data">
+    <persistenceAdapter><kahaDB directory="{home}/kahadb"/></persistenceAdapter>
+    {plugins}
+    <transportConnectors>
+      <transportConnector name="openwire" uri="tcp://{host}:{port}"/>
+    </transportConnectors>
+  </broker>
+</beans>
+"""
+
+AUTHENTICATION: Final = """\
+<plugins><simpleAuthenticationPlugin><users>
+  <authenticationUser username="app" password="secret" groups="users"/>
+</users></simpleAuthenticationPlugin></plugins>
+"""
+
+
+def unavailable() -> str:
+    """Why ActiveMQ cannot run here, or nothing."""
+    if not shutil.which("java"):
+        return "no java on the PATH; Debian: apt install activemq"
+    if not jars():
+        return "no /usr/share/activemq/lib; Debian: apt install activemq"
+    return ""
+
+
+def jars() -> list[str]:
+    root = Path("/")
+    return [str(jar) for pattern in JARS for jar in sorted(root.glob(pattern.removeprefix("/")))]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+class Classic:
+    """One broker. `start` may be called again after `kill`: store and port stay."""
+
+    def __init__(self, home: Path, *, name: str = "test", authenticated: bool = False) -> None:
+        self.home = home
+        self.name = name
+        self.port = free_port()
+        self.process: subprocess.Popen[bytes] | None = None
+        home.mkdir(parents=True, exist_ok=True)
+        text = CONFIGURATION.format(
+            name=name, home=home, host=HOST, port=self.port, plugins=AUTHENTICATION if authenticated else ""
+        )
+        (home / "activemq.xml").write_text(text)
+
+    @property
+    def url(self) -> str:
+        return f"tcp://{HOST}:{self.port}"
+
+    def start(self) -> Classic:
+        places = [f"-Dactivemq.{place}={self.home}" for place in ("home", "base", "conf", "data")]
+        command = ["java", "-Xms64M", "-Xmx512M", "-XX:TieredStopAtLevel=1", "-cp", ":".join(jars()), *places]
+        command += ["org.apache.activemq.console.Main", "start", f"xbean:{(self.home / 'activemq.xml').as_uri()}"]
+        with (self.home / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.home)
+        return self
+
+    def await_ready(self) -> Classic:
+        until = time.monotonic() + READY_PATIENCE_S
+        while not self._answers():
+            assert self.process is not None
+            if self.process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"ActiveMQ did not start:\n{(self.home / 'log').read_text()[-3000:]}")
+            time.sleep(0.05)
+        return self
+
+    def kill(self) -> None:
+        """Kill -9."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection((HOST, self.port), timeout=2) as link:
+                if link.getsockname() == link.getpeername():  # the kernel joined a connecting port to itself
+                    return False
+                return link.recv(16)[4:13] == b"\x01ActiveMQ"
+        except OSError:
+            return False
