@@ -11,6 +11,7 @@ from typing import Final
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
+from entrepot.base.errors import EntrepotError, StorageError
 from entrepot.core.broker import BrokerCore
 from entrepot.model.message import Message
 
@@ -26,12 +27,21 @@ class Inflow:
         self.length: i64 = length
         self.destination: bytes = destination
         self.receipt: bytes = receipt
-        self.blob: i64 = broker.next_number()
-        broker.journal.overflow.create(self.blob)
+        self.blob: i64 = 0
+        self.refusal: EntrepotError | None = broker.journal.refusal()  # then the body is read and thrown away
+        if self.refusal is None:
+            self.blob = broker.next_number()
+            broker.journal.overflow.create(self.blob)
 
     def write(self, piece: bytes) -> None:
-        """Add octets to the body."""
-        self.broker.journal.overflow.write(self.blob, piece)
+        """Add octets to the body. On a disk that takes nothing they would pile up in memory: they are dropped."""
+        if self.refusal is not None or not piece:
+            return
+        self.refusal = self.broker.journal.refusal()
+        if self.refusal is None:
+            self.broker.journal.overflow.write(self.blob, piece)
+        else:
+            self.finish()
 
     def message_now(self) -> Message:
         """Return the message, whose body is complete on its way to disk."""
@@ -43,7 +53,10 @@ class Inflow:
 
     def finish(self) -> None:
         """Let go of the body: a record of the journal holds it now, or nobody wants it."""
-        self.broker.journal.overflow.release(self.blob)
+        if self.blob != 0:
+            blob = self.blob
+            self.blob = 0
+            self.broker.journal.overflow.release(blob)
 
 
 class Outflow:
@@ -61,8 +74,10 @@ class Outflow:
         broker.journal.overflow.hold(self.blob)
 
     def piece(self) -> bytes:
-        """Return the next octets; ``done`` is set with the last."""
+        """Return the next octets; ``done`` is set with the last. Raises StorageError."""
         octets = self.broker.journal.overflow.read(self.blob, self.at, min(PIECE_OCTETS, self.length - self.at))
+        if not octets and not self.done:
+            raise StorageError(f"the body {self.blob} ends after {self.at} of {self.length} octets")
         self.at += len(octets)
         self.done = self.at >= self.length
         return octets

@@ -14,7 +14,7 @@ from typing import Final
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
-from entrepot.base.environment import MILLISECOND, Instant
+from entrepot.base.environment import KIB, MILLISECOND, Instant
 from entrepot.base.errors import (
     AddressFull,
     EntrepotError,
@@ -60,6 +60,10 @@ ACK_MODES: Final = {"auto": ACK_AUTO, "client": ACK_CLIENT, "client-individual":
 ROUTING_TYPES: Final = {"ANYCAST": ANYCAST, "MULTICAST": MULTICAST}
 
 IN_MEMORY_OCTETS_MAX: Final = 1 << 62  # an ephemeral broker has no disk to stream a body to: no body counts as large
+HEARTBEAT_MS_MAX: Final = 1 << 31  # 25 days: as good as never
+NUMBER_DIGITS_MAX: Final = 18  # every such number fits the 64 bits that the journal has for it
+GROUP_SEQUENCE_MAX: Final = (1 << 31) - 1  # Java's int, and the journal's
+WRITER_KEPT_OCTETS: Final = 64 * KIB  # a writer never shrinks: one that a burst made larger is let go
 TARGETS_KEPT: Final = 10_000  # destinations that one connection's cache remembers
 RETAINED_BLOCK: Final = 2  # a connection that also consumes is not stopped; its sends fail at twice the memory limit
 
@@ -135,6 +139,11 @@ class StompSession(Session):
         self.opened: i64 = broker.now
         self.beat_send: i64 = 0
         self.beat_receive: i64 = 0
+        self.leaving: bool = False  # it ends after what is still to be written: nothing more is read
+        self.said_all: bool = False  # and all of that has been given to the writers
+        self.refused: str = ""  # why we ended it
+        self.wary: bool = False  # the broker was full when this connection sent last, and has not said otherwise
+        self.overdue: bool = False  # and it stayed full for longer than the policy lets a producer wait
         self.received: i64 = 0
         self.sent: i64 = 0
 
@@ -142,17 +151,16 @@ class StompSession(Session):
 
     def receive(self, data: bytes, now: Instant) -> None:
         """Take the next chunk; b"" is the end of the stream."""
-        if self.closing:
-            return
         if not data:
             self.closing = True
+        if self.closing or self.leaving:
             return
         self.heard = now
         self.reader.feed(data)
         try:
             self._work()
         except PeerError as error:
-            self.fail(error)
+            self._fail(error, b"")
 
     def outgoing(self) -> bytes:
         """Return what is to be written; what waited for room in the writer goes on after it."""
@@ -164,12 +172,17 @@ class StompSession(Session):
         if len(writer) == 0:
             return b""
         data = writer.getvalue()
-        writer.truncate(0)
+        if len(data) <= WRITER_KEPT_OCTETS:
+            writer.truncate(0)
+        else:
+            self.writer = BytesWriter()
+            if self.out is writer:
+                self.out = self.writer
         self.wrote = self.broker.now
         if self.outflow is not None:
             if not self.socket_full:
                 self.note()
-        elif self.choked and not self.socket_full:
+        elif self.choked and not self.socket_full and not self.leaving:
             self._unchoke()
         return data
 
@@ -195,13 +208,14 @@ class StompSession(Session):
                 self.fail(ProtocolViolation(f"no CONNECT frame within {self.options.connect_timeout_ms} ms"))
             return
         if self.beat_receive > 0 and self.readable and now >= self.heard + self.beat_receive:
+            if self.leaving:
+                self.closing = True
+                return
             quiet = (now - self.heard) // MILLISECOND
             self.fail(ProtocolViolation(f"nothing came for {quiet} ms, although heart-beats were agreed"))
             return
         if self.blocked and self.block_ms_max > 0 and now >= self.blocked_at + self.block_ms_max * MILLISECOND:
-            full = AddressFull(f"the broker had no room for {self.block_ms_max} ms", remedy="consume, or raise the limit")
-            self._error(full, b"")
-            self.space()
+            self._give_up_waiting()
         if self.beat_send > 0 and now >= self.wrote + self.beat_send:
             self.out.append(10)
             self.wrote = now
@@ -219,7 +233,7 @@ class StompSession(Session):
 
     def shut(self, why: str, now: Instant) -> None:
         """Our side ends the connection: say why, and close."""
-        if self.connected and not self.closing:
+        if self.connected and not self.leaving:
             self._error(ShuttingDown(f"the broker ends this connection: {why}", remedy="connect again"), b"")
         self.closing = True
 
@@ -232,10 +246,7 @@ class StompSession(Session):
         for transaction in list(self.transactions.values()):
             self.broker.roll_back(transaction)
         self.transactions.clear()
-        for subscription in list(self.subscriptions.values()):
-            self.broker.unsubscribe(subscription)
-        self.subscriptions.clear()
-        self.consumers.clear()
+        self._end_subscriptions()
         if self.inflow is not None:
             self.inflow.finish()
             self.inflow = None
@@ -253,6 +264,13 @@ class StompSession(Session):
         if self.client_id:
             self.broker.clients.pop(self.client_id, None)
 
+    def _end_subscriptions(self) -> None:
+        """Stop reading from queues; what is not settled goes back."""
+        for subscription in list(self.subscriptions.values()):
+            self.broker.unsubscribe(subscription)
+        self.subscriptions.clear()
+        self.consumers.clear()
+
     def describe(self) -> dict[str, str]:
         """Return what an operator wants to know."""
         version = int(self.reader.version)
@@ -264,13 +282,14 @@ class StompSession(Session):
             "subscriptions": str(len(self.subscriptions)),
             "received": str(self.received),
             "sent": str(self.sent),
+            "refused": self.refused,
         }
 
     # -- frames -------------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
         reader = self.reader
-        while not self.closing:
+        while not self.leaving:
             if self.inflow is not None:
                 if not self._take_large(self.inflow):
                     return
@@ -288,10 +307,10 @@ class StompSession(Session):
                     self._ack(False)
                 else:
                     self._command(command)
-            except Refused as refusal:
-                self._error(refusal, reader.receipt())
-            except StorageError as error:
+            except (Refused, StorageError) as error:
                 self._error(error, reader.receipt())
+            except PeerError as error:
+                self._fail(error, reader.receipt())
 
     def _command(self, command: i64) -> None:
         if command == codec.LARGE:
@@ -358,22 +377,28 @@ class StompSession(Session):
 
     def _agree(self, text: str) -> str:
         """Return our half of the heart-beat header: what we will send, what we want (ms)."""
-        first, _, second = text.partition(",")
-        if not (first.strip().isdigit() and second.strip().isdigit()):
-            raise ProtocolViolation(f"heart-beat is {text!r}, not two numbers of milliseconds")
-        can, wants = int(first), int(second)
-        send = max(wants, int(self.options.heartbeat_send_ms), SERVER_MIN_HEARTBEAT_MS) if wants else 0
-        hear = max(can, int(self.options.heartbeat_receive_ms), SERVER_MIN_HEARTBEAT_MS) if can else 0
+        first, _, second = text.encode().partition(b",")
+        can = min(read_decimal(first.strip(), 0, len(first.strip())), HEARTBEAT_MS_MAX)
+        wants = min(read_decimal(second.strip(), 0, len(second.strip())), HEARTBEAT_MS_MAX)
+        if can < 0 or wants < 0:
+            raise ProtocolViolation(f"heart-beat is {text[:40]!r}, not two numbers of milliseconds")
+        send = max(int(wants), int(self.options.heartbeat_send_ms), SERVER_MIN_HEARTBEAT_MS) if wants else 0
+        hear = max(int(can), int(self.options.heartbeat_receive_ms), SERVER_MIN_HEARTBEAT_MS) if can else 0
         self.beat_send = send * MILLISECOND * 9 // 10  # a little early, so that transport delay does not make it late
         self.beat_receive = int(hear * self.options.heartbeat_grace) * MILLISECOND
         return f"{send},{hear}"
 
     def _disconnect(self) -> None:
-        """Answer after everything that was received is on disk, then close (STOMP 1.2, DISCONNECT)."""
+        """Answer after everything that was received is on disk, then close (STOMP 1.2, DISCONNECT).
+
+        A peer that said this reads on for its receipt only: it gets no more messages, or those settled by writing were lost.
+        """
+        self.leaving = True
+        self._end_subscriptions()
         if self.reader.receipt_end:
             self.broker.journal.confirm(self.receipts, self._receipt_frame(self.reader.receipt()) + b"\0")
         else:
-            self.closing = True
+            self._leave()
             self.note()
 
     # -- SEND ---------------------------------------------------------------------------------------------------------
@@ -385,6 +410,8 @@ class StompSession(Session):
             self._send_with_care()
             return
         broker = self.broker
+        if self.wary:
+            self._check_room()
         tail = reader.tail()
         message = Message(STOMP_LANGUAGE, target.name, tail)
         message.body_at = len(tail) - (reader.body_end + 1 - reader.body_at)
@@ -433,6 +460,8 @@ class StompSession(Session):
                 raise
             self._answer(receipt, False)
             return
+        if self.wary:
+            self._check_room()
         if self.broker.send(message, target) == BLOCKED:
             self._block(target)
         self._answer(receipt, message.durable or message.rare is not None)
@@ -442,7 +471,7 @@ class StompSession(Session):
         body_at = int(message.body_at)
         version = self.reader.version
         headers = codec.decode_headers(message.raw[:body_at], version, False)  # also checks every escape sequence
-        if version == V10:
+        if version == V10 or (version == V11 and b"\r" in message.raw[:body_at]):
             writer = BytesWriter()
             write_headers(writer, headers, V12)
             writer.append(10)
@@ -463,7 +492,10 @@ class StompSession(Session):
             elif name in (b"JMSXGroupID", b"_AMQ_GROUP_ID"):
                 message.need_rare().group = value
             elif name in (b"JMSXGroupSeq", b"_AMQ_GROUP_SEQUENCE"):
-                message.need_rare().group_sequence = _number(value, name.decode())
+                sequence = _number(value, name.decode())
+                if abs(sequence) > GROUP_SEQUENCE_MAX:
+                    raise Refused(f"{name.decode()} is {sequence}, which does not fit 32 bits")
+                message.need_rare().group_sequence = sequence
             elif name == b"_AMQ_DUPL_ID":
                 message.need_rare().duplicate_id = octets
             elif name.startswith(b"AMQ_SCHEDULED_"):
@@ -502,9 +534,10 @@ class StompSession(Session):
             raise InvalidDestination("a SEND frame has no destination", remedy="add a header like destination:/queue/orders")
         routing = UNTYPED
         if wanted:
-            if wanted.decode() not in ROUTING_TYPES:
-                raise InvalidDestination(f"destination-type is {wanted!r}", remedy="use ANYCAST or MULTICAST")
-            routing = ROUTING_TYPES[wanted.decode()]
+            kind = text_of(wanted, self.reader.version)
+            if kind not in ROUTING_TYPES:
+                raise InvalidDestination(f"destination-type is {kind!r}", remedy="use ANYCAST or MULTICAST")
+            routing = ROUTING_TYPES[kind]
         parsed = [self._real(one) for one in names.parse(text_of(octets, self.reader.version), routing)]
         target = self.broker.target(parsed)
         if len(self.targets) >= TARGETS_KEPT:
@@ -529,20 +562,32 @@ class StompSession(Session):
 
     def _block(self, target: Target) -> None:
         """Stop reading until there is room; one who also consumes reads on, or his acknowledgements never come."""
-        memory = self.broker.memory
-        if self.consumers:
-            if memory.used >= memory.limit * RETAINED_BLOCK:
-                raise AddressFull("the broker has no room", remedy="acknowledge messages, or raise the memory limit")
-            return
-        if not self.blocked:
+        self.wary = True
+        self.broker.wait_for_space(self.number, _Space(self))
+        if not self.consumers and not self.blocked:
             self.blocked = True
             self.blocked_at = self.broker.now
             self.block_ms_max = 0 if target.policy is None else target.policy.block_ms_max
             self.readable = False
-            self.broker.wait_for_space(self.number, _Space(self))
+
+    def _check_room(self) -> None:
+        """The broker was full: refuse what cannot wait any more. Raises AddressFull before anything is accepted."""
+        memory = self.broker.memory
+        if self.overdue or (self.consumers and memory.used >= memory.limit * RETAINED_BLOCK):
+            raise AddressFull("the broker has no room", remedy="acknowledge messages, or raise the memory limit")
+
+    def _give_up_waiting(self) -> None:
+        """There was no room for as long as the policy lets a producer wait: say no to what he sends until there is."""
+        self.overdue = True
+        self.blocked = False
+        self.readable = True
+        self.heard = self.broker.now
+        self.shell.resumed()
 
     def space(self) -> None:
         """There is room again."""
+        self.wary = False
+        self.overdue = False
         if self.blocked:
             self.blocked = False
             self.readable = True
@@ -561,16 +606,18 @@ class StompSession(Session):
     def _take_large(self, inflow: Inflow) -> bool:
         """Pass on what came of a large body; True when it is complete and its message has been sent."""
         reader = self.reader
-        piece = reader.large_piece()
-        if piece:
-            inflow.write(piece)
+        inflow.write(reader.large_piece())
         if reader.large_left > 0:
             return False
         self.inflow = None
         try:
+            if inflow.refusal is not None:
+                raise inflow.refusal
             self._submit(inflow.message_now(), inflow.destination, inflow.receipt)
         except (Refused, StorageError) as error:
             self._error(error, inflow.receipt)
+        except PeerError as error:
+            self._fail(error, inflow.receipt)
         finally:
             inflow.finish()
         return True
@@ -589,13 +636,19 @@ class StompSession(Session):
 
     def _flow(self, outflow: Outflow) -> None:
         if not self.socket_full:
-            self.writer.write(outflow.piece())
+            try:
+                self.writer.write(outflow.piece())
+            except StorageError as error:  # in the middle of a frame nothing can be said any more
+                self.refused = str(error)
+                self.closing = True
+                return
         if outflow.done:
             self.writer.write(b"\0")
             self.writer.write(outflow.after.getvalue())
             self.outflow = outflow.following
             if self.outflow is None:
                 self.out = self.writer
+                self.closing = self.said_all
             outflow.finish()
 
     # -- ACK, NACK, transactions --------------------------------------------------------------------------------------
@@ -668,6 +721,8 @@ class StompSession(Session):
             named = [] if found is None else [found]
         prefix = self.id_prefix
         own: i64 = -1
+        if not octets.startswith(prefix) and b"\\" not in octets:
+            octets = octets_of(text_of(octets, V10), reader.version)  # some clients leave the colons as they are
         if octets.startswith(prefix):
             own = read_decimal(octets, len(prefix), len(octets))
         for subscription in named:
@@ -742,7 +797,7 @@ class StompSession(Session):
         subscription.window.paused = True  # the RECEIPT comes before the first message (classic.md 6.3)
         try:
             self.broker.subscribe(subscription)
-        except Refused:
+        except EntrepotError:
             self.broker.unsubscribe(subscription)
             raise
         self.subscriptions[key] = subscription
@@ -945,7 +1000,7 @@ class StompSession(Session):
             return
         if frame.endswith(b"\0\n\0"):
             frame = frame[:-1]
-            self.closing = True
+            self._leave()
         self.out.write(frame)
         self.note()
 
@@ -954,6 +1009,8 @@ class StompSession(Session):
         if not self.detached:
             receipt = token[len(b"RECEIPT\nreceipt-id:") :].split(b"\n", 1)[0]
             self._error(error, receipt)
+            if token.endswith(b"\0\n\0"):
+                self._leave()
 
     def _receipt(self) -> None:
         self._confirm(False)
@@ -974,8 +1031,18 @@ class StompSession(Session):
 
     def fail(self, error: EntrepotError) -> None:
         """Say what is wrong and close this connection."""
-        self._error(error, b"")
-        self.closing = True
+        self._fail(error, b"")
+
+    def _fail(self, error: EntrepotError, receipt: bytes) -> None:
+        self._error(error, receipt)
+        self.refused = str(error)
+        self._leave()
+
+    def _leave(self) -> None:
+        """Close once all is written, a body from disk that has been begun included: half of it would be no message."""
+        self.leaving = True
+        self.said_all = True
+        self.closing = self.outflow is None
 
 
 def _selector(text: str) -> Predicate | None:
@@ -991,8 +1058,10 @@ def _selector(text: str) -> Predicate | None:
 
 
 def _number(text: str, name: str) -> int:
-    try:
-        return int(text.strip())
-    except ValueError:
-        raise Refused(f"{name} is {text!r}, not a whole number") from None
+    digits = text.strip()
+    if digits.startswith("-"):
+        digits = digits[1:]
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > NUMBER_DIGITS_MAX:
+        raise Refused(f"{name} is {text[:40]!r}, not a whole number")
+    return int(text)
 
