@@ -15,6 +15,7 @@ from mypy_extensions import i64
 from entrepot.base.errors import InvalidOption
 from entrepot.base.patterns import MIXED, PatternTrie
 from entrepot.core.consumer import UNLIMITED
+from entrepot.model.address import ANYCAST, UNTYPED
 
 FULL_PAGE: Final = 0  # wait on disk
 FULL_BLOCK: Final = 1  # stop reading from producers
@@ -51,6 +52,9 @@ class Policy:
         self.dead_letter_individual: bool = False  # one dead-letter queue a source, named prefix + source
         self.dead_letter_prefix: str = "ActiveMQ.DLQ.Queue."
         self.dead_letter_topic_prefix: str = "ActiveMQ.DLQ.Topic."
+        self.dead_letter_suffix: str = ""
+        self.dead_letter_topic_suffix: str = ""
+        self.dead_letter_expiry_ms: i64 = 0  # 0: dead letters are kept for ever
         self.dead_letter_non_persistent: bool = False
         self.dead_letter_expired: bool = True
         self.expiry_address: str = ""  # "" : expired messages are treated as dead letters
@@ -74,6 +78,7 @@ class Policy:
         self.browse_prefetch: i64 = 500
         self.id_cache: i64 = 20_000
         self.pending_limit: i64 = -1  # messages that a non-durable topic subscription may keep waiting
+        self.pending_rate: float = -1.0  # the same as a multiple of its prefetch, where pending_limit says nothing
         self.slow_after: i64 = -1  # a consumer that holds messages and settles none for this long is slow
         self.slow: i64 = SLOW_NOTIFY
         self.last_value: bool = False
@@ -133,6 +138,9 @@ SETTINGS: Final = (
     ),
     Setting("dead_letter_prefix", "text", "name of it before the source", "dead-letter-queue-prefix", "queuePrefix"),
     Setting("dead_letter_topic_prefix", "text", "the same for subscribers of topics", "", "topicPrefix"),
+    Setting("dead_letter_suffix", "text", "name of it behind the source", "dead-letter-queue-suffix", "queueSuffix"),
+    Setting("dead_letter_topic_suffix", "text", "the same for subscribers of topics", "", "topicSuffix"),
+    Setting("dead_letter_expiry_ms", "ms", "time to live of dead letters; 0 for ever"),
     Setting("dead_letter_non_persistent", "bool", "whether non-persistent ones go", "", "processNonPersistent"),
     Setting("dead_letter_expired", "bool", "whether expired ones go", "", "processExpired"),
     Setting("expiry_address", "text", "where expired messages go instead", "expiry-address"),
@@ -172,6 +180,7 @@ SETTINGS: Final = (
     Setting(
         "pending_limit", "int", "messages a slow topic subscriber may leave waiting", "", "constantPendingMessageLimit"
     ),
+    Setting("pending_rate", "float", "the same as a multiple of its prefetch"),
     Setting("slow_after", "ns-ms", "a consumer that settles nothing for this long is slow", "", "maxTimeSinceLastAck"),
     Setting("slow", "slow", "what happens to it: NOTIFY or KILL", "slow-consumer-policy"),
 )
@@ -227,30 +236,48 @@ def _octets(text: str) -> int:
     return UNLIMITED if number < 0 else number * _UNITS[unit]
 
 
+class Entry:
+    """The settings of one pattern. ``routing``: what it holds for, queues or topics; UNTYPED for both."""
+
+    def __init__(self, settings: dict[str, str], routing: int) -> None:
+        self.settings: dict[str, str] = settings
+        self.routing: int = routing
+
+
 class Policies:
-    """The policies of a broker: settings by pattern, merged on demand, cached by name until a pattern changes."""
+    """The policies of a broker: settings by pattern, merged on demand, cached by name until a pattern changes.
+
+    Artemis' settings hold for an address whatever is done with it; an entry of Classic holds for queues or for topics,
+    and ``typed`` says that there is such an entry.
+    """
 
     def __init__(self) -> None:
-        self.entries: PatternTrie[dict[str, str]] = PatternTrie(MIXED)
+        self.entries: PatternTrie[Entry] = PatternTrie(MIXED)
+        self.typed: bool = False
         self.merged: dict[str, Policy] = {}
 
-    def add(self, pattern: str, settings: dict[str, str]) -> None:
+    def add(self, pattern: str, settings: dict[str, str], routing: int = UNTYPED) -> None:
         """Add ``settings`` (name -> text) for names that match ``pattern``; checks every one. Raises InvalidOption."""
         probe = Policy()
         for name, text in settings.items():
             apply(probe, name, text)
-        self.entries.insert(pattern, settings)
+        self.entries.insert(pattern, Entry(settings, routing))
+        self.typed = self.typed or routing != UNTYPED
         self.merged.clear()
 
-    def of(self, name: str) -> Policy:
-        """Return the policy of the address ``name``."""
-        policy = self.merged.get(name)
+    def of(self, name: str, routing: int = UNTYPED) -> Policy:
+        """Return the policy of the address ``name`` as what ``routing`` says; UNTYPED is taken for a queue."""
+        if routing == UNTYPED:
+            routing = ANYCAST
+        key = f"{routing}:{name}" if self.typed else name
+        policy = self.merged.get(key)
         if policy is None:
             policy = Policy()
-            for settings in self.entries.lookup_ranked(name):
-                for key, text in settings.items():
-                    apply(policy, key, text)
+            for entry in self.entries.lookup_ranked(name):
+                if entry.routing == UNTYPED or entry.routing == routing:
+                    for setting, text in entry.settings.items():
+                        apply(policy, setting, text)
             if len(self.merged) > 10_000:  # names come from clients: a cache of them must not grow for ever
                 self.merged.clear()
-            self.merged[name] = policy
+            self.merged[key] = policy
         return policy
