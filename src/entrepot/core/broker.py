@@ -20,6 +20,7 @@ from entrepot.base.environment import MIB, Entropy, Instant, WallTime
 from entrepot.base.errors import (
     AddressFull,
     DuplicateRejected,
+    EntrepotError,
     InvalidDestination,
     LeaseError,
     Refused,
@@ -51,7 +52,7 @@ from entrepot.core.timed import (
     until,
 )
 from entrepot.core.transaction import Signal, Transaction
-from entrepot.journal.log import JournalCore, again
+from entrepot.journal.log import JournalCore, Waiter, again
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 from entrepot.model.ids import connection_id, message_id_prefix
@@ -99,6 +100,16 @@ class SpaceWaiter:
         """Read on."""
 
 
+class _Reserved(Waiter):
+    """Makes the journal sync a block of numbers; half a block is left until it is needed."""
+
+    def stored(self, token: bytes) -> None:
+        """The block is safe."""
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """The journal failed: nothing that matters is accepted any more."""
+
+
 class BrokerOptions:
     """What one broker is started with. Octets unless the name says otherwise."""
 
@@ -106,6 +117,7 @@ class BrokerOptions:
         self.name: str = name
         self.memory_limit: i64 = memory_limit
         self.version: str = "0.1.0"
+        self.scheduler: bool = True  # False: a message that asks for a delay is delivered at once (schedulerSupport)
 
 
 class Leases:
@@ -293,10 +305,10 @@ class BrokerCore(Host):
         self.table.resolve(target)
         if target.parts:
             return
-        if (target.routing == ANYCAST or target.queue_name) and not target.turns and not target.queues:
+        if (target.routing != MULTICAST or target.queue_name) and not target.turns and not target.queues:
             self.need_queue(Destination(target.name, target.routing, target.temporary, target.queue_name))
             self.table.resolve(target)
-        policy = self.policies.of(target.name)
+        policy = self.policies.of(target.name, target.routing)
         target.policy = policy
         target.stamps = policy.expiry_ms >= 0 or policy.expiry_ms_min >= 0 or policy.expiry_ms_max >= 0
 
@@ -309,7 +321,7 @@ class BrokerCore(Host):
         address = self.table.addresses.get(destination.name)
         if address is not None and address.anycast and not destination.queue:
             return address.anycast[0]
-        policy = self.policies.of(destination.name)
+        policy = self.policies.of(destination.name, destination.routing)
         if destination.temporary:
             raise InvalidDestination(f"the temporary destination {name!r} does not exist (any more)")
         if not policy.auto_create:
@@ -336,7 +348,7 @@ class BrokerCore(Host):
             raise InvalidDestination(f"there is already a queue {name!r}")
         identity = self.next_queue
         self.next_queue = identity + 1
-        queue = Queue(self, identity, name, address, self.policies.of(address))
+        queue = Queue(self, identity, name, address, self.policies.of(address, routing))
         queue.routing = routing
         queue.durable = durable
         queue.filter = condition
@@ -430,9 +442,14 @@ class BrokerCore(Host):
         number = self.number + 1
         self.number = number
         if number > self.reserved - NUMBERS_RESERVED // 2:
-            self.reserved += NUMBERS_RESERVED
-            self.journal.put(KIND_NUMBERS, b"", int(self.reserved).to_bytes(8, "big"))
+            self.reserve()
         return number
+
+    def reserve(self) -> None:
+        """Reserve a further block of numbers, and have it synced: one lost in a crash would be given twice."""
+        self.reserved += NUMBERS_RESERVED
+        self.journal.put(KIND_NUMBERS, b"", int(self.reserved).to_bytes(8, "big"))
+        self.journal.confirm(_Reserved(), b"")
 
     def identity_of(self, message: Message) -> str:
         """Return the message id as clients see it."""
@@ -469,7 +486,7 @@ class BrokerCore(Host):
         return self._admit(message, target)
 
     def _admit(self, message: Message, target: Target) -> int:
-        if asks_for_schedule(message):
+        if self.options.scheduler and asks_for_schedule(message):
             self._schedule(message, target)
             return SCHEDULED
         return self._route(message, target)
@@ -479,7 +496,7 @@ class BrokerCore(Host):
             detail = {"duplicate-id": identity.decode("utf-8", "replace")}
             self.notices.notice(notices.MESSAGE_DUPLICATE, target.name, detail)
             return DUPLICATE
-        policy = self.policies.of(target.name)
+        policy = self.policies.of(target.name, target.routing)
         self.journal.begin()
         try:
             verdict = self._admit(message, target)  # raises when it is refused: then the id is not remembered
@@ -661,7 +678,8 @@ class BrokerCore(Host):
         name = policy.dead_letter_address
         if policy.dead_letter_individual and name:
             prefix = policy.dead_letter_prefix if queue.routing == ANYCAST else policy.dead_letter_topic_prefix
-            name = queue.address if queue.address.startswith(prefix) else prefix + queue.address
+            suffix = policy.dead_letter_suffix if queue.routing == ANYCAST else policy.dead_letter_topic_suffix
+            name = queue.address if queue.address.startswith(prefix) else prefix + queue.address + suffix
         wanted = message.durable or policy.dead_letter_non_persistent or not reason.startswith("expired")
         if not name or not wanted or name in (queue.name, queue.address):
             self.notices.notice(notices.MESSAGE_DROPPED, queue.name, {"why": reason, "id": self.identity_of(message)})
@@ -673,7 +691,7 @@ class BrokerCore(Host):
         if not letter.durable:  # what was worth keeping is worth keeping over a restart (classic.md 4.6)
             letter.durable = True
             letter.annotate(ORIGINAL_MODE, "NON_PERSISTENT")
-        self._send_on(letter, queue, message, name)
+        self._send_on(letter, queue, message, name, policy.dead_letter_expiry_ms)
         self.notices.notice(
             notices.MESSAGE_DEAD, queue.name, {"why": reason, "id": self.identity_of(message), "to": name}
         )
@@ -689,11 +707,13 @@ class BrokerCore(Host):
         elif queue.policy.dead_letter_expired:
             self.dead_letter(queue, message, f"expired at {message.expiration}", 0)
 
-    def _send_on(self, letter: Message, queue: Queue, message: Message, name: str) -> None:
+    def _send_on(self, letter: Message, queue: Queue, message: Message, name: str, lives_ms: i64 = 0) -> None:
         mark_origin(letter, message, queue, self.identity_of(message))
         if message.expiration:
             letter.annotate(ORIGINAL_EXPIRATION, str(message.expiration))
             letter.expiration = 0
+        if lives_ms > 0:
+            letter.expiration = self.wall + lives_ms
         self._hand_out(letter, [self._letters(name)])
 
     def _letters(self, name: str) -> Queue:
@@ -844,9 +864,9 @@ class BrokerCore(Host):
         identities: dict[str, bool] = {}
         for message, target in transaction.sends:
             rare = message.rare
-            if rare is not None and asks_for_schedule(message):
+            if rare is not None and self.options.scheduler and asks_for_schedule(message):
                 Schedule(rare.annotations)  # raises for a schedule that nobody can keep
-            if rare is not None and rare.duplicate_id and self.policies.of(target.name).id_cache > 0:
+            if rare is not None and rare.duplicate_id and self.policies.of(target.name, target.routing).id_cache > 0:
                 key = f"{target.name}\0{rare.duplicate_id.hex()}"
                 if key in identities or self.duplicates.seen(target.name, rare.duplicate_id):
                     raise DuplicateRejected(f"transaction {transaction.name} repeats a message id on {target.name}")
@@ -890,10 +910,10 @@ class BrokerCore(Host):
             self.followers.append(subscription)
 
     def _default_prefetch(self, subscription: Subscription, destination: Destination) -> i64:
-        policy = self.policies.of(destination.name)
         routing = destination.routing
         if routing == UNTYPED:
             routing = default_routing(self.table, destination.name)
+        policy = self.policies.of(destination.name, routing)
         if routing == MULTICAST:
             return policy.durable_prefetch if subscription.durable_name else policy.topic_prefetch
         return policy.queue_prefetch
@@ -921,6 +941,8 @@ class BrokerCore(Host):
             queue = self.create_queue(name, destination.name, MULTICAST, False, subscription.selector)
             queue.temporary = True
             queue.pending_limit = queue.policy.pending_limit
+            if queue.pending_limit < 0 and queue.policy.pending_rate >= 0.0:
+                queue.pending_limit = int(float(subscription.window.messages) * queue.policy.pending_rate)
             if subscription.pending_limit >= 0:
                 queue.pending_limit = subscription.pending_limit
             if subscription.no_local:

@@ -95,8 +95,10 @@ class Rebuilder(RecoverySink):
     def _queue(self, identity: int, value: bytes) -> None:
         fields = msgspec.msgpack.decode(value, type=dict[str, str])
         broker = self.broker
-        queue = Queue(broker, identity, fields["name"], fields["address"], broker.policies.of(fields["address"]))
-        queue.routing = int(fields["routing"])
+        routing = int(fields["routing"])
+        policy = broker.policies.of(fields["address"], routing)
+        queue = Queue(broker, identity, fields["name"], fields["address"], policy)
+        queue.routing = routing
         queue.filter = selector_or_none(fields["filter"])
         queue.owner = fields["owner"]
         queue.auto_created = fields["auto"] == "1"
@@ -136,15 +138,20 @@ def recover(broker: BrokerCore) -> RecoveryReport:
     Raises CorruptJournal, StoreUnusable: nothing is changed then.
     """
     rebuilder = Rebuilder(broker)
-    report = broker.journal.recover(rebuilder)
+    journal = broker.journal
+    report = journal.recover(rebuilder)
     rebuilder.documents_end()
     broker.number = max(broker.number, report.number_highest, report.blob_highest)
-    broker.run = broker.number  # rises with every start: names made from it differ from those of every earlier run
+    broker.reserved = max(broker.reserved, broker.number)
+    broker.run = broker.reserved  # rises with every start: names made from it differ from those of every earlier run
     for queue in broker.table.queues.values():
         queue.used = True
     for number, identity in rebuilder.orphans:
-        broker.journal.settle(number, identity)
+        journal.settle(number, identity)
     if not broker.node_id:
         broker.set_node(fresh_node_id(broker.options.name, broker.entropy))
-        broker.journal.put(KIND_NODE, b"", broker.node_id.encode())
+        journal.put(KIND_NODE, b"", broker.node_id.encode())
+    broker.reserve()
+    journal.flush()
+    journal.port.drain()  # nothing is numbered before the disk has the block that it is from
     return report
