@@ -248,9 +248,7 @@ def test_diverts_of_artemis_copy_or_take_over_and_say_where_from():
     assert ([d.body for d in original], [d.body for d in copy]) == (["1", "2"], ["1"])
     assert copy[0].annotations["_AMQ_ORIG_ADDRESS"] == "Q"
     assert rig.broker.identity_of(copy[0].message) != rig.broker.identity_of(original[0].message)
-    rig.broker.add_divert(
-        divert("d", "Q", [parse_one("Copy")], exclusive=True, condition=selector_or_none("n = 1"))
-    )
+    rig.broker.add_divert(divert("d", "Q", [parse_one("Copy")], exclusive=True, condition=selector_or_none("n = 1")))
     rig.send("Q", "1", properties={"n": 1})
     rig.send("Q", "2", properties={"n": 2})
     assert (rig.bodies("Copy"), rig.bodies("Q")) == (["1"], ["2"])

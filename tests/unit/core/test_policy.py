@@ -35,7 +35,7 @@ def test_an_entry_for_topics_leaves_queues_of_the_same_name_alone() -> None:
 def test_a_later_entry_is_heard_although_the_answer_was_cached() -> None:
     policies = Policies()
     assert policies.of("a", MULTICAST).pending_limit == -1
-    policies.add("a", {"constantPendingMessageLimitStrategy": "5"}, MULTICAST)
+    policies.add("a", {"pending_limit": "5"}, MULTICAST)
     assert (policies.of("a", MULTICAST).pending_limit, policies.of("a", ANYCAST).pending_limit) == (5, -1)
 
 

@@ -132,7 +132,10 @@ def test_rejection_is_a_dead_letter_at_once():
         ({"redelivery_delay": "100"}, [100, 100, 100]),
         ({"redelivery_delay": "100", "redelivery_multiplier": "2"}, [100, 200, 400]),
         ({"redelivery_delay": "100", "redelivery_multiplier": "5"}, [100, 500, 1000, 1000]),
-        ({"redelivery_delay": "100", "redelivery_multiplier": "5", "redelivery_delay_max": "0"}, [100, 500, 2500, 12_500]),
+        (
+            {"redelivery_delay": "100", "redelivery_multiplier": "5", "redelivery_delay_max": "0"},
+            [100, 500, 2500, 12_500],
+        ),
         ({"redelivery_delay": "100", "redelivery_delay_first": "10"}, [10, 100, 100]),
         (
             {
@@ -290,9 +293,7 @@ def test_a_paged_higher_priority_goes_before_lower_ones_in_memory():
 def test_a_selector_finds_what_is_on_disk_in_order_in_bounded_steps():
     rig = Rig({"#": TINY})
     for number in range(9000):
-        rig.broker.send(
-            rig.message(str(number), properties={"n": number % 3000}), rig.broker.target([parse_one("Q")])
-        )
+        rig.broker.send(rig.message(str(number), properties={"n": number % 3000}), rig.broker.target([parse_one("Q")]))
     rig.turn()
     reader = rig.reader("Q", 10, selector="n = 2999 OR n = 5")
     rig.wait(1)

@@ -1,0 +1,186 @@
+"""Transactions: all or nothing, now and after a crash (classic.md 4.10, artemis.md 4.9)."""
+
+from __future__ import annotations
+
+import pytest
+
+from entrepot.base.errors import AddressFull, DuplicateRejected, InvalidDestination, Refused, TransactionError
+from entrepot.core.transaction import OCTETS_MAX, State, Transaction
+from entrepot.model.address import ANYCAST, Destination, parse
+from entrepot.journal.log import Waiter
+from kit import Rig
+
+
+class Nobody(Waiter):
+    def stored(self, token: bytes) -> None:
+        pass
+
+    def store_failed(self, token: bytes, error: Exception) -> None:
+        raise AssertionError(error)
+
+
+def sends(rig: Rig, *bodies: str, to: str = "Q", **fields) -> Transaction:
+    transaction = Transaction("t")
+    target = rig.broker.target(parse(to))
+    for body in bodies:
+        transaction.send(rig.message(body, target.name, **fields), target)
+    return transaction
+
+
+def test_nothing_is_seen_before_the_commit_and_all_in_order_after():
+    rig = Rig()
+    reader = rig.reader("Q", 10)
+    transaction = sends(rig, "a", "b")
+    rig.send("Q", "outside")
+    assert reader.bodies == ["outside"]
+    rig.commit(transaction)
+    assert reader.bodies == ["outside", "a", "b"]
+    assert transaction.state is State.COMMITTED
+    with pytest.raises(TransactionError):
+        rig.commit(transaction)
+
+
+def test_rolled_back_sends_never_were_and_acknowledged_messages_stay_with_their_reader():
+    rig = Rig()
+    rig.send("Q", "a")
+    reader = rig.reader("Q", 10)
+    transaction = sends(rig, "b", to="R")
+    transaction.settle(reader.open[0].consumer, reader.open[0].number)
+    rig.broker.roll_back(transaction)
+    rig.turn()
+    assert rig.bodies("R") == []
+    assert rig.queue("Q").in_flight == 1
+    assert reader.ack() == ["a"]
+
+
+def test_a_receive_and_a_send_are_one():
+    rig = Rig()
+    rig.send("Q", "in")
+    reader = rig.reader("Q", 10)
+    transaction = sends(rig, "out", to="R")
+    transaction.settle(reader.open[0].consumer, reader.open[0].number)
+    rig.commit(transaction)
+    rig.restart("kill")
+    assert (rig.bodies("R"), "Q" in rig.broker.table.queues and rig.bodies("Q")) == (["out"], [])
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_crash_shows_all_of_a_transaction_or_nothing(seed):
+    rig = Rig(seed=seed)
+    rig.send_all("Q", ["in1", "in2"])
+    rig.journal.confirm(Nobody(), b"")
+    rig.turn()
+    reader = rig.reader("Q", 10)
+    transaction = sends(rig, *(f"out{number}" * 40 for number in range(30)), to="R")
+    for delivery in reader.open:
+        transaction.settle(delivery.consumer, delivery.number)
+    rig.broker.commit(transaction)
+    rig.journal.flush()
+    rig.restart("crash")
+    left = rig.bodies("Q")
+    out = len(rig.bodies("R")) if "R" in rig.broker.table.queues else 0
+    assert (left, out) in ((["in1", "in2"], 0), ([], 30))
+
+
+def test_it_may_not_grow_without_limit():
+    rig = Rig()
+    transaction = Transaction("t")
+    target = rig.broker.target(parse("Q"))
+    body = "x" * (1 << 20)
+    with pytest.raises(TransactionError, match="more than"):
+        for _ in range(OCTETS_MAX // len(body) + 1):
+            transaction.send(rig.message(body, "Q"), target)
+    assert transaction.sends == []
+    with pytest.raises(TransactionError, match="doomed"):
+        rig.commit(transaction)
+    assert rig.bodies("Q") == []
+
+
+@pytest.mark.parametrize("how", ["inside", "before"])
+def test_a_duplicate_id_rejects_the_whole(how):
+    rig = Rig()
+    if how == "before":
+        rig.send("Q", "first", duplicate=b"1")
+    transaction = sends(rig, "a", to="R")
+    target = rig.broker.target(parse("Q"))
+    for _ in range(2 if how == "inside" else 1):
+        transaction.send(rig.message("b", "Q", duplicate=b"1"), target)
+    with pytest.raises(DuplicateRejected):
+        rig.commit(transaction)
+    assert rig.bodies("R") == []
+    assert rig.bodies("Q") == (["first"] if how == "before" else [])
+    assert transaction.state is State.ROLLED_BACK
+
+
+def test_ids_are_remembered_with_the_commit_and_not_with_a_rollback():
+    rig = Rig()
+    rig.broker.roll_back(sends(rig, "a", duplicate=b"1"))
+    rig.commit(sends(rig, "b", duplicate=b"1"))
+    with pytest.raises(DuplicateRejected):
+        rig.commit(sends(rig, "c", duplicate=b"1"))
+    assert rig.bodies("Q") == ["b"]
+
+
+def test_a_full_disk_refuses_the_whole():
+    rig = Rig()
+    rig.send("Q", "in")
+    reader = rig.reader("Q", 10)
+    disk = rig.disk
+    assert disk is not None
+    disk.make_room(disk.used())
+    for _ in range(500):
+        if rig.journal.refusal() is not None:
+            break
+        rig.send("Filler", "f" * 500)
+    transaction = sends(rig, "a", to="Q")
+    transaction.settle(reader.open[0].consumer, reader.open[0].number)
+    with pytest.raises(TransactionError):
+        rig.commit(transaction)
+    disk.make_room()
+    rig.turn()
+    assert reader.bodies == ["in"]
+    assert reader.ack() == ["in"]
+
+
+def test_a_full_queue_refuses_before_anything_is_done_and_a_granted_one_is_done_whole():
+    rig = Rig({"F": {"full": "FAIL", "max_octets": "2000"}})
+    rig.commit(sends(rig, *"0123456789", to="F"))
+    with pytest.raises(AddressFull):
+        transaction = sends(rig, "a", to="R")
+        transaction.send(rig.message("b", "F"), rig.broker.target(parse("F")))
+        rig.commit(transaction)
+    assert rig.bodies("R") == []
+    assert rig.bodies("F") == list("0123456789")
+
+
+@pytest.mark.parametrize("bad", [{"AMQ_SCHEDULED_CRON": "61 * * * *"}, {"AMQ_SCHEDULED_DELAY": "soon"}])
+def test_a_schedule_that_cannot_be_kept_refuses_the_whole(bad):
+    rig = Rig()
+    transaction = sends(rig, "a")
+    transaction.send(rig.message("b", "Q", annotations=bad), rig.broker.target(parse("Q")))
+    with pytest.raises(Refused):
+        rig.commit(transaction)
+    assert rig.bodies("Q") == []
+
+
+def test_a_destination_that_is_gone_refuses_the_whole():
+    rig = Rig()
+    queue = rig.broker.create_queue("ID:t", "ID:t", ANYCAST, durable=False, owner="1")
+    target = rig.broker.target([Destination("ID:t", ANYCAST, True)])
+    transaction = sends(rig, "a")
+    transaction.send(rig.message("b", "ID:t"), target)
+    rig.broker.delete_queue(queue, "gone")
+    with pytest.raises(InvalidDestination):
+        rig.commit(transaction)
+    assert rig.bodies("Q") == []
+
+
+def test_scheduled_sends_wait_from_the_commit_on():
+    rig = Rig()
+    transaction = sends(rig, "later", annotations={"AMQ_SCHEDULED_DELAY": 100})
+    rig.wait(500)
+    rig.commit(transaction)
+    rig.wait(99)
+    assert rig.bodies("Q") == []
+    rig.wait(1)
+    assert rig.bodies("Q") == ["later"]
