@@ -190,6 +190,12 @@ class Unreachable(OperatorError):
     code = "ENT-2006"
 
 
+class InvalidConfiguration(OperatorError):
+    """A configuration file that cannot be read, or that asks for what this broker cannot do."""
+
+    code = "ENT-2007"
+
+
 class StorageError(EntrepotError):
     """The journal could not do what was promised."""
 
