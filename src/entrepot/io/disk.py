@@ -286,7 +286,9 @@ class Disk(JournalPort):
     def drain(self) -> None:
         """Wait until all is done or has failed, and call the completions."""
         self._wait_idle()
-        self._deliver()
+        while self._done:
+            self._deliver()  # which may ask for more
+            self._wait_idle()
 
     def close(self) -> None:
         """Do what was asked for, stop the thread, release the directory. Holds nothing back on a full disk."""

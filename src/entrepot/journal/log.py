@@ -666,7 +666,6 @@ class JournalCore(JournalEvents):
             return
         self._closed = True
         if self._dead is None and self._recovered and not self._full:
-            self._compaction = None
             self._depth = 0
             self._hand_over()
             if self._active.end > 0:

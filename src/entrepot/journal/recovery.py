@@ -179,18 +179,20 @@ class Recovery:
         document = self.index.documents.get(document_key())
         if document is not None:
             gaps = parse_gaps(document.value)
-        complete = True
         following: i64 = 1
         before: i64 = 0
+        # A list of gaps means nothing before it is sure that no segment is missing in front of it.
         for segment in self.index.segments:
-            if _inside(gaps, segment.first, segment.last):
-                self._drop(segment.name)
-                complete = False
-            elif segment.first > following and not _inside(gaps, following, segment.first - 1):
+            if segment.first > following and not _inside(gaps, following, segment.first - 1):
                 return self._missing(following, segment.first - 1, before)
             following = segment.last + 1
             before = segment.end_sequence
-        return complete
+        gone = [segment for segment in self.index.segments if _inside(gaps, segment.first, segment.last)]
+        if gone:
+            self._make_durable()  # the list must be on disk before the files go
+            for segment in gone:
+                self._drop(segment.name)
+        return not gone
 
     def _missing(self, first: i64, last: i64, before: i64) -> bool:
         """Segments are not there and were not dropped: corrupt when what they held was on disk, else a torn tail."""

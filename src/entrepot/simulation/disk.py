@@ -31,6 +31,11 @@ class Effect:
         self.offset = offset
         self.octets = octets
         self.target = target
+        self.serial = 0
+
+    def changes_names(self) -> bool:
+        """Say whether it is a matter of the directory rather than of a file's content."""
+        return self.kind in ("create", "rename", "drop")
 
     def apply(self, files: dict[str, bytearray]) -> None:
         """Carry it out. A change of a file that does not exist (its creation was lost) changes nothing."""
@@ -47,11 +52,15 @@ class Effect:
                 place(files[self.name], self.offset, self.octets)
 
 
-class Pending:
-    """A sync or a publication under way: when it is done, the first ``effects`` changes are durable."""
+Covers = Callable[[Effect], bool]
 
-    def __init__(self, effects: int, finish: Callable[[], None]) -> None:
-        self.effects = effects
+
+class Pending:
+    """A sync or a publication under way: when it is done, the changes up to ``upto`` that it ``covers`` are durable."""
+
+    def __init__(self, upto: int, covers: Covers, finish: Callable[[], None]) -> None:
+        self.upto = upto
+        self.covers = covers
         self.finish = finish
         self.done = False
 
@@ -81,6 +90,7 @@ class SimulatedDisk(JournalPort):
         self._reserve_used = False
         self._view: dict[str, bytearray] = {}
         self._durable: dict[str, bytearray] = {}
+        self._serial = 0
         self._effects: list[Effect] = []
         self._pending: list[Pending] = []
         self._held: list[tuple[int, Callable[[], None]]] = []
@@ -195,8 +205,8 @@ class SimulatedDisk(JournalPort):
         self._pending = []
         self._soon(lambda: self._events.failed(StorageError(what, remedy="replace the disk")))
 
-    def _begin(self, finish: Callable[[], None]) -> None:
-        pending = Pending(len(self._effects), finish)
+    def _begin(self, covers: Covers, finish: Callable[[], None]) -> None:
+        pending = Pending(self._serial, covers, finish)
         self._pending.append(pending)
         spread = int((self.sync_delay_max - self.sync_delay_min) * self._entropy.fraction())
         self._soon(lambda: self._complete(pending), self.sync_delay_min + spread)
@@ -208,19 +218,23 @@ class SimulatedDisk(JournalPort):
             if self.fail_syncs:
                 self._fail("the disk failed: a sync failed (Input/output error)")
                 return
-            self._make_durable(first.effects)
+            self._make_durable(first)
             first.done = True
             self.syncs += 1
             first.finish()
 
-    def _make_durable(self, count: int) -> None:
-        for effect in self._effects[:count]:
-            effect.apply(self._durable)
-        del self._effects[:count]
-        for pending in self._pending:
-            pending.effects = max(0, pending.effects - count)
+    def _make_durable(self, pending: Pending) -> None:
+        kept: list[Effect] = []
+        for effect in self._effects:
+            if effect.serial <= pending.upto and pending.covers(effect):
+                effect.apply(self._durable)
+            else:
+                kept.append(effect)
+        self._effects = kept
 
     def _note(self, effect: Effect) -> None:
+        self._serial += 1
+        effect.serial = self._serial
         self._effects.append(effect)
 
     # -- JournalPort ---------------------------------------------------------------------------------------------------
@@ -272,7 +286,7 @@ class SimulatedDisk(JournalPort):
 
     def sync(self, token: int) -> None:
         """Make all that was asked for durable, after a while."""
-        self._ask(lambda: self._begin(lambda: self._events.synced(token)))
+        self._ask(lambda: self._begin(everything, lambda: self._events.synced(token)))
 
     def trim(self, name: str, length: int) -> None:
         """Cut, not durably."""
@@ -289,7 +303,7 @@ class SimulatedDisk(JournalPort):
 
     def publish(self, scratch: str, name: str) -> None:
         """Make ``scratch`` durable, then its name, then tell."""
-        self._ask(lambda: self._begin(lambda: self._rename(scratch, name)))
+        self._ask(lambda: self._begin(lambda effect: effect.name == scratch, lambda: self._rename(scratch, name)))
 
     def _rename(self, scratch: str, name: str) -> None:
         if self._spoiled.pop(scratch, False):
@@ -297,7 +311,7 @@ class SimulatedDisk(JournalPort):
         effect = Effect("rename", scratch, target=name)
         effect.apply(self._view)
         self._note(effect)
-        self._begin(lambda: self._events.published(name))
+        self._begin(Effect.changes_names, lambda: self._events.published(name))
 
     def drop(self, name: str) -> None:
         """Remove, not durably."""
@@ -342,6 +356,11 @@ class SimulatedDisk(JournalPort):
         """Complete what is under way; the files stay."""
         self.drain()
         self._epoch += 1
+
+
+def everything(effect: Effect) -> bool:
+    """A sync covers all."""
+    return True
 
 
 def place(content: bytearray, offset: int, octets: bytes) -> None:

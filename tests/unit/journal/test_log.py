@@ -206,6 +206,44 @@ def test_many_short_runs_leave_few_segments() -> None:
     assert [number for _, number, _ in world.told.messages] == list(range(1, 41))
 
 
+def test_a_confirmation_between_hand_over_and_sync_waits() -> None:
+    world = World()
+    stored(world, 1)
+    assert not world.journal.flush()
+    world.journal.confirm(world.waiter, b"a")
+    assert world.waiter.tokens == []
+    assert world.journal.flush()
+    world.timeline.run()
+    assert world.waiter.tokens == [b"a"]
+
+
+def test_compaction_keeps_the_settlements_that_an_older_segment_needs() -> None:
+    """Segment 1 is nearly all alive and stays; the ones behind it are garbage, and settle some of segment 1."""
+    world = World(garbage_percent=30, segments_min=2, batch_bytes=1000)
+    stored(world, 30)
+    first = world.segments()[0]
+    world.journal.put(1, b"a", b"old")
+    world.confirm()
+    world.journal.delete(1, b"a")
+    for number in (3, 5, 6, 7):
+        world.journal.settle(number, 1)
+    for number in range(100, 160):
+        world.journal.store(message(number, 400), [2])
+        if number % 10:
+            world.journal.settle(number, 2)
+        if number % 5 == 0:
+            world.confirm()
+    world.confirm()
+    world.compact()
+    assert first in world.segments(), "the first segment was compacted: this test tests nothing"
+    assert any(not name.endswith("-00000000000000.seg") for name in world.segments()), "nothing was compacted"
+    for _ in range(2):
+        world.crash()
+        numbers = [number for _, number, _ in world.told.messages]
+        assert numbers == [n for n in range(1, 31) if n not in (3, 5, 6, 7)] + list(range(100, 160, 10))
+        assert world.told.documents == []
+
+
 def test_compaction_keeps_what_was_settled_meanwhile_settled() -> None:
     world = World(garbage_percent=10, segments_min=2, batch_bytes=1000)
     stored(world, 200)

@@ -195,6 +195,20 @@ class JournalAgainstDict(RuleBasedStateMachine):
         self.settle_all_but_oldest(1, count)
         self.turns(turns, 3000)
 
+    @rule(size=SIZES)
+    def confirm_between_hand_over_and_sync(self, size: int) -> None:
+        self.store([1], size)
+        self.world.journal.flush()
+        self.confirm()
+        self.crash()
+
+    @rule(count=st.integers(20, 60), turns=st.integers(1, 20), size=SIZES)
+    def transaction_during_compaction(self, count: int, turns: int, size: int) -> None:
+        self.one_is_stuck(count, 3)
+        self.transaction(size, 4)
+        self.turns(turns, 50_000)
+        self.crash()
+
     @rule(which=INDEX)
     def load(self, which: int) -> None:
         if self.model.queues:
