@@ -1,0 +1,55 @@
+"""Brokers for the interop tests, and why one is left out."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import classic
+import ours
+import pytest
+
+
+def why_not(kind: str) -> str:
+    if kind == "classic":
+        return classic.unavailable()
+    if importlib.util.find_spec("entrepot.protocols.openwire.server") is None:
+        return "this build of entrepot has no OpenWire server"
+    return ""
+
+
+def make(kind: str, home: Path, *, name: str, authenticated: bool = False) -> classic.Classic | ours.Entrepot:
+    if kind == "classic":
+        return classic.Classic(home, name=name, authenticated=authenticated)
+    return ours.Entrepot(home, name=name)
+
+
+@pytest.fixture(scope="session", params=["classic", "entrepot"])
+def kind(request: pytest.FixtureRequest) -> str:
+    reason = why_not(request.param)
+    if reason:
+        pytest.skip(f"{request.param}: {reason}")
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def broker(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[classic.Classic | ours.Entrepot]:
+    """One broker for all tests that leave it alive."""
+    made = make(kind, tmp_path_factory.mktemp(kind), name=f"{kind}-shared")
+    made.start().await_ready()
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def pair(kind: str, tmp_path: Path) -> Iterator[list[classic.Classic | ours.Entrepot]]:
+    """Two brokers that do not know one another, to be killed."""
+    made = [make(kind, tmp_path / name, name=name) for name in ("one", "two")]
+    for each in made:
+        each.start()
+    for each in made:
+        each.await_ready()
+    yield made
+    for each in made:
+        each.kill()

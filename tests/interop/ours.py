@@ -1,0 +1,58 @@
+"""This broker as a process of its own, for a test: its own directory, a free port, ended by its process id."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from classic import HOST, free_port
+
+READY_PATIENCE_S: Final = 20.0
+
+
+class Entrepot:
+    """One broker. `start` may be called again after `kill`: store and port stay."""
+
+    def __init__(self, home: Path, *, name: str = "test") -> None:
+        self.home = home
+        self.name = name
+        self.port = free_port()
+        self.process: subprocess.Popen[bytes] | None = None
+        home.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def url(self) -> str:
+        return f"tcp://{HOST}:{self.port}"
+
+    def start(self) -> Entrepot:
+        command = [sys.executable, "-m", "entrepot", "run", "--name", self.name, "--data", str(self.home / "data")]
+        command += ["--listen", f"openwire://{HOST}:{self.port}"]
+        with (self.home / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        return self
+
+    def await_ready(self) -> Entrepot:
+        until = time.monotonic() + READY_PATIENCE_S
+        while True:
+            try:
+                with socket.create_connection((HOST, self.port), timeout=1) as link:
+                    if link.getsockname() != link.getpeername():
+                        return self
+            except OSError:
+                pass
+            assert self.process is not None
+            if self.process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"the broker did not start:\n{(self.home / 'log').read_text()[-3000:]}")
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        """Kill -9."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+            self.process = None

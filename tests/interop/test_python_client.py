@@ -1,0 +1,557 @@
+"""The Python client against real brokers: ActiveMQ Classic, and this one."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+import uuid
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from classic import Classic
+from ours import Entrepot
+
+from entrepot.base.errors import AccessDenied, InvalidSelector, Refused, SubscriptionInUse, TransactionRolledBack
+from entrepot.client.connection import Connection, connect
+from entrepot.client.message import Body, Message, Received, SerializedObject
+from entrepot.client.session import Consumer, Session
+from entrepot.protocols.openwire.consumption import Acknowledge, RedeliveryPolicy
+
+Broker = Classic | Entrepot
+PATIENCE = 10.0
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(90):
+            await main
+
+    asyncio.run(bounded())
+
+
+def fresh(kind: str = "queue") -> str:
+    return f"{kind}://test.{uuid.uuid4().hex}"
+
+
+async def take(consumer: Consumer, count: int = 1) -> list[Received]:
+    received = []
+    for _ in range(count):
+        message = await consumer.receive(PATIENCE)
+        assert message is not None, f"{len(received)} of {count} messages came"
+        received.append(message)
+    return received
+
+
+async def bodies(consumer: Consumer, count: int) -> list[Body]:
+    return [message.body for message in await take(consumer, count)]
+
+
+async def fill(session: Session, where: str, count: int, **options: Any) -> None:
+    async with session.producer(where) as producer:
+        for number in range(count):
+            await producer.send(str(number), **options)
+
+
+class TestMessages:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "",
+            "plain",
+            "zero \0, umlaut ä, clef \U0001d11e",
+            "long " * 20_000,
+            b"",
+            bytes(range(256)),
+            {"flag": True, "int": -5, "float": 1.5, "text": "t", "octets": b"o", "none": None},
+            [1, "two", 3.0, b"four", False],
+            SerializedObject(bytes.fromhex("aced0005740003616263")),
+            None,
+        ],
+        ids=lambda body: f"{type(body).__name__}-{len(body) if body is not None else 0}",
+    )
+    @pytest.mark.parametrize("compress", [False, True])
+    def test_every_kind_of_body_arrives_as_it_was_sent(self, broker: Broker, body: Body, compress: bool) -> None:
+        async def main() -> None:
+            async with connect(f"{broker.url}?jms.useCompression={str(compress).lower()}") as connection:
+                async with connection.session() as session, session.consumer(where := fresh()) as consumer:
+                    await (await session.producer(where)).send(body)
+                    [received] = await take(consumer)
+                    assert received.body == body
+                    assert type(received.body) is type(body)
+
+        run(main())
+
+    def test_headers_and_properties(self, broker: Broker) -> None:
+        async def main() -> None:
+            properties: dict[str, object] = {"text": "t", "int": 7, "big": 2**40, "flag": True, "real": 0.5}
+            sent = Message(
+                "b",
+                properties=properties,
+                correlation_id="c1",
+                reply_to="topic://r",
+                type="t1",
+                group="g",
+                group_sequence=3,
+            )
+            async with connect(broker.url) as connection, connection.session() as session:
+                where = fresh()
+                async with session.producer(where) as producer, session.consumer(where) as consumer:
+                    before = int(time.time() * 1000)
+                    await producer.send(sent, priority=7, time_to_live=60, persistent=False)
+                    [got] = await take(consumer)
+            assert got.properties == properties
+            assert (got.correlation_id, got.reply_to, got.type) == ("c1", "topic://r", "t1")
+            assert (got.group, got.group_sequence, got.priority, got.persistent) == ("g", 3, 7, False)
+            assert before <= got.timestamp <= before + 5000
+            assert got.expiration - got.timestamp == 60_000
+            assert got.destination == where
+            assert got.message_id.startswith("ID:")
+            assert not got.redelivered
+
+        run(main())
+
+    @pytest.mark.parametrize("tight", [False, True])
+    @pytest.mark.parametrize("cache", [False, True])
+    @pytest.mark.parametrize("version", [3, 9, 12])
+    def test_wire_formats(self, broker: Broker, tight: bool, cache: bool, version: int) -> None:
+        async def main() -> None:
+            query = (
+                f"wireFormat.tightEncodingEnabled={tight}&wireFormat.cacheEnabled={cache}&wireFormat.version={version}"
+            )
+            async with connect(f"{broker.url}?{query}") as connection, connection.session() as session:
+                where = fresh()
+                await fill(session, where, 20)
+                async with session.consumer(where) as consumer:
+                    assert await bodies(consumer, 20) == [str(number) for number in range(20)]
+
+        run(main())
+
+
+class TestAcknowledgement:
+    def test_auto_settles_what_receive_returned(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh()
+            async with connect(broker.url) as connection, connection.session() as session:
+                await fill(session, where, 3)
+                async with session.consumer(where) as consumer:
+                    await take(consumer, 2)
+            async with connect(broker.url) as connection, connection.session() as session:
+                async with session.consumer(where) as consumer:
+                    assert await bodies(consumer, 1) == ["2"]
+                    assert await consumer.receive(0.2) is None
+
+        run(main())
+
+    def test_an_iteration_settles_when_the_next_is_asked_for(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh()
+            async with connect(broker.url) as connection, connection.session() as session:
+                await fill(session, where, 3)
+                with pytest.raises(ZeroDivisionError):
+                    async with session.consumer(where) as consumer:
+                        async for message in consumer:
+                            if message.body == "1":
+                                raise ZeroDivisionError
+                async with session.consumer(where) as consumer:
+                    again = await take(consumer, 2)
+                    assert [(message.body, message.redelivered) for message in again][0] == ("1", True)
+
+        run(main())
+
+    def test_client_settles_all_before(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh()
+            async with connect(broker.url) as connection:
+                async with connection.session(Acknowledge.CLIENT) as session:
+                    await fill(session, where, 4)
+                    async with session.consumer(where) as consumer:
+                        received = await take(consumer, 3)
+                        received[1].acknowledge()
+                        await take(consumer, 1)
+                async with connection.session() as session, session.consumer(where) as consumer:
+                    assert await bodies(consumer, 1) == ["3"]
+
+        run(main())
+
+    def test_individual_settles_one(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh()
+            async with connect(broker.url) as connection:
+                async with connection.session(Acknowledge.INDIVIDUAL) as session:
+                    await fill(session, where, 3)
+                    async with session.consumer(where) as consumer:
+                        (await take(consumer, 3))[1].acknowledge()
+                async with connection.session() as session, session.consumer(where) as consumer:
+                    assert await bodies(consumer, 2) == ["0", "2"]
+
+        run(main())
+
+    def test_more_than_the_prefetch_without_settling(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh()
+            async with connect(broker.url) as connection, connection.session(Acknowledge.CLIENT) as session:
+                await fill(session, where, 50, persistent=False)
+                async with session.consumer(where, prefetch=10) as consumer:
+                    received = await take(consumer, 50)
+                    received[-1].acknowledge()
+
+        run(main())
+
+    def test_reject_moves_to_the_dead_letter_queue(self, broker: Broker) -> None:
+        async def main() -> None:
+            where, mark = fresh(), uuid.uuid4().hex
+            async with connect(broker.url) as connection, connection.session(Acknowledge.INDIVIDUAL) as session:
+                await (await session.producer(where)).send(Message("bad", properties={"mark": mark}))
+                async with session.consumer(where) as consumer:
+                    (await take(consumer))[0].reject("no good")
+                async with session.consumer("ActiveMQ.DLQ", selector=f"mark = '{mark}'") as consumer:
+                    [dead] = await take(consumer)
+                    dead.acknowledge()
+                    assert dead.body == "bad"
+
+        run(main())
+
+    def test_redelivery_policy_of_a_destination_and_poison(self, broker: Broker) -> None:
+        async def main() -> None:
+            where, mark = fresh(), uuid.uuid4().hex
+            policy = RedeliveryPolicy(maximum_redeliveries=2, initial_delay_ms=20, delay_ms=20)
+            async with connect(broker.url, redelivery={"test.>": policy}) as connection:
+                async with connection.session() as session:
+                    await (await session.producer(where)).send(Message("x", properties={"mark": mark}))
+                async with connection.session(Acknowledge.TRANSACTED) as session, session.consumer(where) as consumer:
+                    counts = []
+                    for _ in range(3):
+                        counts.append((await take(consumer))[0].delivery_count)
+                        await session.rollback()
+                    assert counts == [1, 2, 3]
+                    assert await consumer.receive(0.2) is None
+                async with connection.session() as session:
+                    async with session.consumer("ActiveMQ.DLQ", selector=f"mark = '{mark}'") as consumer:
+                        [dead] = await take(consumer)
+                        assert "dlqDeliveryFailureCause" in dead.properties
+
+        run(main())
+
+
+class TestSubscriptions:
+    def test_selector(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh()
+            async with connect(broker.url) as connection, connection.session() as session:
+                async with session.consumer(where, selector="n > 3 AND kind = 'a'") as consumer:
+                    producer = await session.producer(where)
+                    for number in range(6):
+                        await producer.send(Message(str(number), properties={"n": number, "kind": "ab"[number % 2]}))
+                    assert await bodies(consumer, 1) == ["4"]
+
+        run(main())
+
+    def test_a_bad_selector_is_refused(self, broker: Broker) -> None:
+        async def main() -> None:
+            async with connect(broker.url) as connection, connection.session() as session:
+                with pytest.raises(InvalidSelector):
+                    await session.consumer(fresh(), selector="n >")
+                await fill(session, fresh(), 1)  # the connection lives on
+
+        run(main())
+
+    def test_durable_subscription_outlives_the_connection(self, broker: Broker) -> None:
+        async def main() -> None:
+            where, client_id = fresh("topic"), uuid.uuid4().hex
+            async with connect(broker.url, client_id=client_id) as connection, connection.session() as session:
+                await session.consumer(where, durable="sub")
+            async with connect(broker.url) as connection, connection.session() as session:
+                await fill(session, where, 3)
+            async with connect(broker.url, client_id=client_id) as connection:
+                async with connection.session() as session, session.consumer(where, durable="sub") as consumer:
+                    assert await bodies(consumer, 3) == ["0", "1", "2"]
+                    with pytest.raises(Refused):
+                        await connection.unsubscribe("sub")
+                await connection.unsubscribe("sub")
+            async with connect(broker.url) as connection, connection.session() as session:
+                await fill(session, where, 1)
+            async with connect(broker.url, client_id=client_id) as connection, connection.session() as session:
+                async with session.consumer(where, durable="sub") as consumer:
+                    assert await consumer.receive(0.3) is None
+                await connection.unsubscribe("sub")
+
+        run(main())
+
+    def test_no_local(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh("topic")
+            async with connect(broker.url) as one, connect(broker.url) as two:
+                async with one.session() as session, session.consumer(where, no_local=True) as consumer:
+                    await (await session.producer(where)).send("mine")
+                    async with two.session() as other, other.producer(where) as producer:
+                        await producer.send("theirs")
+                    assert await bodies(consumer, 1) == ["theirs"]
+
+        run(main())
+
+    def test_client_id_in_use(self, broker: Broker) -> None:
+        async def main() -> None:
+            client_id = uuid.uuid4().hex
+            async with connect(broker.url, client_id=client_id):
+                with pytest.raises(SubscriptionInUse, match=client_id):
+                    await connect(broker.url, client_id=client_id)
+
+        run(main())
+
+    def test_message_groups_stay_with_one_consumer(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh()
+            async with connect(broker.url) as connection, connection.session() as session:
+                async with session.consumer(where) as one, session.consumer(where) as two:
+                    producer = await session.producer(where)
+                    for number in range(20):
+                        await producer.send(Message(str(number), group=f"g{number % 4}"))
+                    seen: dict[str, list[tuple[Consumer, int]]] = {}
+                    for consumer in (one, two):
+                        while (message := await consumer.receive(0.5)) is not None:
+                            assert isinstance(message.body, str)
+                            seen.setdefault(message.group or "", []).append((consumer, int(message.body)))
+                    assert len(seen) == 4
+                    for got in seen.values():
+                        assert len({id(consumer) for consumer, _ in got}) == 1
+                        assert [number for _, number in got] == sorted(number for _, number in got)
+                        assert len(got) == 5
+
+        run(main())
+
+    def test_browser_takes_nothing_out_and_ends(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh()
+            async with connect(broker.url) as connection, connection.session() as session:
+                await fill(session, where, 5)
+                for _ in range(2):
+                    async with session.browser(where) as browser:
+                        assert [message.body async for message in browser] == ["0", "1", "2", "3", "4"]
+                async with session.consumer(where) as consumer:
+                    assert len(await bodies(consumer, 5)) == 5
+
+        run(main())
+
+    def test_prefetch_zero_fetches_each(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh()
+            async with connect(broker.url) as connection, connection.session() as session:
+                async with session.consumer(where, prefetch=0) as idle, session.consumer(where) as other:
+                    await fill(session, where, 3)
+                    assert await bodies(other, 3) == ["0", "1", "2"]  # nothing went to the one that did not ask
+                    assert await idle.receive(0) is None
+                    assert await idle.receive(0.1) is None
+                async with session.consumer(where, prefetch=0) as consumer:
+                    waiting = asyncio.create_task(consumer.receive(PATIENCE))
+                    await asyncio.sleep(0.05)
+                    await fill(session, where, 1)
+                    message = await waiting
+                    assert message is not None
+                    assert message.body == "0"
+
+        run(main())
+
+    def test_temporary_queue_and_request_with_reply(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh()
+            async with connect(broker.url) as one, connect(broker.url) as two:
+                asking, answering = one.session(), two.session()
+
+                async def serve() -> None:
+                    async with answering.consumer(where) as consumer, answering.producer() as producer:
+                        for _ in range(3):
+                            [message] = await take(consumer)
+                            reply = Message(f"re {message.body}", correlation_id=message.correlation_id)
+                            await producer.send(reply, destination=message.reply_to, persistent=False)
+
+                server = asyncio.create_task(serve())
+                replies = [await asking.request(where, f"q{number}", timeout=PATIENCE) for number in range(3)]
+                assert [reply.body for reply in replies] == ["re q0", "re q1", "re q2"]
+                await server
+
+        run(main())
+
+    def test_a_deleted_temporary_destination_is_refused(self, broker: Broker) -> None:
+        async def main() -> None:
+            async with connect(broker.url) as one, connect(broker.url) as two:
+                where = await one.session().temporary_queue()
+                async with two.session() as session, session.producer() as producer:
+                    await producer.send("fits", destination=where, wait=True)
+                    await one.remove_temporary(where)
+                    await asyncio.sleep(0.2)
+                    with pytest.raises(Refused):
+                        await producer.send("late", destination=where, wait=True)
+
+        run(main())
+
+
+class TestSending:
+    def test_a_window_limits_what_is_under_way(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh()
+            async with connect(broker.url) as connection, connection.session() as session:
+                async with session.producer(where, window=20_000) as producer:
+                    for number in range(200):
+                        await producer.send(f"{number}" + "x" * 1000, wait=False)
+                async with session.consumer(where) as consumer:
+                    assert len(await bodies(consumer, 200)) == 200
+
+        run(main())
+
+    def test_transactions(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh()
+            async with connect(broker.url) as connection, connection.session() as watching:
+                async with connection.session(Acknowledge.TRANSACTED) as session, watching.consumer(where) as consumer:
+                    producer = await session.producer(where)
+                    async with session.transaction():
+                        await producer.send("kept")
+                        assert await consumer.receive(0.1) is None
+                    assert await bodies(consumer, 1) == ["kept"]
+                    with pytest.raises(ZeroDivisionError):
+                        async with session.transaction():
+                            await producer.send("undone")
+                            raise ZeroDivisionError
+                    assert await consumer.receive(0.2) is None
+
+        run(main())
+
+    def test_credentials(self, kind: str, tmp_path: Path) -> None:
+        if kind != "classic":
+            pytest.skip("entrepot: authentication of connections is not configurable on the command line")
+        broker = Classic(tmp_path, authenticated=True)
+        broker.start().await_ready()
+
+        async def main() -> None:
+            for where in (broker.url, f"failover:({broker.url})"):
+                with pytest.raises(AccessDenied):
+                    await connect(where, user="app", password="wrong")
+                async with connect(where, user="app", password="secret") as connection:
+                    assert connection.connected
+
+        try:
+            run(main())
+        finally:
+            broker.kill()
+
+
+class TestFailover:
+    def test_works_again_within_200_ms_of_a_kill(self, pair: list[Broker]) -> None:
+        took: list[float] = []
+
+        async def main() -> None:
+            for _ in range(5):
+                events: list[str] = []
+                where = fresh()
+                async with connect(
+                    f"failover:({pair[0].url},{pair[1].url})",
+                    on_interrupted=lambda why, events=events: events.append("interrupted"),  # type: ignore[misc]
+                    on_resumed=lambda url, events=events: events.append(url),  # type: ignore[misc]
+                ) as connection:
+                    session = connection.session()
+                    producer, consumer = await session.producer(where), await session.consumer(where)
+                    await producer.send("before")
+                    assert await bodies(consumer, 1) == ["before"]
+                    victim = next(each for each in pair if connection.broker == each.url)
+                    started = time.monotonic()
+                    victim.kill()
+                    await producer.send("after")
+                    assert await bodies(consumer, 1) == ["after"]
+                    took.append(time.monotonic() - started)
+                    assert events == ["interrupted", connection.broker]
+                    assert connection.broker != victim.url
+                victim.start().await_ready()
+
+        run(main())
+        assert statistics.median(took) < 0.2, took
+
+    def test_committed_messages_survive_kills_once(self, kind: str, tmp_path: Path) -> None:
+        """One broker, killed and started again while transactions are on their way."""
+        from conftest import make
+
+        broker = make(kind, tmp_path, name="phoenix")
+        broker.start().await_ready()
+        where, batch, batches = fresh(), 5, 60
+        committed: list[int] = []
+
+        async def produce(connection: Connection) -> None:
+            async with connection.session(Acknowledge.TRANSACTED) as session, session.producer(where) as producer:
+                for number in range(batches):
+                    while True:
+                        try:
+                            async with session.transaction():
+                                for part in range(batch):
+                                    await producer.send(str(number * batch + part))
+                            break
+                        except TransactionRolledBack as error:
+                            assert "in doubt" not in str(error)  # the store is the same, so it can be known
+                    committed.append(number)
+                    await asyncio.sleep(0.02)
+
+        async def main() -> None:
+            async with connect(f"failover:({broker.url})?maxReconnectDelay=100") as connection:
+                producing = asyncio.create_task(produce(connection))
+                for mark in (10, 25, 40):
+                    while len(committed) < mark:
+                        await asyncio.sleep(0.001)
+                    await asyncio.to_thread(broker.kill)
+                    await asyncio.to_thread(lambda: broker.start().await_ready())
+                await producing
+            async with connect(broker.url) as connection, connection.session() as session:
+                async with session.consumer(where) as consumer:
+                    got = await bodies(consumer, batch * batches)
+                    assert await consumer.receive(0.3) is None
+            assert got == [str(number) for number in range(batch * batches)]
+
+        try:
+            run(main())
+        finally:
+            broker.kill()
+
+    def test_consumed_transactions_survive_kills(self, kind: str, tmp_path: Path) -> None:
+        """Messages moved from one queue to another in transactions arrive there once."""
+        from conftest import make
+
+        broker = make(kind, tmp_path, name="phoenix")
+        broker.start().await_ready()
+        source, target, count = fresh(), fresh(), 120
+
+        async def move(connection: Connection) -> None:
+            async with connection.session(Acknowledge.TRANSACTED) as session:
+                async with session.consumer(source) as consumer, session.producer(target) as producer:
+                    idle = 0
+                    while idle < 3:
+                        try:
+                            async with session.transaction():
+                                batch = await consumer.receive_many(4, timeout=0.5)
+                                idle = 0 if batch else idle + 1
+                                for message in batch:
+                                    await producer.send(message.body)
+                        except TransactionRolledBack:
+                            idle = 0
+                        await asyncio.sleep(0.01)
+
+        async def main() -> None:
+            url = f"failover:({broker.url})?maxReconnectDelay=100&jms.redeliveryPolicy.maximumRedeliveries=-1"
+            async with connect(url) as connection:
+                async with connection.session() as session:
+                    await fill(session, source, count)
+                moving = asyncio.create_task(move(connection))
+                for pause in (0.1, 0.15):
+                    await asyncio.sleep(pause)
+                    await asyncio.to_thread(broker.kill)
+                    await asyncio.to_thread(lambda: broker.start().await_ready())
+                await moving
+            async with connect(broker.url) as connection, connection.session() as session:
+                async with session.consumer(target) as consumer:
+                    got = await bodies(consumer, count)
+                    assert await consumer.receive(0.3) is None
+            assert sorted(got, key=str) == sorted((str(number) for number in range(count)), key=str)
+
+        try:
+            run(main())
+        finally:
+            broker.kill()
