@@ -4,8 +4,8 @@
 nearly every frame has by comparing octets in place; nothing is sliced, decoded or put in a dict on that path. Headers
 that need thought go to ``special``.
 
-What a SEND leaves behind is its *tail*: header lines that a consumer is to see, the empty line, the body and the NUL, as
-they came. A delivery writes its own first lines and then the tail, so the body is never copied but by the socket.
+What a SEND leaves behind is its *tail*: header lines that a consumer is to see, the empty line, the body and the NUL,
+as they came. A delivery writes its own first lines and then the tail, so the body is never copied but by the socket.
 
 Lengths are checked before anything is kept: a peer can make this process hold one frame of its connector's size, and
 never more. An incomplete frame is looked at again only where it grew, and only when what came may end a line or the
@@ -308,7 +308,7 @@ class Reader:
                             colon = i
                     elif octet == CR:
                         returned = True
-                    elif octet == NUL:  # consumers that take it for the end of a frame would read what follows as another
+                    elif octet == NUL:  # some consumers would take what follows for another frame
                         raise MalformedFrame(f"the header line {data[at : min(i, at + 80)]!r} holds a NUL")
                 elif octet == BACKSLASH:
                     escaped = True
@@ -422,7 +422,7 @@ class Reader:
         if self.length >= 0:
             if self.length > self.options.frame_octets_max:
                 raise LimitExceeded(
-                    f"a body of {self.length} octets is announced; this connector takes {self.options.frame_octets_max}",
+                    f"a body of {self.length} octets is announced; the connector takes {self.options.frame_octets_max}",
                     remedy="raise wireFormat.maxFrameSize of the connector, or send smaller messages",
                 )
             if self.command == SEND and self.length >= self.large_octets:
@@ -525,7 +525,7 @@ def decode_headers(lines: bytes, version: i64, returns: bool) -> dict[str, str]:
 
 
 def text_of(octets: bytes, version: i64) -> str:
-    """Return header octets as text, unescaped for STOMP 1.1 and 1.2. Raises MalformedFrame for what may not be there."""
+    """Return header octets as text, unescaped for STOMP 1.1 and 1.2. Raises MalformedFrame."""
     try:
         text = octets.decode("utf-8")
     except UnicodeDecodeError:

@@ -104,9 +104,8 @@ def tail_of(message: Message) -> tuple[bytes, int]:
         lines.append(b"transformation:jms-map-json\n")
     for name, value in said.properties.items():
         lines.append(_line(name, as_text(value)))
-    if said.body_kind in (BODY_BYTES, BODY_OBJECT):
-        lines.append(b"content-length:%d\n" % len(body))
-    elif b"\0" in body:  # a text that holds NUL can only be framed by its length
+    # a text that holds NUL can only be framed by its length
+    if said.body_kind in (BODY_BYTES, BODY_OBJECT) or b"\0" in body:
         lines.append(b"content-length:%d\n" % len(body))
     lines.append(b"\n")
     head = b"".join(lines)

@@ -1,7 +1,8 @@
 """How messages leave over STOMP: MESSAGE frames, subscriptions, browsers, large bodies. [C]
 
 A MESSAGE is the subscription's own first lines, which never change, the numbers of this delivery, and the tail of the
-message as it came. Only an escaped tail for a consumer of STOMP 1.0, and a message of another language, are written anew.
+message as it came. Only an escaped tail for a consumer of an older STOMP, and a message of another language, are
+written anew.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ class StompSubscription(Subscription):
                 del self.foreign[octets]
 
     def remember(self, octets: bytes, number: int) -> None:
-        """Message ``number`` goes out under the id ``octets``; copies of one message that died in two queues share it."""
+        """Message ``number`` goes out under the id ``octets``; copies that died in two queues share one."""
         if number not in self.foreign_ids:
             self.foreign_ids[number] = octets
             self.foreign.setdefault(octets, []).append(number)

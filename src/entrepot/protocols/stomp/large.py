@@ -60,7 +60,7 @@ class Inflow:
 
 
 class Outflow:
-    """A body on its way out. ``after`` collects what must be written behind it, up to the body that is ``following``."""
+    """A body on its way out. ``after`` collects what is to be written behind it, up to the body ``following``."""
 
     def __init__(self, broker: BrokerCore, message: Message) -> None:
         rare = message.need_rare()

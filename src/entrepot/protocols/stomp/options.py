@@ -27,7 +27,7 @@ class StompOptions:
         self.heartbeat_send_ms: i64 = 0  # what the client may ask us to send; 0: as often as it likes, within the floor
         self.heartbeat_receive_ms: i64 = 0
         self.heartbeat_default: str = "0,0"  # taken for a client that does not say
-        self.heartbeat_grace: float = 2.0  # hbGracePeriodMultiplier; Classic's 1.0 cuts off honest peers on a busy machine
+        self.heartbeat_grace: float = 2.0  # hbGracePeriodMultiplier; Classic's 1.0 cuts off honest peers
         self.connect_timeout_ms: i64 = 30_000
         self.transactions_max: i64 = 1000  # open at once on one connection
         self.subscriptions_max: i64 = 100_000

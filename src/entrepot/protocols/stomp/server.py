@@ -391,7 +391,7 @@ class StompSession(Session):
     def _disconnect(self) -> None:
         """Answer after everything that was received is on disk, then close (STOMP 1.2, DISCONNECT).
 
-        A peer that said this reads on for its receipt only: it gets no more messages, or those settled by writing were lost.
+        A peer that said this reads on for its receipt only: messages that are settled by writing them would be lost.
         """
         self.leaving = True
         self._end_subscriptions()
@@ -531,7 +531,9 @@ class StompSession(Session):
         if target is not None:
             return target
         if not octets:
-            raise InvalidDestination("a SEND frame has no destination", remedy="add a header like destination:/queue/orders")
+            raise InvalidDestination(
+                "a SEND frame has no destination", remedy="add a header like destination:/queue/orders"
+            )
         routing = UNTYPED
         if wanted:
             kind = text_of(wanted, self.reader.version)
@@ -623,7 +625,7 @@ class StompSession(Session):
         return True
 
     def begin_outflow(self, message: Message) -> None:
-        """Write the body of ``message`` from disk as the socket takes it; all else, other bodies too, waits behind it."""
+        """Write the body of ``message`` from disk as the socket takes it; all else, other bodies too, waits."""
         outflow = Outflow(self.broker, message)
         last = self.outflow_last
         if self.outflow is None or last is None:
@@ -944,7 +946,8 @@ class StompSession(Session):
             if rare.annotations:
                 write_headers(writer, rare.annotations, version)
             if message.address and "_AMQ_ORIG_ADDRESS" in rare.annotations:
-                writer.write(b"original-destination:" + octets_of(rare.annotations["_AMQ_ORIG_ADDRESS"], version) + b"\n")
+                origin = octets_of(rare.annotations["_AMQ_ORIG_ADDRESS"], version)
+                writer.write(b"original-destination:" + origin + b"\n")
             if rare.large_id:
                 writer.write(tail)
                 self.begin_outflow(message)
@@ -1064,4 +1067,3 @@ def _number(text: str, name: str) -> int:
     if not (digits.isascii() and digits.isdigit()) or len(digits) > NUMBER_DIGITS_MAX:
         raise Refused(f"{name} is {text[:40]!r}, not a whole number")
     return int(text)
-

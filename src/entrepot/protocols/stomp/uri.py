@@ -27,7 +27,8 @@ def read_option(options: StompOptions, written: str, text: str) -> bool:
         return _take(options, name, text)
     except ValueError:
         raise InvalidOption(
-            f"{text!r} is no value for the option {written!r}", remedy="use a positive number (two, a,b, for heart-beats)"
+            f"{text!r} is no value for the option {written!r}",
+            remedy="use a positive number (two, a,b for heart-beats)",
         ) from None
 
 

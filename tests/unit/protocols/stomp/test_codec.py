@@ -1,4 +1,4 @@
-"""The server's reader against the client's codec, which shares nothing with it; limits; and what hostile octets cost."""
+"""The server's reader against the client's codec, which shares nothing with it; limits; the cost of octets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from entrepot.base.errors import EntrepotError, LimitExceeded, MalformedFrame, PeerError
+from entrepot.base.errors import EntrepotError, MalformedFrame, PeerError
 from entrepot.protocols.stomp import codec
 from entrepot.protocols.stomp.codec import V10, V11, V12, Reader, octets_of, text_of
 from entrepot.protocols.stomp.frames import Frame, FrameParser, encode_frame
@@ -92,7 +92,7 @@ def frames(made: Reader, data: bytes, chunk: int = 0) -> list[Seen]:
     return [one for one in found if isinstance(one, Seen)]
 
 
-# -- round trips ----------------------------------------------------------------------------------------------------------
+# -- round trips ------------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None)
@@ -169,7 +169,7 @@ def test_a_reply_to_a_temporary_destination_is_left_to_the_session() -> None:
     assert (seen.tail, seen.spans[-1]) == (b"a:1\n\n\0", {b"reply-to": b"/temp-queue/x"})
 
 
-# -- cuts -----------------------------------------------------------------------------------------------------------------
+# -- cuts -------------------------------------------------------------------------------------------------------------
 
 STREAMS = [
     b"\n\r\nSEND\ndestination:/queue/a\nreceipt:1\nx:1\n\nbody\0\n\nACK\nid:1-5\ntransaction:t\n\n\0",
@@ -198,18 +198,8 @@ def test_it_does_not_matter_how_octets_are_cut(version: str, stream: bytes, chun
 
 
 PIECES = st.sampled_from(
-    [
-        b"SEND\n",
-        b"ACK\n",
-        b"a:b\n",
-        b"destination:d\n",
-        b"content-length:3\n",
-        b"id:1\n",
-        b"receipt:r\n",
-        b"\n",
-        b"\r\n",
-    ]
-    + [b"\0", b"abc", b"x\\cy:z\n", b"\r", b":", b"message-id:m\n", b"transaction:t\n", b"persistent:true\n", b"\\"]
+    b"SEND\n|ACK\n|a:b\n|destination:d\n|content-length:3\n|id:1\n|receipt:r\n|\n|\r\n|\0|abc|x\\cy:z\n|\r|:|"
+    b"message-id:m\n|transaction:t\n|persistent:true\n|\\".split(b"|")
 )
 
 
@@ -239,7 +229,7 @@ def test_both_codecs_agree_on_what_is_a_frame(pieces: list[bytes], version: str)
         assert (ours.headers, ours.body) == (frame.headers, frame.body)
 
 
-# -- versions -------------------------------------------------------------------------------------------------------------
+# -- versions ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -300,7 +290,7 @@ def test_a_length_that_is_none_is_refused(length: bytes) -> None:
     assert "content-length" in told
 
 
-# -- limits ---------------------------------------------------------------------------------------------------------------
+# -- limits -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("chunk", [0, 1, 5])
@@ -318,11 +308,9 @@ def test_a_length_that_is_none_is_refused(length: bytes) -> None:
 )
 def test_limits_hold_before_a_frame_is_complete(octets: bytes, word: str, chunk: int) -> None:
     made = reader(line_octets_max=100, headers_max=20, frame_octets_max=300, command_octets_max=40)
-    with pytest.raises(LimitExceeded, match=word):
-        for at in range(0, len(octets), chunk or len(octets)):
-            made.feed(octets[at : at + (chunk or len(octets))])
-            while made.next() != codec.NEED_MORE:
-                pass
+    (told,) = read(made, octets, chunk)
+    assert isinstance(told, str)
+    assert word in told
     assert made.waiting() <= len(octets)
 
 

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+
 from conversation import play
 
 FOLDER = Path(__file__).parents[3] / "conversations" / "stomp"
