@@ -564,6 +564,10 @@ class BrokerCore(Host):
         copy.annotate("_AMQ_ORIG_MESSAGE_ID", self.identity_of(message))
         return copy
 
+    def hand_to(self, message: Message, queue: Queue) -> None:
+        """Give a numbered message to one queue, whatever its policy says about being full (a move, a retry)."""
+        self._hand_out(message, [queue])
+
     def _hand_out(self, message: Message, queues: list[Queue]) -> None:
         if message.durable:
             durable = [int(queue.identity) for queue in queues if queue.durable]

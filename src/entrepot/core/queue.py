@@ -771,6 +771,10 @@ class Queue:
                     taken.append(reference)
         return taken
 
+    def take_found(self, found: Found) -> Reference:
+        """Take out what the last step of a `Walk` found; nothing else may have happened since."""
+        return self._out([found])[0]
+
     def _out(self, found: list[Found]) -> list[Reference]:
         """Take messages that a `Walk` found out of the backlog."""
         references: list[Reference] = []

@@ -1,0 +1,458 @@
+"""What operators do to queues: look, pause, purge, move, copy, retry, remove, delete; leases and schedules.
+
+Each verb that touches many messages does a bounded step and says whether there is more (`Progress.done`); the caller
+gives other work its turn in between. Each message is moved in one atomic batch of the journal: after a crash it is in
+one place or the other, in both or neither never.
+
+A moved message keeps the identity that clients know, gets a number of its own (its place is the end of the target), and
+says where it came from as Artemis does (`_AMQ_ORIG_*`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from entrepot.base.errors import InvalidDestination, LeaseError, StorageError
+from entrepot.core.backlog import Reference
+from entrepot.core.broker import (
+    DEAD_CAUSE,
+    DEAD_COUNT,
+    ORIGIN_ANNOTATIONS,
+    ORIGINAL_EXPIRATION,
+    ORIGINAL_MODE,
+    SCHEDULED_QUEUE,
+    BrokerCore,
+    mark_origin,
+)
+from entrepot.core.queue import Queue
+from entrepot.core.timed import SCHEDULED_TARGET
+from entrepot.core.walk import Walk
+from entrepot.journal.log import again
+from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES, Destination, parse_one
+from entrepot.model.message import Message
+from entrepot.model.predicate import Predicate
+
+STEP_MESSAGES: Final = 500  # a step moves this many: some ms, so that deliveries are not held up
+STEP_LOOKS: Final = 5_000  # and looks at this many
+
+UNBOUNDED: Final = 1 << 62
+
+
+class QueueView(msgspec.Struct, frozen=True):
+    """One queue as an operator sees it. Counts are messages; ``oldest_ms`` is the age of the next to be delivered."""
+
+    name: str
+    address: str
+    routing: str
+    messages: int
+    waiting: int
+    in_flight: int
+    delayed: int
+    leased: int
+    on_disk: int
+    consumers: int
+    octets: int
+    oldest_ms: int
+    paused: bool
+    durable: bool
+    temporary: bool
+    auto_created: bool
+    selector: str
+    accepted: int
+    delivered: int
+    settled: int
+    expired: int
+    dead: int
+    dropped: int
+    requeued: int
+
+
+class ConsumerView(msgspec.Struct, frozen=True):
+    """One consumer of one queue."""
+
+    queue: str
+    key: int
+    connection: str
+    selector: str
+    priority: int
+    exclusive: bool
+    in_flight: int
+    credit: int
+    delivered: int
+    groups: int
+    idle_ms: int
+
+
+class LeaseView(msgspec.Struct, frozen=True):
+    """One lease: who holds how much of what."""
+
+    queue: str
+    group: str
+    epoch: int
+    base: int
+    tail: int
+    held: int
+    selector: str
+
+
+class ScheduleView(msgspec.Struct, frozen=True):
+    """One message that waits for its time (wall-clock ms)."""
+
+    number: int
+    identity: str
+    target: str
+    deliver_at: int
+
+
+class Progress:
+    """How far a verb has come that is done in steps."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self.done = False
+
+
+# -- looking ----------------------------------------------------------------------------------------------------------
+
+
+def queue_view(broker: BrokerCore, queue: Queue) -> QueueView:
+    """Return what there is to say about ``queue``; reads one message from disk when none is in memory."""
+    backlog = queue.backlog
+    condition = queue.filter
+    return QueueView(
+        name=queue.name,
+        address=queue.address,
+        routing=ROUTING_NAMES[queue.routing],
+        messages=int(queue.count),
+        waiting=int(backlog.count),
+        in_flight=int(queue.in_flight),
+        delayed=len(queue.delayed),
+        leased=int(queue.leased),
+        on_disk=int(backlog.paged_count),
+        consumers=len(queue.roster.consumers),
+        octets=int(backlog.octets),
+        oldest_ms=_oldest(broker, queue),
+        paused=queue.paused,
+        durable=queue.durable,
+        temporary=queue.temporary,
+        auto_created=queue.auto_created,
+        selector="" if condition is None else condition.text,
+        accepted=int(queue.accepted),
+        delivered=int(queue.delivered),
+        settled=int(queue.settled),
+        expired=int(queue.expired),
+        dead=int(queue.dead),
+        dropped=int(queue.dropped),
+        requeued=int(queue.requeued),
+    )
+
+
+def _oldest(broker: BrokerCore, queue: Queue) -> int:
+    found = queue.walk().step(1)
+    if not found or not found[0].message.timestamp:
+        return 0
+    return max(0, int(broker.wall) - int(found[0].message.timestamp))
+
+
+def list_queues(broker: BrokerCore, pattern: str = "") -> list[QueueView]:
+    """Return all queues, or those whose name ``pattern`` matches, by name."""
+    queues = broker.table.matching(pattern) if pattern else list(broker.table.queues.values())
+    return [queue_view(broker, queue) for queue in sorted(queues, key=lambda queue: queue.name)]
+
+
+def list_consumers(broker: BrokerCore, name: str = "") -> list[ConsumerView]:
+    """Return the consumers of one queue, or of all."""
+    queues = [need(broker, name)] if name else list(broker.table.queues.values())
+    return [
+        ConsumerView(
+            queue=queue.name,
+            key=int(consumer.key),
+            connection=consumer.connection,
+            selector="" if consumer.selector is None else consumer.selector.text,
+            priority=int(consumer.priority),
+            exclusive=queue.roster.exclusive is consumer,
+            in_flight=len(consumer.in_flight),
+            credit=max(0, int(consumer.window.messages) - int(consumer.window.used)),
+            delivered=int(consumer.delivered),
+            groups=int(consumer.groups),
+            idle_ms=(int(broker.now) - int(consumer.settled_at)) // 1_000_000,
+        )
+        for queue in queues
+        for consumer in queue.roster.consumers
+    ]
+
+
+def list_leases(broker: BrokerCore) -> list[LeaseView]:
+    """Return all leases, by queue and group."""
+    return [
+        LeaseView(
+            queue=lease.queue.name,
+            group=lease.group,
+            epoch=lease.epoch,
+            base=lease.base,
+            tail=lease.tail,
+            held=lease.held,
+            selector="" if lease.selector is None else lease.selector.text,
+        )
+        for _, lease in sorted(broker.leases.held.items())
+    ]
+
+
+def list_scheduled(broker: BrokerCore, most: int = 1000) -> list[ScheduleView]:
+    """Return up to ``most`` of the messages that wait for their time, the next first."""
+    views: list[ScheduleView] = []
+    for number in list(broker.schedules)[:most]:
+        message = _scheduled(broker, number)
+        rare = message.need_rare()
+        views.append(
+            ScheduleView(
+                number=number,
+                identity=broker.identity_of(message),
+                target=rare.annotations.get(SCHEDULED_TARGET, message.address),
+                deliver_at=int(rare.deliver_at),
+            )
+        )
+    return sorted(views, key=lambda view: (view.deliver_at, view.number))
+
+
+def _scheduled(broker: BrokerCore, number: int) -> Message:
+    kept = broker.schedules[number]
+    return broker.journal.load(number) if kept is None else kept
+
+
+# -- acting on a whole queue ------------------------------------------------------------------------------------------
+
+
+def need(broker: BrokerCore, name: str) -> Queue:
+    """Return the queue ``name``. Raises InvalidDestination when there is none."""
+    queue = broker.table.queues.get(name)
+    if queue is None:
+        raise InvalidDestination(f"there is no queue {name!r}", remedy="list the queues to see their names")
+    return queue
+
+
+def pause(broker: BrokerCore, name: str) -> None:
+    """Stop delivery from a queue; a durable queue is paused after a restart, too."""
+    queue = need(broker, name)
+    queue.pause()
+    broker.keep_queue(queue)
+
+
+def resume(broker: BrokerCore, name: str) -> None:
+    """Deliver again."""
+    queue = need(broker, name)
+    queue.resume()
+    broker.keep_queue(queue)
+
+
+def purge(broker: BrokerCore, name: str, progress: Progress) -> None:
+    """Remove some of what waits in a queue; what is in flight or leased stays. Call until ``progress.done``."""
+    gone = int(need(broker, name).purge(STEP_MESSAGES))
+    progress.messages += gone
+    progress.done = gone < STEP_MESSAGES
+
+
+def delete(broker: BrokerCore, name: str, *, if_empty: bool = False, if_unused: bool = False) -> int:
+    """Delete a queue with all that it holds, leases included; return how many messages went.
+
+    Raises InvalidDestination when there is none, or it is not as the caller demands.
+    """
+    queue = need(broker, name)
+    if if_empty and queue.count > 0:
+        raise InvalidDestination(f"the queue {name!r} holds {queue.count} messages", remedy="purge it first")
+    if if_unused and (queue.roster.consumers or broker.leases.on(queue)):
+        raise InvalidDestination(f"the queue {name!r} has consumers or leases", remedy="close them first")
+    return int(broker.delete_queue(queue, "an operator deleted it"))
+
+
+def release(broker: BrokerCore, name: str, group: str) -> int:
+    """Take a lease away from its reader: what it held goes back in order. Return how many messages that were.
+
+    Raises LeaseError when there is none.
+    """
+    lease = broker.leases.held.get((name, group))
+    if lease is None:
+        raise LeaseError(f"{group!r} holds no lease on {name!r}")
+    return lease.release(broker.journal)
+
+
+def cancel_scheduled(broker: BrokerCore, number: int) -> bool:
+    """Forget a message that waits for its time; False when there is none of that number."""
+    if number not in broker.schedules:
+        return False
+    kept = broker.schedules.pop(number)
+    if kept is not None:
+        broker.memory.release(kept)
+    broker.journal.settle(number, SCHEDULED_QUEUE)
+    return True
+
+
+# -- moving -----------------------------------------------------------------------------------------------------------
+
+
+def _queue_named(broker: BrokerCore, text: str) -> Queue:
+    destination = parse_one(text, ANYCAST)
+    if destination.routing == MULTICAST and not destination.queue:
+        raise InvalidDestination(f"{text!r} is a topic", remedy="name a queue, or one subscription as topic://T::queue")
+    return broker.need_queue(destination)
+
+
+class Move:
+    """Moves what waits in one queue to another, or copies it, a step at a time, in order.
+
+    ``most`` bounds how many. Messages that come to the source after the move began are not touched: a move onto a
+    queue that feeds its source ends.
+    """
+
+    def __init__(
+        self,
+        broker: BrokerCore,
+        source: str,
+        target: str,
+        selector: Predicate | None = None,
+        most: int = UNBOUNDED,
+        copies: bool = False,
+    ) -> None:
+        self.broker = broker
+        self.source = need(broker, source)
+        self.target = None if not target else _queue_named(broker, target)
+        if self.target is self.source:
+            raise InvalidDestination(f"source and target are both {source!r}", remedy="name another target")
+        self.selector = selector
+        self.most = most
+        self.copies = copies
+        self.progress = Progress()
+        self.last = int(broker.number)
+        self.walk: Walk = self.source.walk()
+
+    def step(self) -> Progress:
+        """Move some; call until ``done``. Raises StorageFull, StorageError: what was not moved is where it was."""
+        refusal = self.broker.journal.refusal()
+        if refusal is not None:
+            raise again(refusal)
+        most = min(STEP_MESSAGES, self.most - self.progress.messages)
+        if self.copies:
+            self._copy(most)
+        else:
+            self._move(most)
+        if self.walk.done or self.progress.messages >= self.most:
+            self.progress.done = True
+        return self.progress
+
+    def _move(self, most: int) -> None:
+        taken = self.source.take(self.walk, most, STEP_LOOKS, self.selector)
+        at = 0
+        try:
+            while at < len(taken):
+                reference = taken[at]
+                if reference.number > self.last:
+                    self.source.put_back(reference)
+                elif self._one(reference):
+                    self.progress.messages += 1
+                else:
+                    self.source.put_back(reference)
+                at += 1
+        except StorageError:
+            for reference in taken[at:]:
+                self.source.put_back(reference)
+            raise
+
+    def _one(self, reference: Reference) -> bool:
+        """Move one message in one atomic batch; False when it has nowhere to go."""
+        target = self._target_of(reference.message)
+        if target is None or target is self.source:
+            return False
+        self.broker.journal.begin()
+        try:
+            self.broker.hand_to(self._copy_of(reference.message, target), target)
+            self.source.finish(reference)
+        finally:
+            self.broker.journal.end()
+        return True
+
+    def _copy(self, most: int) -> None:
+        looks = STEP_LOOKS
+        while not self.walk.done and most > 0 and looks > 0:
+            found = self.walk.step(min(most, looks))
+            looks -= len(found)
+            for each in found:
+                message = each.message
+                if message.number > self.last or (self.selector is not None and not self.selector.matches(message)):
+                    continue
+                target = self._target_of(message)
+                assert target is not None
+                self.broker.hand_to(self._copy_of(message, target), target)
+                self.progress.messages += 1
+                most -= 1
+
+    def _target_of(self, message: Message) -> Queue | None:
+        return self.target
+
+    def _copy_of(self, message: Message, target: Queue) -> Message:
+        copy = self.broker.renumbered(message)
+        copy.address = target.address
+        mark_origin(copy, message, self.source, self.broker.identity_of(message))
+        return copy
+
+
+class Retry(Move):
+    """Sends dead letters back to the queues that they came from, as they were before (artemis.md 4.7)."""
+
+    def __init__(
+        self, broker: BrokerCore, source: str, selector: Predicate | None = None, most: int = UNBOUNDED
+    ) -> None:
+        super().__init__(broker, source, "", selector, most)
+        self.homeless = 0
+
+    def _target_of(self, message: Message) -> Queue | None:
+        """Return the queue that ``message`` came from, made again if it may be; None for one that tells nothing."""
+        rare = message.rare
+        name = "" if rare is None else rare.annotations.get("_AMQ_ORIG_QUEUE", "")
+        address = "" if rare is None else rare.annotations.get("_AMQ_ORIG_ADDRESS", name)
+        queue = self.broker.table.queues.get(name)
+        if queue is None and name and name == address:
+            try:
+                queue = self.broker.need_queue(Destination(name, ANYCAST))
+            except InvalidDestination:
+                queue = None
+        if queue is None:
+            self.homeless += 1
+        return queue
+
+    def _copy_of(self, message: Message, target: Queue) -> Message:
+        """Return the message without what its death added. Its time to live, if it is over, is not given back."""
+        copy = self.broker.renumbered(message)
+        annotations = copy.need_rare().annotations
+        copy.address = annotations.get("_AMQ_ORIG_ADDRESS", target.address)
+        if annotations.get(ORIGINAL_MODE) == "NON_PERSISTENT":
+            copy.durable = False
+        expiration = int(annotations.get(ORIGINAL_EXPIRATION, "0"))
+        if expiration > self.broker.wall:
+            copy.expiration = expiration
+        for name in (*ORIGIN_ANNOTATIONS, DEAD_CAUSE, DEAD_COUNT, ORIGINAL_EXPIRATION, ORIGINAL_MODE):
+            annotations.pop(name, None)
+        return copy
+
+
+class Removal:
+    """Looks for one message by its id, among those that wait, and removes it; a step at a time."""
+
+    def __init__(self, broker: BrokerCore, name: str, identity: str) -> None:
+        self.broker = broker
+        self.queue = need(broker, name)
+        self.identity = identity
+        self.progress = Progress()
+        self.walk: Walk = self.queue.walk()
+
+    def step(self) -> Progress:
+        """Look on; ``messages`` is 1 when it was found and removed."""
+        for each in self.walk.step(STEP_LOOKS):
+            if self.broker.identity_of(each.message) == self.identity:
+                self.queue.finish(self.queue.take_found(each))
+                self.progress.messages = 1
+                self.progress.done = True
+                return self.progress
+        self.progress.done = self.walk.done
+        return self.progress
