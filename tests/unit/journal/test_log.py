@@ -363,23 +363,24 @@ def test_a_missing_segment_is_found() -> None:
 
 
 def test_a_journal_inside_a_body_is_not_taken_for_one() -> None:
-    """The tail of a copy of the journal, sent as a message, is torn: its claims are about another place."""
+    """A copy of a longer journal, sent as a message, is torn: its claims are about another place."""
+    longer = World(segment_bytes=1 << 20)
+    for number in range(1, 21):
+        stored(longer, 1, first=number)
+        longer.confirm()
     world = World(segment_bytes=1 << 20)
     stored(world, 5)
     world.confirm()
-    stored(world, 5, first=6)
-    world.confirm()
-    name = world.segments()[0]
-    copy = world.disk.read(name, 0, world.disk.size(name))
     sent = message(50)
-    sent.raw = copy
+    sent.raw = longer.disk.read(longer.segments()[0], 0, 1 << 20)
     world.journal.store(sent, [1])
+    name = world.segments()[0]
     start = world.disk.size(name)
     world.journal.flush()
     world.disk.stop()
     world.disk.damage(name, start)  # the header of the batch that holds the copy
     world.journal = world._open()
-    assert len(world.told.messages) == 10
+    assert len(world.told.messages) == 5
     assert world.report.torn_offset == start
 
 
