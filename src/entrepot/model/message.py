@@ -37,7 +37,7 @@ from librt.strings import (
 )
 from mypy_extensions import i64, mypyc_attr
 
-from entrepot.base.errors import CorruptJournal, Fault
+from entrepot.base.errors import CorruptJournal, Fault, Refused
 from entrepot.model.predicate import Facts, Value
 
 ENVELOPE_LAYOUT: Final = 1
@@ -51,6 +51,8 @@ HIGHEST_PRIORITY: Final = 9
 
 OVERHEAD_BYTES: Final = 400
 """What a queued message costs beyond ``raw``: Message, Reference, object headers (measured, compiled build)."""
+
+SHORT_OCTETS_MAX: Final = 32_767  # lengths are written as signed 16 bits
 
 BODY_TEXT: Final = 1
 BODY_BYTES: Final = 2
@@ -265,7 +267,9 @@ def write_envelope(message: Message, writer: BytesWriter) -> None:
 
 
 def _write_short(writer: BytesWriter, octets: bytes) -> None:
-    """Append u16 length and octets; a name longer than 32,767 octets was refused long before it came here."""
+    """Append u16 length and octets. Raises Refused for a name, group or key that is longer than the layout can say."""
+    if len(octets) > SHORT_OCTETS_MAX:
+        raise Refused(f"a name of {len(octets)} octets cannot be stored", remedy=f"use at most {SHORT_OCTETS_MAX}")
     write_i16_be(writer, len(octets))
     writer.write(octets)
 
