@@ -518,6 +518,8 @@ class BrokerCore(Host):
             raise again(refusal)
         for copy in plan.copies:  # a refusal must come before anything is stored
             self._free(copy.queues)
+        granted = self.granted
+        self.granted = True  # what one copy adds to the broker's memory is no reason to refuse the next
         self.journal.begin()
         try:
             verdict = self._deliver(message, plan.queues)
@@ -526,6 +528,7 @@ class BrokerCore(Host):
                 verdict = max(verdict, self._deliver(made, copy.queues))
             return verdict
         finally:
+            self.granted = granted
             self.journal.end()
 
     def _deliver(self, message: Message, queues: list[Queue]) -> int:

@@ -269,10 +269,10 @@ class Disk(JournalPort):
         self.write(blob_name(blob_id), end, chunk, b"")
 
     def blob_seal(self, blob_id: int) -> None:
-        """Let the next sync close the blob's file."""
+        """Sync the blob before anything that is asked for behind this: a record that refers to it comes later."""
         self._blob_ends.pop(int(blob_id), None)
         name = blob_name(blob_id)
-        self._ask(lambda: self._do_finish(name))
+        self._ask(lambda: self._do_seal(name))
 
     def blob_read(self, blob_id: int, offset: int, length: int) -> bytes:
         """Return up to ``length`` octets of a blob."""
@@ -567,6 +567,11 @@ class Disk(JournalPort):
         if written is not None:
             written.finished = True
             self._dirty[name] = written
+
+    def _do_seal(self, name: str) -> None:
+        """A blob is whole: it is on disk before the record that refers to it can be, or that would outlive it."""
+        self._do_finish(name)
+        self._sync_dirty()
 
     def _do_publish(self, scratch: str, name: str) -> None:
         if self._spoiled.pop(scratch, False):

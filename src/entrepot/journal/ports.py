@@ -128,7 +128,7 @@ class JournalPort:
         raise Fault("JournalPort.blob_write is not implemented")
 
     def blob_seal(self, blob_id: i64) -> None:
-        """Make the blob durable before the next `sync` completes."""
+        """Make the blob durable before anything asked for later can be: its record must not outlive it in a crash."""
         raise Fault("JournalPort.blob_seal is not implemented")
 
     def blob_read(self, blob_id: i64, offset: i64, length: i64) -> bytes:

@@ -16,7 +16,8 @@ The promises, exactly:
   with a crash, or with a stop in order on a disk that takes nothing: what was delivered before may come unmarked then.
 - *Once.* All deliveries of one simulated message from one queue have one message id: a message that was sent twice with
   one duplicate id is one message. Only one that was never confirmed before a crash may come back under another id.
-- *Order.* What one subscription receives without the mark rises per producer, queue and priority.
+- *Order.* What one subscription receives without the mark rises per producer, queue, priority and group. (A message of
+  a group waits for the owner of its group, and another may get it later, when that owner has gone.)
 - *Leases.* A position, once read, gives the same message every time until it is settled or released; what a confirmed
   lease holds is delivered to nobody else.
 - *Bodies* arrive whole.
@@ -152,10 +153,13 @@ class Ledger:
                 if not subscriber.color or subscriber.color == record.color:
                     record.queues.append(name)
 
+    def ending(self, transaction: Transaction) -> None:
+        """Its end is asked for now."""
+        transaction.era = self.era
+
     def ended(self, transaction: Transaction, state: str) -> None:
         """The fate of ``transaction`` is known, or never will be."""
         transaction.state = state
-        transaction.era = self.era
         self.transactions.append(transaction)
         for record in transaction.records:
             if state == CONFIRMED:
@@ -248,12 +252,12 @@ class Ledger:
             copy.gone = True
             copy.gone_at = self.world.time
 
-    def in_order(self, last: dict[tuple[str, str, int], int], copy: Copy, marked: bool) -> None:
+    def in_order(self, last: dict[tuple[str, str, int, str], int], copy: Copy, marked: bool) -> None:
         """Check a delivery against what the same subscription received before (``last``)."""
         record = copy.record
         if marked or record.later or copy.queue.startswith(DEAD_LETTERS):
             return
-        key = (record.producer, copy.queue, record.priority)
+        key = (record.producer, copy.queue, record.priority, record.headers.get("JMSXGroupID", ""))
         before = last.get(key, -1)
         if record.sequence <= before:
             self._broken(copy, f"out of order: behind number {before} of {record.producer}, without the mark")

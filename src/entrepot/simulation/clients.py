@@ -344,6 +344,7 @@ class Producer(Client):
             self.ledger.ended(transaction, REFUSED)
             self.world.count("aborts")
             return
+        self.ledger.ending(transaction)
         token = self.client.commit(transaction.name)
         self.world.count("commits")
         transaction.name = f"{self.name}/{self.links}/{transaction.name}"

@@ -42,7 +42,7 @@ class Consumer(Client):
         self.options = options
         self.subscription = ""
         self.unsettled: dict[tuple[str, str], tuple[Message, Copy]] = {}
-        self.last: dict[tuple[str, str, int], int] = {}
+        self.last: dict[tuple[str, str, int, str], int] = {}
         self.received: list[tuple[str, str]] = []  # on this connection, of an ``auto`` subscription
         self.arrived: dict[int, list[tuple[str, str]]] = {}  # link -> the same, for when both its ends are gone
         self.taken = 0
@@ -231,6 +231,7 @@ class Consumer(Client):
             self.unsettled.update(zip(keys, taken, strict=True))
             return
         transaction.acks = [(copy, copy.deliveries) for _, copy in taken]
+        self.ledger.ending(transaction)
         token = client.commit(transaction.name)
         self.world.count("commits")
         transaction.name = f"{self.name}/{self.links}/{transaction.name}"
@@ -467,7 +468,8 @@ class LeaseReader(Client):
             self.world.violation(f"{self.name} read {copy.record.identity}, whose acknowledgement was confirmed")
         if copy.lease not in ("", self.name):
             self.world.violation(f"{copy.record.identity} is leased to {copy.lease} and to {self.name}")
-        copy.lease = self.name
+        if not copy.record.repeats:
+            copy.lease = self.name
         copy.era = self.ledger.era  # its reader has seen it: who gets it later is told so
         self.ids[position] = message.message_id
         self.held[position] = copy

@@ -48,7 +48,7 @@ KINDS: Final = (  # kind, how many in one plan at the most, how likely each is
     ("cut", 6, 0.5),
     ("power", 3, 0.3),
     ("kill", 1, 0.3),
-    ("fuse", 2, 0.3),
+    ("fuse", 3, 0.35),
     ("restart", 1, 0.4),
     ("full", 1, 0.25),
     ("io-error", 1, 0.1),
@@ -64,7 +64,7 @@ class Workload:
         """``keep``: the numbers of the steps that are done; None: all."""
         self.world = world
         lots = world.lots("settings")
-        self.names = [f"q{number}" for number in range(lots.between(1, 4))]
+        self.names = [f"q{number}" for number in range(lots.between(1, 3))]
         options = machine_options(lots, self.names)
         self.machine = Machine(world, parts, options)
         self.ledger = Ledger(world)
@@ -225,7 +225,7 @@ class Workload:
             if machine.broker is not None:
                 machine.crash(torn=kind == "power")
         elif kind == "fuse":
-            disk.fuse = lots.skewed(1, 200)
+            disk.fuse = lots.skewed(1, 60)
         elif kind == "restart":
             machine.restart()
         elif kind == "full":
@@ -284,7 +284,7 @@ class Workload:
             lifetimes=lots.one_of((0.0, 0.0, 0.2)),
             delays=lots.one_of((0.0, 0.0, 0.15)),
             priorities=lots.one_of((0.0, 0.0, 0.5)),
-            groups=lots.one_of((0, 0, 1, 5)),
+            groups=lots.one_of((0, 1, 5)),
             closes=lots.one_of((0.0, 0.1)),
         )
 
