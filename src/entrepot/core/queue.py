@@ -421,7 +421,7 @@ class Queue:
                     reference = self._read_in(message)
                     backlog.restore(reference)
                     if not self.roster.simple:
-                        self._appended(reference)
+                        self._revisit(reference)  # a lease that was released can put older ones behind a cursor
                     rare = message.rare
                     if rare is not None and rare.group:
                         self.roster.saw_group()

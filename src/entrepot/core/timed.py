@@ -9,6 +9,8 @@ from __future__ import annotations
 import heapq
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from entrepot.base.cron import Cron
 from entrepot.base.environment import MILLISECOND, Instant, WallTime
 from entrepot.base.errors import Refused
@@ -28,6 +30,7 @@ REPEAT_MAX: Final = 1000  # maxSchedulerRepeatAllowed (classic.md 4.13)
 FOREVER: Final = -1
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Alarm:
     """One thing to do at ``due``. Subclasses of the broker's say what in `ring`."""
 

@@ -104,9 +104,9 @@ def _one(part: str, routing: int, whole: str) -> Destination:
     name, _, queue = name.partition("::")
     if not name or ("::" in part and not queue):
         raise InvalidDestination(f"the destination {whole!r} has an empty name", remedy="name it like /queue/orders")
-    if len(name.encode()) > NAME_OCTETS_MAX:
+    if max(len(name.encode()), len(queue.encode())) > NAME_OCTETS_MAX:
         raise InvalidDestination(f"a destination name is longer than {NAME_OCTETS_MAX} octets", remedy="shorten it")
-    for character in name:
+    for character in name + queue:
         if character < " " or character == "\x7f":
             raise InvalidDestination(f"the name {whole!r} holds a control character", remedy="use printable ones")
     return Destination(name, routing, temporary, queue)

@@ -1,45 +1,55 @@
-"""Settings by pattern: what is merged, what is refused, and what holds for queues or topics alone."""
+"""Settings by pattern (classic.md 4.16, artemis.md 4.2)."""
 
 from __future__ import annotations
 
 import pytest
 
 from entrepot.base.errors import InvalidOption
-from entrepot.core.policy import MILLISECOND, Policies
-from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.core.policy import FULL_BLOCK, SETTINGS, SLOW_KILL, Policies, Policy, apply
 
 
-def test_the_more_specific_pattern_wins_setting_by_setting() -> None:
+def test_settings_merge_from_the_least_to_the_most_specific():
     policies = Policies()
-    policies.add("orders.>", {"max_deliveries": "3", "redelivery_delay": "50"})
-    policies.add("orders.eu", {"max_deliveries": "7"})
-    policies.add(">", {"max_deliveries": "1", "prioritized": "false"})
-    policy = policies.of("orders.eu")
-    assert (policy.max_deliveries, policy.redelivery_delay, policy.prioritized) == (7, 50 * MILLISECOND, False)
-    assert policies.of("orders.us").max_deliveries == 3
-    assert policies.of("other").max_deliveries == 1
+    policies.add("A.*", {"max_deliveries": "3", "redelivery_delay": "10"})
+    policies.add("#", {"max_deliveries": "1", "exclusive": "true", "redelivery_delay": "1"})
+    policies.add("A.B", {"redelivery_delay": "20"})
+    found = policies.of("A.B")
+    assert (found.max_deliveries, found.redelivery_delay, found.exclusive) == (3, 20_000_000, True)
+    assert policies.of("C").max_deliveries == 1
+    policies.add("C", {"max_deliveries": "7"})
+    assert policies.of("C").max_deliveries == 7, "what was looked up before is looked up again"
 
 
-def test_an_entry_for_topics_leaves_queues_of_the_same_name_alone() -> None:
+def test_both_dialects_name_a_setting():
     policies = Policies()
-    policies.add(">", {"memoryLimit": "3mb"})
-    policies.add(">", {"memoryLimit": "1mb"}, ANYCAST)
-    policies.add("a", {"memoryLimit": "2mb"}, MULTICAST)
-    mib = 1024 * 1024
-    assert policies.of("a", ANYCAST).max_octets == mib
-    assert policies.of("a", MULTICAST).max_octets == 2 * mib
-    assert policies.of("b", MULTICAST).max_octets == 3 * mib
-    assert policies.of("a").max_octets == mib, "untyped is taken for a queue"
+    policies.add("#", {"max-delivery-attempts": "4", "address-full-policy": "block", "memoryLimit": "64 mb"})
+    policies.add("#", {"slow-consumer-policy": "KILL", "max-size-bytes": "-1"})
+    found = policies.of("Q")
+    assert (found.max_deliveries, found.full, found.slow) == (4, FULL_BLOCK, SLOW_KILL)
+    assert found.max_octets > 1 << 60
 
 
-def test_a_later_entry_is_heard_although_the_answer_was_cached() -> None:
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("nonsense", "1"), ("full", "MAYBE"), ("max_octets", "many"), ("exclusive", "yes"), ("max_deliveries", "3.5")],
+)
+def test_a_bad_setting_is_refused_and_changes_nothing(name, text):
     policies = Policies()
-    assert policies.of("a", MULTICAST).pending_limit == -1
-    policies.add("a", {"pending_limit": "5"}, MULTICAST)
-    assert (policies.of("a", MULTICAST).pending_limit, policies.of("a", ANYCAST).pending_limit) == (5, -1)
-
-
-@pytest.mark.parametrize("settings", [{"nonsense": "1"}, {"max_deliveries": "many"}, {"full": "EXPLODE"}])
-def test_what_is_no_setting_is_refused_when_it_is_added(settings: dict[str, str]) -> None:
     with pytest.raises(InvalidOption):
-        Policies().add("a", settings)
+        policies.add("#", {name: text})
+    assert policies.of("Q").max_deliveries == 10
+
+
+def test_every_setting_is_an_attribute():
+    policy = Policy()
+    samples = {"octets": "1k", "full": "PAGE", "ms": "5", "bool": "true", "int": "3", "ns-ms": "5", "float": "1.5"}
+    for setting in SETTINGS:
+        assert hasattr(policy, setting.name)
+        apply(policy, setting.name, {**samples, "text": "x", "slow": "KILL"}[setting.kind])
+
+
+def test_the_cache_of_names_does_not_grow_for_ever():
+    policies = Policies()
+    for number in range(30_000):
+        policies.of(f"client.{number}")
+    assert len(policies.merged) <= 10_001

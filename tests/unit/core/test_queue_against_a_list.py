@@ -11,7 +11,16 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, precondition, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+)
 
 from kit import Delivery, Reader, Rig
 
@@ -94,7 +103,12 @@ class QueueAgainstList(RuleBasedStateMachine):
             self.rig.send("Q", row.body, priority=priority, durable=durable, properties={"colour": colour}, **fields)
             self.look()
 
-    @rule(target=readers, prefetch=st.integers(1, 6), selector=st.sampled_from(list(SELECTORS)), priority=st.integers(0, 1))
+    @rule(
+        target=readers,
+        prefetch=st.integers(1, 6),
+        selector=st.sampled_from(list(SELECTORS)),
+        priority=st.integers(0, 1),
+    )
     def attach(self, prefetch: int, selector: str, priority: int) -> Any:
         if len(self.list) >= 4:
             return multiple()

@@ -1,105 +1,128 @@
+"""The envelope: what is written is read, and what a selector may ask of it."""
+
+from __future__ import annotations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from librt.strings import BytesWriter
 
-from entrepot.base.errors import CorruptJournal, Refused
-from entrepot.model.message import SHORT_OCTETS_MAX, Message, language, read_envelope, write_envelope
+from entrepot.base.errors import CorruptJournal, Fault
+from entrepot.core.broker import selector_or_none
+from entrepot.model.message import OVERHEAD_BYTES, Message, Rare, language, read_envelope, write_envelope
+from kit import PLAIN, Rig
 
-LANGUAGE = language(250)
-texts = st.text(max_size=40)
+I64 = st.integers(-(1 << 63), (1 << 63) - 1)
+TEXT = st.text(max_size=40)
 
 
-def written(message: Message) -> bytes:
+@st.composite
+def rares(draw: st.DrawFn) -> Rare:
+    rare = Rare()
+    rare.group = draw(TEXT)
+    rare.group_sequence = draw(st.integers(-(1 << 31), (1 << 31) - 1))
+    rare.duplicate_id = draw(st.binary(max_size=40))
+    rare.identity = draw(TEXT)
+    rare.deliver_at = draw(I64)
+    rare.large_id = draw(I64)
+    rare.large_length = draw(I64)
+    rare.annotations = draw(st.dictionaries(TEXT, TEXT, max_size=5))
+    return rare
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Message:
+    message = Message(PLAIN, draw(TEXT), draw(st.binary(max_size=200)))
+    message.timestamp = draw(I64)
+    message.expiration = draw(I64)
+    message.priority = draw(st.integers(0, 9))
+    message.body_at = draw(st.integers(0, (1 << 31) - 1))
+    message.durable = draw(st.booleans())
+    message.redelivered = draw(st.booleans())
+    message.escaped = draw(st.booleans())
+    message.rare = draw(st.none() | rares())
+    return message
+
+
+def fields(message: Message) -> dict[str, object]:
+    rare = message.rare
+    found: dict[str, object] = {
+        name: getattr(message, name)
+        for name in "address raw timestamp expiration priority body_at durable redelivered escaped".split()
+    }
+    found["language"] = message.language.code
+    found["rare"] = None
+    if rare is not None:
+        found["rare"] = {
+            name: getattr(rare, name)
+            for name in "group group_sequence duplicate_id identity deliver_at large_id large_length annotations".split()
+        }
+    return found
+
+
+@given(messages(), st.binary(max_size=9), st.binary(max_size=9))
+def test_an_envelope_is_read_as_it_was_written_wherever_it_stands(message, before, behind):
     writer = BytesWriter()
     write_envelope(message, writer)
-    return writer.getvalue()
+    assert fields(read_envelope(before + writer.getvalue() + behind, len(before))) == fields(message)
 
 
-@given(
-    address=texts,
-    raw=st.binary(max_size=200),
-    numbers=st.lists(st.integers(0, 1 << 60), min_size=2, max_size=2),
-    priority=st.integers(0, 9),
-    flags=st.tuples(st.booleans(), st.booleans(), st.booleans()),
-    before=st.binary(max_size=20),
-)
-def test_an_envelope_reads_back(address, raw, numbers, priority, flags, before):
-    message = Message(LANGUAGE, address, raw)
-    message.timestamp, message.expiration = numbers
-    message.priority = priority
-    message.body_at = len(raw) // 2
-    message.durable, message.redelivered, message.escaped = flags
-    again = read_envelope(before + written(message), len(before))
-    for name in (
-        "address",
-        "raw",
-        "timestamp",
-        "expiration",
-        "priority",
-        "body_at",
-        "durable",
-        "redelivered",
-        "escaped",
-    ):
-        assert getattr(again, name) == getattr(message, name), name
-    assert again.language is LANGUAGE
-    assert again.rare is None
+@given(messages())
+def test_a_twin_is_equal_and_independent(message):
+    twin = message.twin(message.address)
+    assert fields(twin) == fields(message)
+    assert (twin.number, twin.holders, twin.stored) == (0, 0, False)
+    twin.annotate("only", "here")
+    twin.need_rare().group = "other"
+    assert message.rare is None or "only" not in message.rare.annotations
 
 
-@given(
-    group=texts,
-    sequence=st.integers(-(1 << 31), (1 << 31) - 1),
-    duplicate=st.binary(max_size=50),
-    identity=texts,
-    numbers=st.lists(st.integers(0, 1 << 60), min_size=3, max_size=3),
-    annotations=st.dictionaries(texts, texts, max_size=5),
-)
-def test_what_is_rare_reads_back(group, sequence, duplicate, identity, numbers, annotations):
-    message = Message(LANGUAGE, "a", b"x")
-    rare = message.need_rare()
-    rare.group, rare.group_sequence, rare.duplicate_id, rare.identity = group, sequence, duplicate, identity
-    rare.deliver_at, rare.large_id, rare.large_length = numbers
-    rare.annotations = annotations
-    again = read_envelope(written(message), 0).rare
-    assert again is not None
-    for name in ("group", "group_sequence", "duplicate_id", "identity", "deliver_at", "large_id", "annotations"):
-        assert getattr(again, name) == getattr(rare, name), name
-    assert again.large_length == numbers[2]
-
-
-def test_an_unknown_layout_is_refused():
-    octets = written(Message(LANGUAGE, "a", b"x"))
+def test_an_unknown_layout_is_refused_and_an_unknown_language_is_carried():
+    writer = BytesWriter()
+    write_envelope(Message(PLAIN, "Q", b"{}"), writer)
+    octets = bytearray(writer.getvalue())
+    octets[1] = 250
+    read = read_envelope(bytes(octets), 0)
+    assert read.raw == b"{}"
+    with pytest.raises(Fault, match="does not speak"):
+        read.common()
+    assert language(250) is read.language
+    octets[0] = 9
     with pytest.raises(CorruptJournal, match="layout 9"):
-        read_envelope(b"\x09" + octets[1:], 0)
+        read_envelope(bytes(octets), 0)
 
 
-def test_a_group_that_the_layout_cannot_say_is_refused():
-    message = Message(LANGUAGE, "a", b"x")
-    message.need_rare().group = "g" * (SHORT_OCTETS_MAX + 1)
-    with pytest.raises(Refused, match="32768 octets"):
-        written(message)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("JMSPriority = 7 AND AMQPriority = 7", True),
+        ("JMSDeliveryMode = 'PERSISTENT' AND AMQDurable = 'DURABLE'", True),
+        ("JMSTimestamp = AMQTimestamp AND JMSTimestamp > 0", True),
+        ("JMSExpiration = 0 AND AMQExpiration = 0", True),
+        ("JMSRedelivered = FALSE", True),
+        ("JMSXGroupID = 'g' AND JMSXGroupSeq = 3", True),
+        ("JMSMessageID = 'ID:theirs'", True),
+        ("AMQSize > 10", True),
+        ("n = 5 AND note = 'kept by the broker'", True),
+        ("missing IS NULL", True),
+        ("JMSType IS NULL", True),
+        ("JMSPriority = '7'", False),
+    ],
+)
+def test_what_a_selector_may_ask(text, expected):
+    message = Rig().message(
+        "x",
+        priority=7,
+        group="g",
+        seq=3,
+        identity="ID:theirs",
+        properties={"n": 5},
+        annotations={"note": "kept by the broker"},
+    )
+    predicate = selector_or_none(text)
+    assert predicate is not None
+    assert predicate.matches(message) is expected
 
 
-def test_a_twin_shares_nothing_that_changes():
-    message = Message(LANGUAGE, "a", b"x")
-    message.annotate("key", "one")
-    message.priority = 7
-    twin = message.twin("b")
-    twin.annotate("key", "two")
-    assert (message.need_rare().annotations["key"], twin.priority, twin.address) == ("one", 7, "b")
-
-
-def test_facts_come_from_the_envelope_first():
-    message = Message(LANGUAGE, "a", b"x")
-    message.durable = True
-    message.expiration = 5
-    message.annotate("why", "because")
-    facts = {name: message.fact(name) for name in ("JMSPriority", "JMSDeliveryMode", "AMQExpiration", "AMQSize", "why")}
-    assert facts == {
-        "JMSPriority": 4,
-        "JMSDeliveryMode": "PERSISTENT",
-        "AMQExpiration": 5,
-        "AMQSize": 1,
-        "why": "because",
-    }
+def test_what_it_is_charged_for():
+    assert Message(PLAIN, "Q", b"12345").size == 5 + OVERHEAD_BYTES
