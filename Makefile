@@ -76,9 +76,11 @@ contracts: $(STAMPS)/packages-$(EXTRAS) ## import-linter: who may import whom
 
 generated: $(STAMPS)/packages-$(EXTRAS) ## rewrite the pages that are read off the source
 	$(PY) tools/generated_pages.py
+	$(PY) tools/blocking_client.py
 
 generated-check: $(STAMPS)/packages-$(EXTRAS)
 	$(PY) tools/generated_pages.py --check
+	$(PY) tools/blocking_client.py --check
 
 sim: setup ## run simulated worlds; SEEDS=200
 	$(COMPILED) $(PY) -m entrepot.simulation --seeds $(SEEDS) $(ARGS)

@@ -10,20 +10,46 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from entrepot.base.errors import EntrepotError
+    from entrepot.client import blocking
+    from entrepot.client.connection import Connection, connect
+    from entrepot.client.message import Message, Received
     from entrepot.node import Broker
+    from entrepot.protocols.openwire.consumption import Acknowledge, RedeliveryPolicy
 
-__all__ = ["Broker", "EntrepotError", "__version__"]
+__all__ = [
+    "Acknowledge",
+    "Broker",
+    "Connection",
+    "EntrepotError",
+    "Message",
+    "Received",
+    "RedeliveryPolicy",
+    "__version__",
+    "blocking",
+    "connect",
+]
 
 __version__ = "0.1.0"
 
-_HOMES = {"Broker": "entrepot.node", "EntrepotError": "entrepot.base.errors"}
+_HOMES = {
+    "Acknowledge": "entrepot.protocols.openwire.consumption",
+    "Broker": "entrepot.node",
+    "Connection": "entrepot.client.connection",
+    "EntrepotError": "entrepot.base.errors",
+    "Message": "entrepot.client.message",
+    "Received": "entrepot.client.message",
+    "RedeliveryPolicy": "entrepot.protocols.openwire.consumption",
+    "blocking": "entrepot.client.blocking",
+    "connect": "entrepot.client.connection",
+}
 
 
 def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'entrepot' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(home), name)
+    module = importlib.import_module(home)
+    value: object = module if home.endswith(f".{name}") else getattr(module, name)
     globals()[name] = value
     return value
 

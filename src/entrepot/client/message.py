@@ -15,6 +15,7 @@ The body's Python type is the message's kind:
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import Final
 
 from entrepot.base.errors import Inexpressible
@@ -119,13 +120,14 @@ class Message:
 class Received(Message):
     """A message that came. In CLIENT and INDIVIDUAL mode `acknowledge` settles it; `reject` gives it up."""
 
-    __slots__ = ("_command", "_delivery", "_opened", "destination")
+    __slots__ = ("_command", "_delivery", "_opened", "_through", "destination")
 
     def __init__(self, delivery: Delivery) -> None:
         command = delivery.message
         self._delivery = delivery
         self._command: Final = command
         self._opened = False
+        self._through: Callable[[Callable[[], None]], object] | None = None
         self._body = None
         self._properties = None
         self.correlation_id = command.correlation_id
@@ -206,15 +208,28 @@ class Received(Message):
 
         Nothing happens when its connection was lost meanwhile: the broker delivers it again.
         """
+        self._settle(self._acknowledge)
+
+    def reject(self, cause: str = "the consumer rejected it") -> None:
+        """Give it up: the broker moves it to the dead letter queue. Not in a transaction."""
+        self._settle(lambda: self._delivery.inbox.reject(self._delivery, cause))
+
+    def settled_through(self, through: Callable[[Callable[[], None]], object]) -> None:
+        """Have it settled by ``through``, because the program runs in another thread than the connection."""
+        self._through = through
+
+    def _acknowledge(self) -> None:
         delivery = self._delivery
         if delivery.inbox.mode == Acknowledge.INDIVIDUAL:
             delivery.inbox.acknowledge_one(delivery)
         elif delivery.inbox.mode == Acknowledge.CLIENT and delivery.live:
             delivery.inbox.port.acknowledge_session(delivery.inbox)
 
-    def reject(self, cause: str = "the consumer rejected it") -> None:
-        """Give it up: the broker moves it to the dead letter queue. Not in a transaction."""
-        self._delivery.inbox.reject(self._delivery, cause)
+    def _settle(self, action: Callable[[], None]) -> None:
+        if self._through is None:
+            action()
+        else:
+            self._through(action)
 
 
 def compose(body: Body) -> Command:

@@ -295,9 +295,8 @@ class Producer(Closing):
             command.expiration = wall + int(life * 1000)
         core = self._core
         core.identify(self._record, command)
-        if wait is None:
-            wait = (durable and not self._async) or self._sync
-        if wait and not self._transacted:
+        wait, _ = self.waits(durable, wait)
+        if wait:
             await self._connection.ask(
                 lambda answer: core.send(self._record, command, answer), self._connection.options.send_timeout
             )
@@ -307,6 +306,14 @@ class Producer(Closing):
         wire = core.wire
         if wire is not None and (not wire.ready or wire.pending() > OUTPUT_OCTETS):
             await self._connection.drained()
+
+    def waits(self, persistent: bool | None, wait: bool | None) -> tuple[bool, bool]:
+        """Return whether a send waits for the broker, and whether it is part of a transaction."""
+        if self._transacted:
+            return False, True
+        if wait is None:
+            wait = ((self.persistent if persistent is None else persistent) and not self._async) or self._sync
+        return wait, False
 
     async def close(self) -> None:
         """Close it. What was sent is not affected."""
@@ -379,6 +386,25 @@ class Consumer(Closing):
         if self._automatic:
             self._current = delivery
         return Received(delivery)
+
+    async def take_ahead(self, most: int) -> list[Delivery]:
+        """Return what is there, at least one and at most ``most``, [] at the end; none of it counts as processed.
+
+        For iterations that run in another thread, which tell `finished` of each.
+        """
+        delivery = await self._next(FOR_EVER)
+        taken: list[Delivery] = []
+        now = self._connection.now()
+        while delivery is not None:
+            taken.append(delivery)
+            delivery = self._inbox().take(now) if len(taken) < most else None
+        return taken
+
+    def finished(self, delivery: Delivery) -> None:
+        """``delivery`` counts as processed (AUTO, DUPS_OK)."""
+        if self._automatic:
+            delivery.inbox.done(delivery)
+            self._connection.soon()
 
     async def close(self) -> None:
         """Close it. What is not settled goes back to the broker; the message of a running iteration is settled."""
