@@ -31,8 +31,9 @@ from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.core import notices
 from entrepot.core.backlog import Reference
+from entrepot.core.branches import Branches
 from entrepot.core.consumer import Consumer, Window
-from entrepot.core.duplicates import Duplicates
+from entrepot.core.duplicates import Duplicates, Sequences
 from entrepot.core.lease import Lease
 from entrepot.core.policy import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SLOW_KILL, Policies, Policy
 from entrepot.core.ports import Host, Memory, NoticePort
@@ -189,6 +190,8 @@ class BrokerCore(Host):
         self.table: RoutingTable = RoutingTable()
         self.duplicates: Duplicates = Duplicates(journal)
         self.leases: Leases = Leases(self)
+        self.branches: Branches = Branches(self)
+        self.sequences: Sequences = Sequences(journal)
         self.clients: dict[str, str] = {}  # client ids in use -> from where
         self.temporary_prefix: str = "ID:"
         self.timetable: Timetable = Timetable()
@@ -437,6 +440,10 @@ class BrokerCore(Host):
 
     # -- sending ------------------------------------------------------------------------------------------------------
 
+    def written(self, target: Target) -> str:
+        """Return the text from which `names.parse` makes the destinations of ``target`` again."""
+        return _written(target)
+
     def next_number(self) -> i64:
         """Return a fresh message number; reserves a further block in the journal well before the last is used up."""
         number = self.number + 1
@@ -456,7 +463,7 @@ class BrokerCore(Host):
         rare = message.rare
         if rare is not None and rare.identity:
             return rare.identity
-        return f"{self.id_prefix}{message.number}"
+        return message.language.identity(message) or f"{self.id_prefix}{message.number}"
 
     def send(self, message: Message, target: Target) -> int:
         """Accept ``message`` for ``target``; return SENT, BLOCKED, DROPPED, DUPLICATE or SCHEDULED.
@@ -828,6 +835,9 @@ class BrokerCore(Host):
             self.notices.notice(notices.JOB_REFUSED, text, {"why": str(refusal)})
             name = self.policies.of(message.address).dead_letter_address or DEAD_LETTERS
             product.annotate(DEAD_CAUSE, str(refusal))
+            if product.expiration:  # a dead letter does not expire, or nobody would ever see it
+                product.annotate(ORIGINAL_EXPIRATION, str(product.expiration))
+                product.expiration = 0
             product.address = name
             product.durable = True
             self._hand_out(product, [self._letters(name)])
@@ -845,7 +855,7 @@ class BrokerCore(Host):
     def commit(self, transaction: Transaction) -> None:
         """Do all of it in one atomic batch of the journal. Raises Refused when it cannot: it is rolled back then."""
         try:
-            self._check_commit(transaction)
+            self.check_commit(transaction)
             transaction.signal(Signal.COMMIT)
         except Refused:
             self.roll_back(transaction)
@@ -863,8 +873,8 @@ class BrokerCore(Host):
             self.granted = False
             self.journal.end()
 
-    def _check_commit(self, transaction: Transaction) -> None:
-        """Find out before anything is written whether every operation will be granted."""
+    def check_commit(self, transaction: Transaction) -> None:
+        """Find out before anything is written whether every operation will be granted. Raises Refused."""
         refusal = self.journal.refusal()
         if refusal is not None:
             raise TransactionError(f"transaction {transaction.name} cannot be stored: {refusal.message}")
@@ -1056,6 +1066,8 @@ class BrokerCore(Host):
         for lease in self.leases.held.values():
             for reference in lease.kept.values():
                 held[id(reference.message)] = reference.message
+        for message in self.branches.check():
+            held[id(message)] = message
         for scheduled in self.schedules.values():
             if scheduled is not None:
                 held[id(scheduled)] = scheduled
