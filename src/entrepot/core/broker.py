@@ -468,8 +468,8 @@ class BrokerCore(Host):
     def send(self, message: Message, target: Target) -> int:
         """Accept ``message`` for ``target``; return SENT, BLOCKED, DROPPED, DUPLICATE or SCHEDULED.
 
-        Raises AddressFull (policy FAIL), StorageFull, StorageError: nothing of the message is left then. The caller asks
-        ``journal.confirm`` to learn when it is on disk.
+        Raises AddressFull (policy FAIL), StorageFull, StorageError: nothing of the message is left then. The caller
+        asks ``journal.confirm`` to learn when it is on disk.
         """
         message.number = self.next_number()
         self.sent += 1
@@ -487,9 +487,8 @@ class BrokerCore(Host):
     def _send_with_care(self, message: Message, target: Target) -> int:
         if target.stamps and target.policy is not None:
             stamp_expiration(message, target.policy, self.wall)
-        if message.rare is not None:
-            if message.rare.duplicate_id:
-                return self._send_once(message, target, message.rare.duplicate_id)
+        if message.rare is not None and message.rare.duplicate_id:
+            return self._send_once(message, target, message.rare.duplicate_id)
         return self._admit(message, target)
 
     def _admit(self, message: Message, target: Target) -> int:
@@ -772,7 +771,7 @@ class BrokerCore(Host):
         self._keep_scheduled(message)
 
     def _keep_scheduled(self, message: Message) -> None:
-        """Store ``message`` until its time, on disk even if it is not persistent (classic.md 4.13: a scheduler store)."""
+        """Store ``message`` until its time, on disk even if it is not persistent (classic.md 4.13: its own store)."""
         number = message.number
         deliver_at = message.need_rare().deliver_at
         if self.journal.pages:

@@ -1,17 +1,22 @@
 """Duplicate ids: a message that carries one is accepted once per address (artemis.md 4.9). [C]
 
-Each address remembers its last ``id_cache`` ids in the order of arrival, the oldest is replaced. Ids of durable messages
-are kept in the journal, written in the same batch as their message, so that a producer which asks again after a crash is
-answered right.
+Each address remembers its last ``id_cache`` ids in the order of arrival, the oldest is replaced. Ids of durable
+messages are kept in the journal, written in the same batch as their message, so that a producer which asks again after
+a crash is answered right.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from mypy_extensions import i64
 
 from entrepot.journal.log import JournalCore
 
 KIND_DUPLICATE: int = 3
+KIND_SEQUENCE: int = 7
+PRODUCERS_KEPT: Final = 10_000
+NEVER_SENT: Final = -(1 << 62)
 
 
 class SeenIds:
@@ -80,3 +85,42 @@ class Duplicates:
 
 def _key(address: str, identity: bytes) -> bytes:
     return address.encode() + b"\0" + identity
+
+
+class Sequences:
+    """The last message of each producer that waits for answers: a message that is sent again is known by its number.
+
+    Oldest producer first; beyond `PRODUCERS_KEPT` the oldest is forgotten. What was noted as durable survives a restart.
+    """
+
+    def __init__(self, journal: JournalCore) -> None:
+        self.journal: JournalCore = journal
+        self.last: dict[str, i64] = {}
+        self.kept: dict[str, bool] = {}
+
+    def seen(self, producer: str, sequence: i64) -> bool:
+        """Return whether ``producer`` sent the message ``sequence`` before."""
+        return sequence <= self.last.get(producer, NEVER_SENT)
+
+    def note(self, producer: str, sequence: i64, durable: bool) -> None:
+        """Note a message; call inside the journal batch that stores it."""
+        if producer not in self.last and len(self.last) >= PRODUCERS_KEPT:
+            for oldest in self.last:
+                self.forget(oldest)
+                break
+        self.last[producer] = sequence
+        if durable:
+            self.kept[producer] = True
+            self.journal.put(KIND_SEQUENCE, producer.encode(), int(sequence).to_bytes(8, "big", signed=True))
+
+    def forget(self, producer: str) -> None:
+        """``producer`` was closed and sends nothing again."""
+        self.last.pop(producer, None)
+        if self.kept.pop(producer, False):
+            self.journal.delete(KIND_SEQUENCE, producer.encode())
+
+    def recovered(self, key: bytes, value: bytes) -> None:
+        """Take back what the journal kept of a producer."""
+        producer = key.decode()
+        self.last[producer] = int.from_bytes(value, "big", signed=True)
+        self.kept[producer] = True

@@ -1,7 +1,7 @@
 """One queue: what is accepted, who gets it, how it is settled, and what happens when a consumer fails. [C]
 
-State: a `Backlog` of what waits, a `Roster` of who reads, what is in flight at each consumer, and what is set aside for a
-later time. Only the methods here change it. Invariant (`check`): no consumer that is ready could take a message that
+State: a `Backlog` of what waits, a `Roster` of who reads, what is in flight at each consumer, and what is set aside
+for a later time. Only the methods here change it. Invariant (`check`): no consumer that is ready could take a message that
 waits in memory; counts add up; what is in flight is not in the backlog.
 """
 
@@ -516,6 +516,26 @@ class Queue:
         self.dispatch()
         return True
 
+    def hold(self, consumer: Consumer, number: i64) -> Reference | None:
+        """Take message ``number`` out of what is in flight at ``consumer``, for a prepared transaction.
+
+        The caller must `finish`, `put_back` or `regain` it. None when ``consumer`` does not have it.
+        """
+        reference = consumer.in_flight.pop(number, None)
+        if reference is None:
+            return None
+        self._returned(consumer, reference.message)
+        self.leased += 1
+        self._reopen(consumer)
+        return reference
+
+    def regain(self, consumer: Consumer, reference: Reference) -> None:
+        """Give ``consumer`` back what `hold` took: in flight, and not delivered again."""
+        consumer.in_flight[int(reference.number)] = reference
+        self.in_flight += 1
+        consumer.window.used += 1
+        consumer.window.used_octets += reference.message.size
+
     def detach(self, consumer: Consumer, last_delivered: i64 = UNKNOWN_DELIVERED) -> None:
         """Remove a reader; what it had not settled goes back in order, and to others.
 
@@ -874,5 +894,5 @@ class Queue:
             if consumer.window.is_open():
                 for reference in self.backlog.references():
                     assert not self.roster.may_take(consumer, reference.message), (
-                        f"message {reference.number} waits in {self.name} although consumer {consumer.key} is ready for it"
+                        f"message {reference.number} waits in {self.name} although consumer {consumer.key} is ready"
                     )

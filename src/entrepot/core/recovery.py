@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from mypy_extensions import i64
 
+from entrepot.core.branches import KIND_BRANCH, PREPARED_QUEUE
 from entrepot.core.broker import (
     FIRST_QUEUE,
     KIND_NODE,
@@ -14,7 +15,7 @@ from entrepot.core.broker import (
     BrokerCore,
     selector_or_none,
 )
-from entrepot.core.duplicates import KIND_DUPLICATE
+from entrepot.core.duplicates import KIND_DUPLICATE, KIND_SEQUENCE
 from entrepot.core.lease import KIND_CLAIM, KIND_LEASE, ClaimRecord, Lease, LeaseRecord
 from entrepot.core.queue import Queue
 from entrepot.journal.log import RecoveryReport, RecoverySink
@@ -46,6 +47,10 @@ class Rebuilder(RecoverySink):
             broker.number = broker.reserved
         elif kind == KIND_DUPLICATE:
             broker.duplicates.recovered(key)
+        elif kind == KIND_SEQUENCE:
+            broker.sequences.recovered(key, value)
+        elif kind == KIND_BRANCH:
+            broker.branches.recovered(key, value)
         elif kind == KIND_LEASE:
             self.lease_documents.append(msgspec.msgpack.decode(value, type=LeaseRecord))
         elif kind == KIND_CLAIM:
@@ -67,6 +72,8 @@ class Rebuilder(RecoverySink):
         if queue_id == SCHEDULED_QUEUE:
             self.broker.recovered_schedule(number, deliver_at)
             return
+        if queue_id == PREPARED_QUEUE:
+            return  # its branch names it
         leased = self.leased.get(queue_id)
         queue = self.broker.table.by_identity.get(queue_id)
         if queue is None:
@@ -91,6 +98,8 @@ class Rebuilder(RecoverySink):
             for each in lease.numbers.values():
                 numbers[each] = True
             lease.queue.leased += len(lease.numbers)
+        for identity, hidden in self.broker.branches.rebuild().items():
+            self.leased.setdefault(identity, {}).update(hidden)
 
     def _queue(self, identity: int, value: bytes) -> None:
         fields = msgspec.msgpack.decode(value, type=dict[str, str])

@@ -1,7 +1,8 @@
 """Local transactions over sends and settlements: all of it at commit, none of it otherwise.
 
-States (`TRANSITIONS`): ACTIVE takes work; COMMITTED and ROLLED_BACK are final; DOOMED is a transaction in which something
-failed: it can only roll back (classic.md 4.10, artemis.md 4.9).
+States (`TRANSITIONS`): ACTIVE takes work; COMMITTED and ROLLED_BACK are final; DOOMED is a transaction in which
+something failed: it can only roll back (classic.md 4.10, artemis.md 4.9). PREPARED was promised to a coordinator: it takes no more
+work, survives a crash, and does what it is told (`core/branches.py`).
 
 Sends wait in memory until commit, bounded by ``OCTETS_MAX``, and are then written as one atomic batch of the journal.
 A settlement takes effect at commit; until then its message stays in flight at its consumer.
@@ -26,6 +27,7 @@ class State(Enum):
 
     ACTIVE = "active"
     DOOMED = "doomed"
+    PREPARED = "prepared"
     COMMITTED = "committed"
     ROLLED_BACK = "rolled back"
 
@@ -35,6 +37,7 @@ class Signal(Enum):
 
     WORK = "work"
     FAIL = "fail"
+    PREPARE = "prepare"
     COMMIT = "commit"
     ROLL_BACK = "roll back"
 
@@ -42,6 +45,9 @@ class Signal(Enum):
 TRANSITIONS: Final[dict[tuple[State, Signal], State]] = {
     (State.ACTIVE, Signal.WORK): State.ACTIVE,
     (State.ACTIVE, Signal.FAIL): State.DOOMED,
+    (State.ACTIVE, Signal.PREPARE): State.PREPARED,
+    (State.PREPARED, Signal.COMMIT): State.COMMITTED,
+    (State.PREPARED, Signal.ROLL_BACK): State.ROLLED_BACK,
     (State.ACTIVE, Signal.COMMIT): State.COMMITTED,
     (State.ACTIVE, Signal.ROLL_BACK): State.ROLLED_BACK,
     (State.DOOMED, Signal.WORK): State.DOOMED,

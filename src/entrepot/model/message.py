@@ -92,6 +92,10 @@ class Language:
         """Return the message in the common form. Raises Fault when this build does not speak the language."""
         raise Fault(f"message {message.number} is stored in {self.name}, which this build does not speak")
 
+    def identity(self, message: Message) -> str:
+        """Return the message id that the sender gave and every client shall see; "" when the broker gives one."""
+        return ""
+
     def fact(self, message: Message, name: str) -> Value:
         """Return one application property or JMS header that only the first encoding knows; None when it is not set."""
         return self.common(message).properties.get(name)

@@ -1,0 +1,222 @@
+"""Prepared branches of distributed transactions: what was promised to a coordinator, kept over a crash.
+
+Preparing a branch writes its messages under a pseudo queue (`PREPARED_QUEUE`) and one document that names them and what
+the branch settles; all of it is one atomic batch of the journal. From then on the messages that it settles are in the
+hands of the branch: hidden from everybody, neither in flight nor waiting. Only `commit` and `roll_back` end a branch.
+
+Invariant: the journal has a document for each prepared branch, and for nothing else of kind `KIND_BRANCH`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from entrepot.base.errors import StorageError, TransactionError
+from entrepot.core.backlog import Reference
+from entrepot.core.consumer import Consumer
+from entrepot.core.queue import Queue
+from entrepot.core.transaction import Signal, Transaction
+from entrepot.model import address as names
+from entrepot.model.message import Message
+
+if TYPE_CHECKING:
+    from entrepot.core.broker import BrokerCore
+
+KIND_BRANCH: Final = 8  # document kind of the journal
+PREPARED_QUEUE: Final = 2  # identity under which the journal keeps messages that a prepared branch sends
+
+
+class BranchRecord(msgspec.Struct, frozen=True):
+    """What the journal keeps of a branch: its sends as (number, destination), its settlements as (queue, number)."""
+
+    name: str
+    sends: list[tuple[int, str]]
+    settlements: list[tuple[int, int]]
+
+
+class Hold:
+    """One message that a branch settles. ``message`` is None after a restart: the journal has it."""
+
+    def __init__(self, queue: Queue, number: int) -> None:
+        self.queue = queue
+        self.number = number
+        self.reference: Reference | None = None
+        self.consumer: Consumer | None = None
+
+
+class Branch:
+    """One prepared branch."""
+
+    def __init__(self, key: bytes, transaction: Transaction) -> None:
+        self.key = key
+        self.transaction = transaction
+        self.numbers: list[int] = []  # of its messages in the journal
+        self.recovered: list[tuple[int, str]] = []  # (number, destination) of its sends, after a restart
+        self.holds: list[Hold] = []
+
+
+class Branches:
+    """All prepared branches of one broker, by the octets of their XID."""
+
+    def __init__(self, broker: BrokerCore) -> None:
+        self.broker = broker
+        self.prepared: dict[bytes, Branch] = {}
+        self.records: list[tuple[bytes, BranchRecord]] = []
+
+    def prepare(self, transaction: Transaction, key: bytes) -> None:
+        """Promise to commit ``transaction`` when asked; confirm the journal before telling. Raises Refused."""
+        broker = self.broker
+        broker.check_commit(transaction)
+        transaction.signal(Signal.PREPARE)
+        branch = Branch(key, transaction)
+        sends: list[tuple[int, str]] = []
+        journal = broker.journal
+        journal.begin()
+        try:
+            for message, target in transaction.sends:
+                kept = message.twin(message.address)
+                kept.number = broker.next_number()
+                if journal.pages:
+                    journal.store(kept, [PREPARED_QUEUE])
+                branch.numbers.append(int(kept.number))
+                sends.append((int(kept.number), broker.written(target)))
+            for consumer, number in transaction.settlements:
+                queue = consumer.queue
+                if queue is not None:
+                    self._hold(branch, queue, consumer, number)
+            settlements = [(int(hold.queue.identity), hold.number) for hold in branch.holds]
+            record = BranchRecord(transaction.name, sends, settlements)
+            journal.put(KIND_BRANCH, key, msgspec.msgpack.encode(record))
+        finally:
+            journal.end()
+        self.prepared[key] = branch
+
+    def commit(self, key: bytes) -> None:
+        """Do all of a prepared branch. Raises TransactionError for one that is not prepared, StorageError to try again."""
+        branch = self._need(key)
+        broker = self.broker
+        refusal = broker.journal.refusal()
+        if refusal is not None:
+            raise StorageError(f"the branch {branch.transaction.name} cannot be stored now: {refusal.message}")
+        journal = broker.journal
+        sends = self._sends(branch)
+        journal.begin()
+        broker.granted = True
+        try:
+            for message, text in sends:
+                broker.send(message, broker.target(names.parse(text)))
+            for message, target in branch.transaction.sends:
+                broker.send(message, target)
+            for hold in branch.holds:
+                self._settle(hold)
+            self._end(branch)
+        finally:
+            broker.granted = False
+            journal.end()
+        branch.transaction.signal(Signal.COMMIT)
+
+    def roll_back(self, key: bytes) -> None:
+        """Forget the sends of a prepared branch; what it settles goes back to its consumer, or to its queue."""
+        branch = self._need(key)
+        journal = self.broker.journal
+        journal.begin()
+        try:
+            self._end(branch)
+            for hold in branch.holds:
+                self._return(hold)
+        finally:
+            journal.end()
+        branch.transaction.signal(Signal.ROLL_BACK)
+
+    def check(self) -> list[Message]:
+        """Return the messages that branches hold in memory, for `BrokerCore.check`."""
+        held: list[Message] = []
+        for branch in self.prepared.values():
+            for hold in branch.holds:
+                if hold.reference is not None:
+                    held.append(hold.reference.message)
+        return held
+
+    # -- recovery -----------------------------------------------------------------------------------------------------
+
+    def recovered(self, key: bytes, value: bytes) -> None:
+        """Take back a document of the journal; `rebuild` comes when all of them are there."""
+        self.records.append((key, msgspec.msgpack.decode(value, type=BranchRecord)))
+
+    def rebuild(self) -> dict[int, dict[int, bool]]:
+        """Make the branches again; return queue identity -> numbers that they hold."""
+        hidden: dict[int, dict[int, bool]] = {}
+        for key, record in self.records:
+            transaction = Transaction(record.name)
+            transaction.signal(Signal.PREPARE)
+            branch = Branch(key, transaction)
+            branch.recovered = list(record.sends)
+            branch.numbers = [number for number, _ in record.sends]
+            for identity, number in record.settlements:
+                queue = self.broker.table.by_identity.get(identity)
+                if queue is not None:
+                    branch.holds.append(Hold(queue, number))
+                    queue.leased += 1
+                    hidden.setdefault(identity, {})[number] = True
+            self.prepared[key] = branch
+        self.records.clear()
+        return hidden
+
+    # -- parts --------------------------------------------------------------------------------------------------------
+
+    def _need(self, key: bytes) -> Branch:
+        branch = self.prepared.get(key)
+        if branch is None:
+            raise TransactionError("there is no such prepared branch")
+        return branch
+
+    def _hold(self, branch: Branch, queue: Queue, consumer: Consumer, number: int) -> None:
+        reference = queue.hold(consumer, number)
+        if reference is not None:
+            hold = Hold(queue, number)
+            hold.reference = reference
+            hold.consumer = consumer
+            branch.holds.append(hold)
+
+    def _sends(self, branch: Branch) -> list[tuple[Message, str]]:
+        return [(self.broker.journal.load(number), text) for number, text in branch.recovered]
+
+    def _end(self, branch: Branch) -> None:
+        """Drop what the journal keeps for the branch itself."""
+        journal = self.broker.journal
+        if journal.pages:
+            for number in branch.numbers:
+                journal.settle(number, PREPARED_QUEUE)
+        journal.delete(KIND_BRANCH, branch.key)
+        del self.prepared[branch.key]
+
+    def _settle(self, hold: Hold) -> None:
+        queue = hold.queue
+        queue.leased -= 1
+        queue.settled += 1
+        if hold.reference is not None:
+            queue.finish(hold.reference)
+        elif self.broker.table.by_identity.get(int(queue.identity)) is queue:
+            self.broker.journal.settle(hold.number, queue.identity)
+
+    def _return(self, hold: Hold) -> None:
+        queue = hold.queue
+        queue.leased -= 1
+        reference = hold.reference
+        if self.broker.table.by_identity.get(int(queue.identity)) is not queue:
+            if reference is not None:
+                queue.finish(reference)
+            return
+        if reference is None:
+            message = self.broker.journal.load(hold.number)
+            reference = Reference(message)
+            reference.deliveries = 1
+            reference.paged = True
+            self.broker.memory.hold(message)
+        consumer = hold.consumer
+        if consumer is not None and consumer.queue is queue:
+            queue.regain(consumer, reference)  # the client has the message, and delivers it again by itself
+        else:
+            queue.put_back(reference)
