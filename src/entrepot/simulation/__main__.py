@@ -35,12 +35,18 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
+def say(text: str) -> None:
+    """Write a line where the caller reads it, at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
 def _one(options: argparse.Namespace) -> int:
     keep = None if options.keep is None else [int(word) for word in options.keep.split(",") if word]
     result = run(options.seed, keep=keep, lines=options.trace is not None)
     _report(result)
     for name, number in result.counts.items():
-        print(f"  {number:7} {name}")
+        say(f"  {number:7} {name}")
     if options.trace is not None:
         with open(options.trace, "w", encoding="utf-8") as file:
             file.write("\n".join(result.lines) + "\n")
@@ -61,12 +67,12 @@ def _many(options: argparse.Namespace) -> int:
         failed = _collect(map(run, seeds), totals, options.hashes)
     took = default_timer() - began
     for name, number in sorted(totals.items()):
-        print(f"  {number:9} {name}")
+        say(f"  {number:9} {name}")
     rate = len(seeds) / took if took > 0 else 0.0
-    print(f"{len(seeds)} seeds in {took:.1f} s, {rate:.1f} a second, {build_name()}: {len(failed)} failed")
+    say(f"{len(seeds)} seeds in {took:.1f} s, {rate:.1f} a second, {build_name()}: {len(failed)} failed")
     if failed:
-        print("failed: " + " ".join(str(seed) for seed in failed))
-        print(f"look at one: python -m entrepot.simulation --seed {failed[0]} --trace trace.txt --shrink")
+        say("failed: " + " ".join(str(seed) for seed in failed))
+        say(f"look at one: python -m entrepot.simulation --seed {failed[0]} --trace trace.txt --shrink")
         if options.shrink:
             _shrink(failed[0])
     return 1 if failed else 0
@@ -79,7 +85,7 @@ def _collect(results: object, totals: dict[str, int], hashes: bool) -> list[int]
         for name, number in result.counts.items():
             totals[name] = totals.get(name, 0) + number
         if hashes:
-            print(f"{result.seed} {result.trace}")
+            say(f"{result.seed} {result.trace}")
         if result.failed:
             failed.append(result.seed)
             _report(result)
@@ -87,16 +93,16 @@ def _collect(results: object, totals: dict[str, int], hashes: bool) -> list[int]
 
 
 def _report(result: Result) -> None:
-    print(f"seed {result.seed}: trace {result.trace}, {'FAILED' if result.failed else 'passed'}", flush=True)
+    say(f"seed {result.seed}: trace {result.trace}, {'FAILED' if result.failed else 'passed'}")
     for violation in result.violations:
-        print(f"  {violation}", flush=True)
+        say(f"  {violation}")
 
 
 def _shrink(seed: int) -> None:
     kept, result = shrink(seed)
-    print(f"seed {seed} still fails with {len(kept)} of {result.steps} steps: --keep {','.join(map(str, kept))}")
+    say(f"seed {seed} still fails with {len(kept)} of {result.steps} steps: --keep {','.join(map(str, kept))}")
     for violation in result.violations:
-        print(f"  {violation}")
+        say(f"  {violation}")
 
 
 if __name__ == "__main__":

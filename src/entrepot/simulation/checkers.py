@@ -2,20 +2,21 @@
 
 The promises, exactly:
 
-- *No loss.* A persistent message whose RECEIPT (or whose transaction's COMMIT receipt) came is, for every queue that it
-  was sent to and every durable subscription that was confirmed before it was sent: acknowledged by somebody, or in the
-  dead letters with that queue as its origin, or still there at the end. Excused are queues that drop when full, and what
-  was in a queue when an operator purged it. A copy that was written to an ``auto`` consumer counts as acknowledged.
-  In a world without any stop of the broker this holds for messages that are not persistent too.
+- *No loss.* A persistent message whose RECEIPT (or whose transaction's COMMIT receipt) came is, for every queue that
+  it was sent to and every durable subscription that was confirmed before it was sent: acknowledged by somebody, or in
+  the dead letters with that queue as its origin, or still there at the end. Excused are queues that drop when full,
+  and what was in a queue when an operator purged it. A copy that was written to an ``auto`` consumer counts as
+  acknowledged. In a world without any stop of the broker this holds for messages that are not persistent too.
 - *All or nothing.* Of a transaction whose end is unknown, all sends are seen or none, and its acknowledgements hold
-  exactly when its sends do. Nothing of an aborted or refused one is ever seen; nor is a send that was refused for want of
-  room (ADDRESS FULL).
+  exactly when its sends do. Nothing of an aborted or refused one is ever seen; nor is a send that was refused for want
+  of room (ADDRESS FULL).
 - *Done is done.* After the receipt of an acknowledgement a copy is never delivered again, whatever crashes. After an
   ``auto`` delivery it is not delivered again before the broker stops.
-- *The mark.* A copy that a client has received before, in the same *era*, is delivered with ``redelivered``. An era ends
-  with a crash, or with a stop in order on a disk that takes nothing: what was delivered before may come unmarked then.
-- *Once.* All deliveries of one simulated message from one queue have one message id: a message that was sent twice with
-  one duplicate id is one message. Only one that was never confirmed before a crash may come back under another id.
+- *The mark.* A copy that a client has received before, in the same *era*, is delivered with ``redelivered``. An era
+  ends with a crash, or with a stop in order on a disk that takes nothing: what was delivered before may come unmarked
+  then. What comes over a connection that the broker had ended by then is judged by when it was written.
+- *Once.* All deliveries of one simulated message from one queue have one message id: a message that was sent twice
+  with one duplicate id is one message. Only one that was never confirmed before a crash may come back under another id.
 - *Order.* What one subscription receives without the mark rises per producer, queue, priority and group. (A message of
   a group waits for the owner of its group, and another may get it later, when that owner has gone.)
 - *Leases.* A position, once read, gives the same message every time until it is settled or released; what a confirmed
@@ -287,7 +288,7 @@ class Ledger:
         return record.persistent or (self.stops == 0 and not record.expires)
 
     def _finish_unknown(self, transaction: Transaction) -> None:
-        """All or nothing. What was seen only before a crash proves nothing: consumers see sends before they are synced."""
+        """All or nothing. What was seen only before a crash proves nothing: consumers see what is not synced yet."""
         visible: list[Copy] = []
         missing: list[Copy] = []
         for record in transaction.records:

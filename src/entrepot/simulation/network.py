@@ -142,7 +142,7 @@ class _ServerShell(Shell):
 
 
 class Link:
-    """One connection from ``peer`` to the broker on ``machine``. ``shown``: every message that the broker wrote to it."""
+    """One connection from ``peer`` to the broker on ``machine``. ``shown``: every message that the broker wrote."""
 
     def __init__(self, world: World, machine: Machine, peer: Peer, options: ConnectOptions, weather: Weather) -> None:
         self.world = world

@@ -1,7 +1,7 @@
 """What happens in one world, drawn from its seed: the broker's settings, who comes when, and what breaks.
 
-A plan is a list of steps that know nothing of one another, so that any subset of them is a plan too. Behind the plan the
-world *heals*: faults end, producers come to an end, everything is read out, and the ledger is balanced.
+A plan is a list of steps that know nothing of one another, so that any subset of them is a plan too. Behind the plan
+the world *heals*: faults end, producers come to an end, everything is read out, and the ledger is balanced.
 """
 
 from __future__ import annotations

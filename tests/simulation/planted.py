@@ -1,0 +1,137 @@
+"""Bugs that are planted to show that the simulation finds them. None of them is in the product.
+
+Some are planted through ports, so they work in every build; the others replace a method, which native callers of the
+compiled build do not notice: those are planted in the plain build only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from entrepot.core.backlog import Backlog, Reference
+from entrepot.core.consumer import Consumer, Window
+from entrepot.core.dispatch import Groups
+from entrepot.core.duplicates import Duplicates
+from entrepot.core.lease import KIND_CLAIM
+from entrepot.journal import recovery
+from entrepot.journal.log import JournalCore
+from entrepot.journal.record import head_valid
+from entrepot.model.message import DEFAULT_PRIORITY, Message
+from entrepot.protocols.stomp.server import StompSession
+from entrepot.simulation.machine import FusedDisk, Parts
+
+
+class Bug(NamedTuple):
+    """``parts`` replaces ports; ``patches`` are (owner, name, replacement)."""
+
+    parts: Parts = Parts()
+    patches: tuple[tuple[Any, str, Any], ...] = ()
+
+
+# -- through ports -----------------------------------------------------------------------------------------------------
+
+
+class HastyDisk(FusedDisk):
+    """Says that a sync is done when it has only been asked for."""
+
+    def sync(self, token: int) -> None:
+        self._soon(lambda: self._events.synced(token))
+        super().sync(-1)  # a token that nobody waits for
+
+
+class Unsettled(JournalCore):
+    """Keeps no settlements."""
+
+    def settle(self, number: int, queue_id: int) -> None:
+        pass
+
+
+class Unclaimed(JournalCore):
+    """Keeps no claims of leases."""
+
+    def put(self, kind: int, key: bytes, value: bytes) -> None:
+        if kind != KIND_CLAIM:
+            super().put(kind, key, value)
+
+
+class Unbracketed(JournalCore):
+    """Writes each message for itself, whatever it belongs to."""
+
+    def store(self, message: Message, queues: list[int]) -> None:
+        super().store(message, queues)
+        self._hand_over()
+
+
+class Forgetful(JournalCore):
+    """Does not store every tenth message."""
+
+    def store(self, message: Message, queues: list[int]) -> None:
+        if message.number % 10:
+            super().store(message, queues)
+
+
+# -- by replacing a method ---------------------------------------------------------------------------------------------
+
+
+def restore_at_the_tail(self: Backlog, reference: Reference) -> None:
+    message = reference.message
+    level = self.main
+    if self.prioritized and message.priority != DEFAULT_PRIORITY:
+        level = self._level(message.priority)
+    level.append(reference)
+    self.loaded += 1
+    self.octets += message.size
+
+
+def half_batch_is_enough(data: bytes, at: int, segment: int, offset: int) -> bool:
+    return head_valid(data, at, segment, offset)
+
+
+def owner_or_nobody(self: Groups, group: str) -> Consumer | None:
+    self.evicted += 1
+    return None if self.evicted % 5 == 0 else self.owners.get(self.key(group))
+
+
+def never_seen(self: Duplicates, address: str, identity: bytes) -> bool:
+    return False
+
+
+def always_open(self: Window) -> bool:
+    return not self.paused
+
+
+WRITE_FIXED = StompSession.write_fixed
+
+
+def without_the_mark(self: StompSession, writer: Any, message: Message, deliveries: int) -> None:
+    WRITE_FIXED(self, writer, message, 0)
+
+
+BUGS = {
+    "acknowledge before sync": Bug(Parts(disk=HastyDisk)),
+    "settlements are not journaled": Bug(Parts(journal=Unsettled)),
+    "claims are not journaled": Bug(Parts(journal=Unclaimed)),
+    "a transaction is written in pieces": Bug(Parts(journal=Unbracketed)),
+    "not every message is stored": Bug(Parts(journal=Forgetful)),
+    "requeue at the tail": Bug(patches=((Backlog, "restore", restore_at_the_tail),)),
+    "a torn tail is believed": Bug(patches=((recovery, "batch_valid", half_batch_is_enough),)),
+    "a group loses its owner": Bug(patches=((Groups, "owner", owner_or_nobody),)),
+    "duplicates are not looked for": Bug(patches=((Duplicates, "seen", never_seen),)),
+    "credit is not looked at": Bug(patches=((Window, "is_open", always_open),)),
+    "the redelivered mark is forgotten": Bug(patches=((StompSession, "write_fixed", without_the_mark),)),
+}
+
+
+@contextmanager
+def planted(bug: Bug) -> Iterator[Parts]:
+    """Plant ``bug``; give the parts to run with."""
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in bug.patches]
+    try:
+        for owner, name, replacement in bug.patches:
+            setattr(owner, name, replacement)
+        yield bug.parts
+    finally:
+        for owner, name, original in before:
+            setattr(owner, name, original)
