@@ -4,8 +4,8 @@ The roster of one queue. The common case (no selector, no group, no exclusive co
 ready consumers; everything else walks the consumers in order. Both give the order of `classic.md` 4.3: highest priority
 first, among equals the one that was not served last.
 
-Invariant: a consumer is in ``ready`` exactly when ``listed``; it may have lost its credit meanwhile through a window that
-it shares, which is found out when its turn comes.
+Invariant: a consumer is in ``ready`` exactly when ``listed``; it may have lost its credit meanwhile through a window
+that it shares, which is found out when its turn comes.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Roster:
             self._classify()
 
     def choose(self, message: Message) -> Consumer | None:
-        """Return the ready consumer that ``message`` goes to now, and give the turn to the next; None when all must wait."""
+        """Return the ready consumer that ``message`` goes to now, and give the turn to the next; None: all wait."""
         if not self.simple:
             return self._choose_with_care(message)
         while self.ready:

@@ -1,9 +1,9 @@
 """Leases: a named reader takes a range of messages and may read it again, until it settles it or lets it go.
 
 A lease belongs to one queue and one *group* (the reader's name). Its ledger gives the messages that it claimed dense
-positions 0, 1, 2, ...; ``base`` is the first position not settled, ``tail`` the next to be claimed. Claimed messages are
-hidden from ordinary consumers and from other groups. An *epoch* fences: attaching raises it, and every other operation
-must name the current one, so that a reader which was replaced finds out (the design of the Spark source).
+positions 0, 1, 2, ...; ``base`` is the first position not settled, ``tail`` the next to be claimed. Claimed messages
+are hidden from ordinary consumers and from other groups. An *epoch* fences: attaching raises it, and every other
+operation must name the current one, so that a reader which was replaced finds out (the design of the Spark source).
 
 Everything is durable: the ledger is a document per claim, the base another, written before the answer is confirmed.
 A lease never expires by itself: giving the range to others while its reader still works on it would double messages.
@@ -91,7 +91,8 @@ class Lease:
         self._fence(epoch)
         if not self.base <= start <= self.tail:
             raise LeaseError(
-                f"claim at {start} is outside of the ledger {self.base}..{self.tail} of {self.group} on {self.queue.name}",
+                f"claim at {start} is outside of the ledger {self.base}..{self.tail} of {self.group} "
+                f"on {self.queue.name}",
                 remedy="begin at the base or at the end of the last claim",
             )
         refusal = journal.refusal()
@@ -245,7 +246,7 @@ class Lease:
             journal.end()
 
     def _on_disk(self, journal: JournalCore, reference: Reference) -> int:
-        """Make sure that the journal can give the message again after a restart; return the number that it has there."""
+        """Make sure that the journal can give the message again after a restart; return the number it has there."""
         message = reference.message
         if message.stored and message.durable and self.queue.durable:
             return int(message.number)

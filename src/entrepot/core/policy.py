@@ -1,4 +1,4 @@
-"""How addresses behave: one policy from Classic's ``policyEntry`` and Artemis' ``address-setting``, matched by wildcard.
+"""How addresses behave: one policy from Classic's ``policyEntry`` and Artemis' ``address-setting``, by wildcard.
 
 Settings merge from the least to the most specific pattern that matches, attribute by attribute (artemis.md 4.2); a
 Classic entry does not inherit, which its reader expresses by setting every attribute (classic.md 4.16). [C]

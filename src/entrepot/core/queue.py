@@ -1,8 +1,8 @@
 """One queue: what is accepted, who gets it, how it is settled, and what happens when a consumer fails. [C]
 
 State: a `Backlog` of what waits, a `Roster` of who reads, what is in flight at each consumer, and what is set aside
-for a later time. Only the methods here change it. Invariant (`check`): no consumer that is ready could take a message that
-waits in memory; counts add up; what is in flight is not in the backlog.
+for a later time. Only the methods here change it. Invariant (`check`): no consumer that is ready could take a message
+that waits in memory; counts add up; what is in flight is not in the backlog.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Divert:
 
 
 class Copy:
-    """One further message that a send makes: its address, where it goes, and whether it is one with an id of its own."""
+    """One further message that a send makes: its address, where it goes, and whether it has an id of its own."""
 
     def __init__(self, address: str, fresh: bool) -> None:
         self.address: str = address
@@ -62,8 +62,8 @@ class Plan:
 class Target:
     """Where sends to one destination go. ``parts`` are the targets of a composite; otherwise ``queues`` or ``turns``.
 
-    ``queues``: each gets the message. ``turns``: anycast queues of which one gets it, in rotation. ``only``: set when the
-    answer is exactly one queue and nothing else has to be looked at, the case that must be fast.
+    ``queues``: each gets the message. ``turns``: anycast queues of which one gets it, in rotation. ``only``: set when
+    the answer is exactly one queue and nothing else has to be looked at, the case that must be fast.
     """
 
     def __init__(self, name: str, routing: int, queue: str = "") -> None:

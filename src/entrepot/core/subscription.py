@@ -1,7 +1,7 @@
 """A client's wish to read: from a queue, a topic, a pattern, durably or not, or only to look.
 
-A session subclasses `Subscription` and makes its own consumers; `BrokerCore.subscribe` finds the queues and attaches one
-consumer to each. All consumers of one subscription share its window. [C]
+A session subclasses `Subscription` and makes its own consumers; `BrokerCore.subscribe` finds the queues and attaches
+one consumer to each. All consumers of one subscription share its window. [C]
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Subscription:
 
 
 def durable_queue_name(client_id: str, name: str) -> str:
-    """Return the name of a durable subscription's queue: ``client.name``, dots and backslashes escaped (artemis 4.1)."""
+    """Return the name of a durable subscription's queue: ``client.name``, dots and backslashes escaped."""
     return f"{_escaped(client_id)}.{_escaped(name)}" if client_id else _escaped(name)
 
 
@@ -65,7 +65,7 @@ def _escaped(text: str) -> str:
 class Browser:
     """A look through one queue that removes nothing: what waits, in delivery order, as far as it stood at each step.
 
-    `next` may be called as slowly as the reader likes; messages that leave meanwhile are not shown, none is shown twice.
+    `next` may be called as slowly as the reader likes; what leaves meanwhile is not shown, nothing is shown twice.
     """
 
     def __init__(self, queue: Queue, selector: Predicate | None) -> None:

@@ -1,8 +1,8 @@
 """Names: the address model of Artemis, and how the names of ActiveMQ Classic and of STOMP map onto it.
 
 An *address* is a name with routing types; a *queue* is bound to one address. ANYCAST gives a message to one queue of
-the address, MULTICAST to each. Classic's queue ``X`` is address ``X`` with the anycast queue ``X``; topic ``X`` is address
-``X`` with one multicast queue a subscription (artemis.md 4.1). ``address::queue`` names one queue (FQQN).
+the address, MULTICAST to each. Classic's queue ``X`` is address ``X`` with the anycast queue ``X``; topic ``X`` is
+address ``X`` with one multicast queue a subscription (artemis.md 4.1). ``address::queue`` names one queue (FQQN).
 """
 
 from __future__ import annotations

@@ -204,9 +204,6 @@ def test_a_composite_sends_one_copy_to_each_part_all_or_none():
     with pytest.raises(AddressFull):
         rig.send("A,B", "two")
     assert rig.bodies("A") == []
-    assert rig.broker.identity_of(topic.deliveries[0].message) == topic.deliveries[0].annotations.get(
-        "x", rig.broker.identity_of(topic.deliveries[0].message)
-    )
 
 
 def test_a_composite_queue_forwards_only_or_also_with_filters():
@@ -490,11 +487,9 @@ def test_a_full_disk_blocks_what_it_would_page():
     assert disk is not None
     disk.make_room(disk.used() + 3000)
     for _ in range(100):
-        try:
-            rig.send("Filler", "f" * 200)
-        except Exception as error:
-            assert type(error).__name__ == "StorageFull"
+        if rig.journal.refusal() is not None:
             break
+        rig.send("Filler", "f" * 200)
     verdicts = [rig.send("Q", str(number), durable=False) for number in range(10)]
     assert verdicts[0] == SENT
     assert verdicts[-1] == BLOCKED

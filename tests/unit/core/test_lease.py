@@ -48,7 +48,7 @@ def test_a_range_is_read_as_often_as_one_likes_and_settled_once(rig, durable):
     assert lease.settle(rig.journal, epoch, 4) == 4
     assert lease.settle(rig.journal, epoch, 4) == 0
     assert lease.settle(rig.journal, epoch, 2) == 0
-    with pytest.raises(LeaseError, match="below the base|outside"):
+    with pytest.raises(LeaseError, match="outside"):
         read(rig, lease, 3, 5)
     with pytest.raises(LeaseError):
         lease.settle(rig.journal, epoch, 16)
@@ -260,9 +260,10 @@ def test_a_full_disk_refuses_a_claim_and_loses_nothing():
     disk = rig.disk
     assert disk is not None
     disk.make_room(disk.used())
-    with pytest.raises(StorageFull):
-        for _ in range(500):
-            rig.send("Filler", "f" * 500)
+    for _ in range(500):
+        if rig.journal.refusal() is not None:
+            break
+        rig.send("Filler", "f" * 500)
     with pytest.raises(StorageFull):
         lease.claim(rig.journal, epoch, 0, 3)
     disk.make_room()

@@ -1,4 +1,4 @@
-"""What a queue does with one message: expiry, redelivery, dead letters, paging, browsing, pausing (classic.md 4.5, 4.6)."""
+"""What a queue does with one message: expiry, redelivery, dead letters, paging, browsing (classic.md 4.5, 4.6)."""
 
 from __future__ import annotations
 
@@ -227,11 +227,9 @@ def test_dead_letters_wait_while_the_disk_is_full():
     assert disk is not None
     disk.make_room(disk.used())
     for _ in range(200):
-        try:
-            rig.send("Filler", "f" * 500)
-        except Exception as error:
-            assert type(error).__name__ == "StorageFull"
+        if rig.journal.refusal() is not None:
             break
+        rig.send("Filler", "f" * 500)
     else:
         raise AssertionError("the disk never filled up")
     reader.reject("why")
@@ -302,7 +300,7 @@ def test_a_selector_finds_what_is_on_disk_in_order_in_bounded_steps():
     assert reader.bodies[-1] == "late"
     assert len(rig.queue("Q").backlog.references()) < 2000
     reader.close()
-    assert rig.bodies("Q") == numbers(9000) + ["late"]
+    assert rig.bodies("Q") == [*numbers(9000), "late"]
 
 
 def test_selective_search_and_priorities():

@@ -2,7 +2,7 @@
 
 The list knows what waits (in order of priority, then number) and what each consumer holds. It does not predict which of
 several willing consumers gets a message; it demands that whatever happens is allowed: that each delivery is the first
-that waits among those its consumer may have, counts deliveries, and at every rest nobody who could take something waits.
+that waits among those its consumer may have, counts deliveries, and at rest nobody who could take something waits.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ from kit import PLAIN, Rig
 
 I64 = st.integers(-(1 << 63), (1 << 63) - 1)
 TEXT = st.text(max_size=40)
+ENVELOPE = ("address", "raw", "timestamp", "expiration", "priority", "body_at", "durable", "redelivered", "escaped")
+RARE = ("group", "group_sequence", "duplicate_id", "identity", "deliver_at", "large_id", "large_length", "annotations")
 
 
 @st.composite
@@ -46,17 +48,11 @@ def messages(draw: st.DrawFn) -> Message:
 
 def fields(message: Message) -> dict[str, object]:
     rare = message.rare
-    found: dict[str, object] = {
-        name: getattr(message, name)
-        for name in "address raw timestamp expiration priority body_at durable redelivered escaped".split()
-    }
+    found: dict[str, object] = {name: getattr(message, name) for name in ENVELOPE}
     found["language"] = message.language.code
     found["rare"] = None
     if rare is not None:
-        found["rare"] = {
-            name: getattr(rare, name)
-            for name in "group group_sequence duplicate_id identity deliver_at large_id large_length annotations".split()
-        }
+        found["rare"] = {name: getattr(rare, name) for name in RARE}
     return found
 
 
