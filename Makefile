@@ -11,6 +11,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 EXTRAS ?= fast,test,dev
 SEEDS ?= 200
 SECONDS_FUZZING ?= 30
+ROUNDS ?= 200
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -21,7 +22,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check lint format types contracts generated \
-	generated-check sim bench interop demo fuzz docs constraints clean distclean
+	generated-check sim bench interop demo kill fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -93,6 +94,9 @@ interop: setup ## test against programs that others wrote
 
 demo: setup ## a broker, real clients, a short story; leaves nothing behind
 	@$(COMPILED) $(PY) demo/run.py $(ARGS)
+
+kill: setup ## kill -9 a broker under load; ROUNDS=200
+	@ENTREPOT_KILL_ROUNDS=$(ROUNDS) $(PY) tools/run_tests.py compiled tests/shell/test_kill.py -s $(ARGS)
 
 fuzz: $(STAMPS)/packages-$(EXTRAS) ## fuzz every decoder; SECONDS_FUZZING=30 for each
 	@PYTHONPATH=src $(PY) tests/fuzz/run.py --seconds $(SECONDS_FUZZING) $(ARGS)

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from entrepot.cli.data import check
-from shell.daemon import AsyncWire, Daemon, Wire
+from shell.daemon import PATIENCE, AsyncWire, Daemon, Wire
 
 ROUNDS = int(os.environ.get("ENTREPOT_KILL_ROUNDS", "20"))
 SEED = int(os.environ.get("ENTREPOT_KILL_SEED", "1"))
@@ -42,16 +42,19 @@ class Ledger:
         window = asyncio.Semaphore(IN_FLIGHT)
 
         async def listen() -> None:
-            async for frame in wire.frames():
-                assert frame.command == "RECEIPT", frame
-                self.receipted[queue].add(frame.headers["receipt-id"])
+            try:
+                async for frame in wire.frames():
+                    assert frame.command == "RECEIPT", frame
+                    self.receipted[queue].add(frame.headers["receipt-id"])
+                    window.release()
+            finally:
                 window.release()
 
         listener = asyncio.create_task(listen())
         for number in range(1_000_000):
             await window.acquire()
             if listener.done():
-                break
+                return await listener
             body = f"{name}-{number}"
             self.sent[queue].append(body)
             headers = {"destination": f"/queue/{queue}", "persistent": "true", "receipt": body}
@@ -100,13 +103,10 @@ class Ledger:
         working = [asyncio.create_task(task) for task in tasks]
         await asyncio.sleep(seconds)
         daemon.kill()
-        done, late = await asyncio.wait(working, timeout=5)
-        for task in late:  # a producer that waits for its window
-            task.cancel()
-        for task in done:
-            error = task.exception()
-            if error is not None and not isinstance(error, ConnectionError):
-                raise error
+        async with asyncio.timeout(PATIENCE):
+            for error in await asyncio.gather(*working, return_exceptions=True):
+                if error is not None and not isinstance(error, ConnectionError):
+                    raise error
 
     def check(self, found: dict[str, list[str]]) -> None:
         """Compare with what a restarted broker had."""
