@@ -105,13 +105,12 @@ class Copy:
 
 
 class Subscriber:
-    """A durable subscription: ``since`` and ``until`` are the times of its confirmation and of its end."""
+    """A durable subscription, confirmed at the time ``since``. ``color``: what its selector wants, "" for all."""
 
     def __init__(self, topic: str, color: str, since: int) -> None:
         self.topic = topic
         self.color = color
         self.since = since
-        self.until = 0
 
 
 class Ledger:
@@ -150,9 +149,9 @@ class Ledger:
         record.state = CONFIRMED
         record.confirmed_era = self.era
         for name, subscriber in self.subscribers.items():
-            if subscriber.topic in record.topics and subscriber.since < record.sent_at and not subscriber.until:
-                if not subscriber.color or subscriber.color == record.color:
-                    record.queues.append(name)
+            there = subscriber.topic in record.topics and subscriber.since < record.sent_at
+            if there and subscriber.color in ("", record.color):
+                record.queues.append(name)
 
     def ending(self, transaction: Transaction) -> None:
         """Its end is asked for now."""
@@ -229,9 +228,9 @@ class Ledger:
         if record.state == REFUSED:
             self._broken(copy, "it was refused, or its transaction was, and is here all the same")
         message_id = headers.get("message-id", "")
-        if copy.message_id and copy.message_id != message_id and not record.repeats:
-            if copy.id_era == self.era or 0 <= record.confirmed_era <= copy.id_era:
-                self._broken(copy, f"here twice, as {copy.message_id} and as {message_id}")
+        known = copy.id_era == self.era or 0 <= record.confirmed_era <= copy.id_era
+        if known and copy.message_id not in ("", message_id) and not record.repeats:
+            self._broken(copy, f"here twice, as {copy.message_id} and as {message_id}")
         copy.message_id = message_id
         copy.id_era = self.era
         return copy

@@ -17,8 +17,9 @@ from entrepot.model.address import ANYCAST, Destination
 from entrepot.protocols.stomp.client import AUTO, CLIENT, CLIENT_INDIVIDUAL
 from entrepot.simulation.checkers import DEAD_LETTERS, Invariants, Ledger
 from entrepot.simulation.clients import COLORS, Client, Producer, ProducerOptions, Stage
+from entrepot.simulation.consumers import Consumer, ConsumerOptions, drainer
 from entrepot.simulation.machine import Machine, MachineOptions, Parts
-from entrepot.simulation.readers import Browsing, Consumer, ConsumerOptions, LeaseReader, drainer
+from entrepot.simulation.readers import Browsing, LeaseReader
 from entrepot.simulation.world import Lots, World
 
 STORM: Final = 4 * SECOND  # how long a plan lasts
