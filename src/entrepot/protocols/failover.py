@@ -227,6 +227,7 @@ class FailoverCore:
         self._due: Instant = NEVER
         self._reserve_delay = options.initial_reconnect_delay
         self._reserve_due: Instant = NEVER
+        self._unanswered: dict[tuple[str, int, str], None] = {}  # no reserve to be had there, this time round
 
     # -- what happens --------------------------------------------------------------------------------------------------
 
@@ -261,9 +262,8 @@ class FailoverCore:
             return self._dial_next(now)
         if transport.role is _Role.SUCCESSOR:
             return self._try_successor(now)
-        self._reserve_due = now + self._reserve_delay
-        self._reserve_delay = self._grown(self._reserve_delay)
-        return []
+        self._unanswered[_key(transport.place)] = None
+        return self._fill_reserves(now)
 
     def addresses(self, text: str | None, now: Instant) -> list[Effect]:
         """Take what `ReadAddresses` found; None: it could not be read, and the list stays as it is."""
@@ -395,6 +395,7 @@ class FailoverCore:
     def _lost(self, place: Endpoint, why: str, now: Instant) -> list[Effect]:
         self.current = 0
         self._failed = place
+        self._unanswered = {_key(place): None}
         self._why = why
         self.rounds = 0
         self._delay = self.options.initial_reconnect_delay
@@ -497,7 +498,14 @@ class FailoverCore:
         candidates = [place for place in self.connect_list() if _key(place) not in taken]
         candidates = [place for place in candidates if wanted or (homesick and self._preferred(place))]
         candidates.sort(key=lambda place: not (self.options.priority_backup and self._preferred(place)))
-        return [self._dial(candidates[0], _Role.RESERVE)] if candidates else []
+        for place in candidates:
+            if _key(place) not in self._unanswered:
+                return [self._dial(place, _Role.RESERVE)]
+        self._unanswered.clear()
+        if candidates:
+            self._reserve_due = now + self._reserve_delay
+            self._reserve_delay = self._grown(self._reserve_delay)
+        return []
 
     def _preferred(self, place: Endpoint) -> bool:
         if self._priorities:
