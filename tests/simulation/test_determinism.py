@@ -13,7 +13,7 @@ from entrepot.base.compiled import is_compiled
 from entrepot.simulation.__main__ import main
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-SEEDS = "30"
+SEEDS = "100"
 
 
 def hashes(hash_seed: str, root: str) -> list[str]:
