@@ -122,8 +122,14 @@ class StompSubscription(Subscription):
         self.browser: Browser | None = None
 
     def consumer(self, queue: Queue) -> Consumer:
-        """Return a consumer that writes to this subscription's connection."""
-        return StompConsumer(self.session, self, queue, self.session.new_key())
+        """Return a consumer that writes to this subscription's connection, which finds it by its key in an ACK.
+
+        Called for queues that a wildcard covers later, too.
+        """
+        session = self.session
+        made = StompConsumer(session, self, queue, session.new_key())
+        session.consumers[int(made.key)] = made
+        return made
 
     def forget(self, number: i64) -> None:
         """Message ``number`` is no longer in flight here."""

@@ -800,12 +800,9 @@ class StompSession(Session):
         try:
             self.broker.subscribe(subscription)
         except EntrepotError:
-            self.broker.unsubscribe(subscription)
+            self._release(subscription)
             raise
         self.subscriptions[key] = subscription
-        for consumer in subscription.consumers:
-            if isinstance(consumer, StompConsumer):
-                self.consumers[int(consumer.key)] = consumer
         self._confirm(bool(subscription.durable_name))
         subscription.window.paused = self.choked
         subscription.window.reopen()
@@ -851,9 +848,7 @@ class StompSession(Session):
         durable = headers.get("durable-subscription-name", headers.get("activemq.subscriptionName", ""))
         subscription = self.subscriptions.pop(key, None)
         if subscription is not None:
-            for consumer in subscription.consumers:
-                self.consumers.pop(int(consumer.key), None)
-            self.broker.unsubscribe(subscription)
+            self._release(subscription)
         if durable:
             if not self.broker.forget_durable(self.client_id, durable) and subscription is None:
                 raise InvalidDestination(f"there is no durable subscription {durable!r} of client {self.client_id!r}")
@@ -866,10 +861,14 @@ class StompSession(Session):
         for key, known in list(self.subscriptions.items()):
             if known is subscription:
                 del self.subscriptions[key]
-                for consumer in subscription.consumers:
-                    self.consumers.pop(int(consumer.key), None)
-                self.broker.unsubscribe(subscription)
+                self._release(subscription)
                 self._error(Refused(f"the subscription {key!r} ended: {why}"), b"")
+
+    def _release(self, subscription: StompSubscription) -> None:
+        """Detach a subscription; what it had not settled goes back."""
+        for consumer in subscription.consumers:
+            self.consumers.pop(int(consumer.key), None)
+        self.broker.unsubscribe(subscription)
 
     def new_key(self) -> i64:
         """Return a key for a consumer of this connection."""
