@@ -288,7 +288,8 @@ class TestReplay:
         second = program.meet(ScriptedBroker())
         heard = list(second.heard)
         assert second.story() == [
-            "ConnectionControl", "Connection?", "Destination", "Session", "Producer", "Consumer", "Consumer", "MessagePull",
+            "ConnectionControl", "Connection?", "Destination", "Session", "Producer", "Consumer", "Consumer",
+            "MessagePull",
         ]  # fmt: skip
         assert isinstance(heard[1], ConnectionInfo)
         assert heard[1].failover_reconnect
@@ -420,7 +421,7 @@ class TestTransactions:
         assert program.answers == [None]
 
     def test_producers_that_were_closed_are_announced_for_it(self) -> None:
-        program, session, producer = self.start()
+        program, _, producer = self.start()
         program.send(producer)
         program.core.close_producer(producer)
         program.pair.run()
