@@ -416,7 +416,9 @@ class BrokerCore(Host):
         finally:
             self.journal.end()
         self.unused.pop(queue.name, None)
-        self.notices.notice(notices.QUEUE_DELETED, queue.name, {"messages": str(gone), "why": why})
+        detail = {"messages": str(gone), "why": why, "routing": str(queue.routing)}
+        detail["temporary"] = "1" if queue.temporary else ""
+        self.notices.notice(notices.QUEUE_DELETED, queue.name, detail)
         return gone
 
     def _follower(self, consumer: Consumer) -> Subscription | None:
@@ -705,13 +707,12 @@ class BrokerCore(Host):
             letter.durable = True
             letter.annotate(ORIGINAL_MODE, "NON_PERSISTENT")
         self._send_on(letter, queue, message, name, policy.dead_letter_expiry_ms)
-        self.notices.notice(
-            notices.MESSAGE_DEAD, queue.name, {"why": reason, "id": self.identity_of(message), "to": name}
-        )
+        detail = {"why": reason, "id": self.identity_of(message), "to": name}
+        self.notices.about(notices.MESSAGE_DEAD, queue, message, detail)
 
     def expire(self, queue: Queue, message: Message) -> None:
         """Send a copy of ``message`` to the expiry address, or treat it as a dead letter, or drop it (policy)."""
-        self.notices.notice(notices.MESSAGE_EXPIRED, queue.name, {"id": self.identity_of(message)})
+        self.notices.about(notices.MESSAGE_EXPIRED, queue, message, {"id": self.identity_of(message)})
         name = queue.policy.expiry_address
         if name and name not in (queue.name, queue.address):
             letter = self.renumbered(message)
@@ -1003,7 +1004,7 @@ class BrokerCore(Host):
         subscription.consumers.append(consumer)
         self.unused.pop(queue.name, None)
         queue.attach(consumer)
-        self.notices.notice(notices.CONSUMER_ATTACHED, queue.name, {"connection": subscription.connection})
+        self.notices.notice(notices.CONSUMER_ATTACHED, queue.name, _who(subscription, consumer))
 
     def consumer_key(self) -> i64:
         """Return a fresh key for a consumer."""
@@ -1020,7 +1021,7 @@ class BrokerCore(Host):
             if queue is None:
                 continue
             queue.detach(consumer, last_delivered)
-            self.notices.notice(notices.CONSUMER_DETACHED, queue.name, {"connection": subscription.connection})
+            self.notices.notice(notices.CONSUMER_DETACHED, queue.name, _who(subscription, consumer))
             if queue.temporary and queue.routing == MULTICAST and not queue.roster.consumers:
                 self.delete_queue(queue, "its subscriber left")
         subscription.consumers.clear()
@@ -1112,6 +1113,10 @@ def mark_origin(copy: Message, message: Message, queue: Queue, identity: str) ->
     copy.annotate("_AMQ_ORIG_ROUTING_TYPE", str(queue.routing))
     if message.expiration:
         copy.annotate("_AMQ_ACTUAL_EXPIRY", str(message.expiration))
+
+
+def _who(subscription: Subscription, consumer: Consumer) -> dict[str, str]:
+    return {"connection": subscription.connection, "consumer": str(consumer.key)}
 
 
 def _written(target: Target) -> str:

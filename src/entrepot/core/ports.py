@@ -46,6 +46,10 @@ class NoticePort:
     def notice(self, what: str, subject: str, detail: dict[str, str]) -> None:
         """Take note that ``what`` (a name of `core/notices.py`) happened to ``subject``. The default forgets it."""
 
+    def about(self, what: str, queue: Queue, message: Message, detail: dict[str, str]) -> None:
+        """Take note that ``what`` happened to ``message`` of ``queue``. The default is a `notice` about the queue."""
+        self.notice(what, queue.name, detail)
+
 
 class Host:
     """What a queue asks of the broker it lives in. `BrokerCore` is the one implementation outside of tests.
