@@ -111,7 +111,8 @@ class Consumer(Client):
             return
         assert self.link is not None
         stale = message.subscription not in ("", self.subscription)
-        late = stale or self.link.server_gone
+        # Behind our DISCONNECT, and once the broker has given the connection up, all may be with others already.
+        late = stale or not self.online or self.link.server_gone
         copy = self.ledger.delivered(queue, headers, message.body, auto=auto, late=late)
         if copy is None:
             return
