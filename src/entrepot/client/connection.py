@@ -40,7 +40,6 @@ from entrepot.protocols.openwire.conversation import (
 from entrepot.protocols.openwire.ids import DestinationKind, parse_destination, qualified_name
 
 PARTING_S: Final = 0.5  # for the broker to close after our farewell
-LEAVE_UNSENT_S: Final = 1.0  # for what is not written yet, when the broker reads slowly
 
 
 class Connection(Closing):
@@ -327,6 +326,10 @@ class _Parts(ConversationPort, LifelineEvents):
     def lost(self, why: str) -> None:
         """The wire is gone."""
         self.lifeline.lost(why)
+
+    def settled(self) -> None:
+        """What the broker said is taken in."""
+        self.lifeline.settled()
 
     def failed(self, error: EntrepotError) -> None:
         """The broker reports an error."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final, assert_never
 
@@ -38,6 +37,7 @@ from entrepot.protocols.session import NEVER, Session, Shell
 
 READ_TIMEOUT_S: Final = 5.0  # for the list at updateURIsURL
 ADDRESSES_OCTETS_MAX: Final = 65_535
+MOVE_PATIENCE_S: Final = 2.0  # for requests and transactions to end before a planned move
 
 log: Final = logging.getLogger("entrepot.client")
 
@@ -113,6 +113,8 @@ class Lifeline:
         self._timer: asyncio.TimerHandle | None = None
         self._queue: list[Effect] = []
         self._performing = False
+        self._held: list[int] = []
+        self._patience: asyncio.TimerHandle | None = None
 
     # -- what happens --------------------------------------------------------------------------------------------------
 
@@ -121,8 +123,26 @@ class Lifeline:
         self.perform(self.failover.start(self._now()))
 
     def opened(self, attempt: int) -> None:
-        """A transport agreed on its format."""
-        self.perform(self.failover.opened(attempt, self._now()))
+        """A transport agreed on its format. It may be one to move to: that waits for a quiet moment, but not long."""
+        if self.failover.current and self.conversation.busy:
+            self._held.append(attempt)
+            if self._patience is None:
+                self._patience = self.turn.loop.call_later(MOVE_PATIENCE_S, self._release)
+        else:
+            self.perform(self.failover.opened(attempt, self._now()))
+
+    def settled(self) -> None:
+        """What the broker said is taken in: perhaps the quiet moment."""
+        if self._held and not self.conversation.busy:
+            self._release()
+
+    def _release(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+        held, self._held = self._held, []
+        for attempt in held:
+            self.perform(self.failover.opened(attempt, self._now()))
 
     def failed(self, attempt: int, why: str) -> None:
         """A transport did not open, or is lost."""
@@ -151,8 +171,9 @@ class Lifeline:
         """Take leave of the broker and drop the rest; wait up to ``grace`` s for the socket to be gone."""
         current = self._transports.get(self.failover.current)
         self.perform(self.failover.close(self._now()))
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._patience):
+            if timer is not None:
+                timer.cancel()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -240,6 +261,8 @@ class Lifeline:
 
         try:
             transport.connection = await dial(place.format(), self.turn, make, spoken, lost)
+            if transport.attempt not in self._transports:  # dropped while the handshake ended
+                transport.connection.abort()
         except OperatorError as error:  # what is written wrong in a URL does not get better by trying again
             self._transports.pop(transport.attempt, None)
             self._events.ended(error)
@@ -285,6 +308,3 @@ def read_addresses(url: str) -> str:
     with urllib.request.urlopen(url, timeout=READ_TIMEOUT_S) as answer:
         text: str = answer.read(ADDRESSES_OCTETS_MAX).decode()
         return text
-
-
-Wake = Callable[[], None]

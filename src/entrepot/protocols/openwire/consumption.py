@@ -308,7 +308,6 @@ class Inbox:
         self._count = 0
         self._uncovered = 0
         self.blocked_until = 0
-        self.exhausted = self.browser
         if self._told:
             self._suspects = self._told
             self._told = {}

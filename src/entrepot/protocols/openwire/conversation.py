@@ -116,6 +116,9 @@ class ConversationPort:
     def lost(self, why: str) -> None:
         """The wire is gone."""
 
+    def settled(self) -> None:
+        """What the broker said is taken in; a good moment to look at `ConversationCore.busy`."""
+
     def failed(self, error: EntrepotError) -> None:
         """The broker reports an error that answers no request."""
 
@@ -280,8 +283,10 @@ class ConversationCore(ClientPort):
             session = record.session
             if unsettled and session is not None and session.mode is Acknowledge.TRANSACTED:
                 self._transaction(session).doomed = "the connection was lost while it consumed"
-            if record.closing:
+            if record.closing or record.inbox.browser:
                 self._forget_consumer(record)
+            if record.inbox.browser and not record.inbox.exhausted:
+                record.inbox.end("the connection was lost while it browsed")
         for producer in self.producers.values():
             producer.outstanding = 0
         pending, self._pending = self._pending, {}
@@ -301,6 +306,18 @@ class ConversationCore(ClientPort):
             request.answer(None, error)
         for record in list(self.inboxes.values()):
             record.inbox.end(str(error))
+
+    @property
+    def busy(self) -> bool:
+        """Whether to leave the broker now would repeat or undo something: a request, a transaction, what was received."""
+        if self._pending:
+            return True
+        for session in self.sessions.values():
+            if session.transaction is not None and session.transaction.begun:
+                return True
+            if any(record.inbox.delivered for record in session.consumers.values()):
+                return True
+        return False
 
     def post(self, command: Command) -> bool:
         """Send ``command`` without wanting an answer; False when there is no wire, and it is dropped."""
@@ -445,6 +462,11 @@ class ConversationCore(ClientPort):
             self._widen(command)
         elif isinstance(command, ConsumerControl):
             self._control_consumer(command)
+
+    def settled(self, client: OpenWireClient) -> None:
+        """A chunk is taken in."""
+        if client is self.wire:
+            self.port.settled()
 
     def writable(self, client: OpenWireClient, ready: bool) -> None:
         """The socket drained, or is full."""

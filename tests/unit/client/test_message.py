@@ -1,0 +1,88 @@
+"""Messages of programs, to OpenWire and back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from entrepot.base.environment import Entropy
+from entrepot.base.errors import Inexpressible
+from entrepot.client.message import Body, Message, Received, SerializedObject
+from entrepot.protocols.openwire.commands import ConsumerInfo, MessageId, ProducerId
+from entrepot.protocols.openwire.consumption import Acknowledge, Delivery, Inbox, InboxPort, RedeliveryPolicy
+from entrepot.protocols.openwire.ids import parse_destination
+
+SIMPLE = st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.text(), st.binary(), st.none())
+
+
+class Even(Entropy):
+    def token(self, octets: int) -> bytes:
+        return bytes(octets)
+
+    def fraction(self) -> float:
+        return 0.5
+
+
+def received(message: Message, *, compress: bool = False, redeliveries: int = 0) -> Received:
+    command = message.command(compress=compress)
+    command.destination = parse_destination("Q")
+    command.message_id = MessageId(producer_id=ProducerId("c", 1, 2), producer_sequence_id=3)
+    inbox = Inbox(ConsumerInfo(), Acknowledge.AUTO, RedeliveryPolicy(), InboxPort(), Even(), False)
+    return Received(Delivery(inbox, command, redeliveries))
+
+
+@given(
+    body=st.one_of(
+        st.text(),
+        st.binary(),
+        st.none(),
+        st.dictionaries(st.text(), SIMPLE),
+        st.lists(SIMPLE),
+        st.binary().map(SerializedObject),
+    ),
+    compress=st.booleans(),
+)
+def test_a_body_comes_back_as_it_went(body: Body, compress: bool) -> None:
+    back = received(Message(body), compress=compress)
+    assert back.body == body
+    assert type(back.body) is type(body)
+
+
+def test_headers_and_properties_come_back() -> None:
+    sent = Message(
+        "x", properties={"n": 1}, correlation_id="c", reply_to="topic://R", type="t", group="g", group_sequence=2
+    )
+    back = received(sent, redeliveries=2)
+    assert back.properties == {"n": 1}
+    assert (back.correlation_id, back.reply_to, back.type, back.group, back.group_sequence) == (
+        "c",
+        "topic://R",
+        "t",
+        "g",
+        2,
+    )
+    assert (back.destination, back.delivery_count, back.redelivered) == ("queue://Q", 3, True)
+    assert back.message_id == "c:2:1:3"
+
+
+def test_what_was_received_can_be_sent_on() -> None:
+    back = received(Message("x", properties={"n": 1}))
+    back.body = "y"
+    again = received(back)
+    assert (again.body, again.properties) == ("y", {"n": 1})
+
+
+@pytest.mark.parametrize("body", [1.5, object(), {1: "x"}, {"x": object()}])
+def test_what_has_no_form_is_refused(body: object) -> None:
+    with pytest.raises((Inexpressible, TypeError)):
+        Message(body).command()  # type: ignore[arg-type]
+
+
+def test_settling_goes_through_another_thread_if_asked_to() -> None:
+    back = received(Message("x"))
+    done: list[object] = []
+    back.settled_through(done.append)
+    back.acknowledge()
+    back.reject()
+    assert len(done) == 2

@@ -1,0 +1,85 @@
+"""What a client's URL says."""
+
+from __future__ import annotations
+
+import pytest
+
+from entrepot.base.environment import MILLISECOND, SECOND
+from entrepot.base.errors import InvalidOption, InvalidURI
+from entrepot.client.options import Reach, read_target, wire_format
+
+
+def hosts(url: str) -> list[str]:
+    return [place.host for place in read_target(url, {}).places]
+
+
+def test_a_single_place_is_dialled_once() -> None:
+    target = read_target("tcp://a:1?jms.useAsyncSend=true&wireFormat.cacheEnabled=true", {})
+    assert not target.reconnects
+    assert target.failover.max_reconnect_attempts == 0
+    assert target.client.use_async_send
+    assert wire_format(target.places[0]).cache_enabled
+    assert wire_format(target.places[0]).host == "a"
+
+
+def test_host_and_port_are_enough() -> None:
+    assert hosts("somewhere:61616") == ["somewhere"]
+
+
+def test_failover_options_and_nested_ones() -> None:
+    target = read_target(
+        "failover:(tcp://a:1,tcp://b:1?wireFormat.version=9)?randomize=false&timeout=3000&jms.clientID=me"
+        "&nested.wireFormat.maxInactivityDuration=1000",
+        {},
+    )
+    assert target.reconnects
+    assert not target.failover.randomize
+    assert target.failover.timeout == 3 * SECOND
+    assert target.client.client_id == "me"
+    assert [wire_format(place).max_inactivity_duration for place in target.places] == [1000, 1000]
+    assert [wire_format(place).version for place in target.places] == [12, 9]
+
+
+def test_static_has_its_own_defaults() -> None:
+    target = read_target("static:(tcp://a:1,tcp://b:1)?backOffMultiplier=3&maxReconnectAttempts=0", {})
+    assert target.failover.initial_reconnect_delay == SECOND
+    assert target.failover.reconnect_delay_exponent == 3.0
+    assert target.failover.max_reconnect_attempts == -1
+
+
+def test_discovery() -> None:
+    target = read_target("discovery:(multicast://default?group=g)?initialReconnectDelay=5", {})
+    assert target.reach is Reach.MULTICAST
+    assert target.beacon is not None
+    assert target.beacon.options == {"group": "g"}
+    assert target.failover.initial_reconnect_delay == 5 * MILLISECOND
+    assert hosts("discovery:(static:(tcp://a:1,tcp://b:1))") == ["a", "b"]
+
+
+def test_masterslave_keeps_the_order() -> None:
+    assert not read_target("masterslave:(tcp://a:1,tcp://b:1)", {}).failover.randomize
+
+
+def test_redelivery_policy() -> None:
+    policy = read_target(
+        "tcp://a:1?jms.redeliveryPolicy.maximumRedeliveries=-1&jms.redeliveryPolicy.initialRedeliveryDelay=20", {}
+    ).client.redelivery_policy()
+    assert not policy.exhausted(1000)
+    assert policy.next_delay_ms(0, 0.5) == 20
+    assert policy.next_delay_ms(20, 0.5) == 1000
+
+
+def test_credentials_of_the_url_and_of_the_caller() -> None:
+    assert read_target("tcp://me:pw@a:1", {}).client.user_name == "me"
+    assert read_target("tcp://me:pw@a:1", {"user_name": "you", "password": "x"}).client.user_name == "you"
+
+
+@pytest.mark.parametrize("url", ["failover:(tcp://a:1)?randomise=false", "tcp://a:1?jms.prefetchPolicy.all=40000"])
+def test_what_is_no_option_is_refused(url: str) -> None:
+    with pytest.raises(InvalidOption):
+        read_target(url, {})
+
+
+def test_a_list_that_is_none() -> None:
+    with pytest.raises(InvalidURI):
+        read_target("broker:(tcp://a:1)/x", {})
