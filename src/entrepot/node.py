@@ -18,6 +18,8 @@ from typing import Final, Self
 from entrepot.base.environment import KIB, MIB, SECOND, Clock, Instant
 from entrepot.base.errors import EntrepotError, InvalidOption, StorageFull
 from entrepot.base.uri import Endpoint
+from entrepot.config.founding import add_policies, found
+from entrepot.config.model import BrokerConfig
 from entrepot.core import notices
 from entrepot.core.broker import BrokerCore, BrokerOptions
 from entrepot.core.policy import Policies
@@ -29,7 +31,11 @@ from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.io.tcp import AUTO, Greeter, Listener, Listening
 from entrepot.journal.log import JournalCore, JournalOptions, RecoveryReport
 from entrepot.journal.memory import MemoryJournal
-from entrepot.protocols.session import STOMP, Session, Shell
+from entrepot.protocols.openwire.acceptor import Acceptor
+from entrepot.protocols.openwire.options import OpenWireOptions
+from entrepot.protocols.openwire.options import read_option as read_openwire_option
+from entrepot.protocols.openwire.server import OpenWireSession
+from entrepot.protocols.session import OPENWIRE, STOMP, Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
 from entrepot.protocols.stomp.server import StompSession
 from entrepot.protocols.stomp.uri import read_option
@@ -37,7 +43,7 @@ from entrepot.protocols.stomp.uri import read_option
 DEFAULT_LISTEN: Final = ("stomp://127.0.0.1:61613", "auto://127.0.0.1:61616")
 EPHEMERAL_LISTEN: Final = ("stomp://127.0.0.1:0",)
 MEMORY_LIMIT: Final = 512 * MIB
-SPOKEN: Final = [STOMP]
+SPOKEN: Final = [OPENWIRE, STOMP]
 
 NOTICE_EVERY: Final = 10 * SECOND  # a producer that floods a full queue makes thousands of notices a second
 ANSWER_GRACE: Final = 1.0  # s; a sync takes a thousandth of it, on a disk that is not in trouble
@@ -51,7 +57,8 @@ log: Final = logging.getLogger("entrepot.node")
 class NodeOptions:
     """What a broker is started with. ``data`` None keeps nothing on disk; ``memory_limit`` in octets.
 
-    ``policies``: address pattern -> setting -> value, see `core/policy.py`.
+    ``policies``: address pattern -> setting -> value, see `core/policy.py`. ``config``: what a file says beyond that; for
+    a pattern that is in both, ``policies`` has the last word.
     """
 
     def __init__(
@@ -63,7 +70,9 @@ class NodeOptions:
         policies: Mapping[str, Mapping[str, object]] | None = None,
         memory_limit: int = MEMORY_LIMIT,
         journal: JournalOptions | None = None,
+        config: BrokerConfig | None = None,
     ) -> None:
+        self.config = config
         self.name = name
         self.data = data
         self.listen = list(listen)
@@ -117,18 +126,22 @@ class Node:
             raise InvalidOption(f"a broker cannot work with {options.memory_limit} octets of memory")
         self.options: Final = options
         self.policies: Final = Policies()
+        if options.config is not None:
+            add_policies(options.config, self.policies)
         for pattern, settings in options.policies.items():
             self.policies.add(pattern, {name: _written(value) for name, value in settings.items()})
         self.stomp: Final = [StompOptions() for _ in options.listen]
+        self.openwire: Final = [OpenWireOptions() for _ in options.listen]
         self.listening: Final = [
-            Listening(text, partial(read_option, stomp), SPOKEN)
-            for text, stomp in zip(options.listen, self.stomp, strict=True)
+            Listening(text, partial(_read_option, stomp, openwire), SPOKEN)
+            for text, stomp, openwire in zip(options.listen, self.stomp, self.openwire, strict=True)
         ]
         self.notices: Final = LoggedNotices(SystemClock())
         self.listeners: list[Listener] = []
         self.report: RecoveryReport | None = None
         self.connections = 0
         self._broker: BrokerCore | None = None
+        self._acceptor: Acceptor | None = None
         self._turn: BrokerTurn | None = None
         self._maintenance: asyncio.TimerHandle | None = None
         self._stop_asked: asyncio.Future[str] | None = None
@@ -168,10 +181,12 @@ class Node:
         journal = self._open_journal(loop)
         try:
             self._start_core(loop, journal)
-            for listening, stomp in zip(self.listening, self.stomp, strict=True):
-                listener = Listener(listening, self.turn, {STOMP: self._stomp_greeter(stomp)})
+            for listening, stomp, openwire in zip(self.listening, self.stomp, self.openwire, strict=True):
+                greeters = {OPENWIRE: self._openwire_greeter(openwire), STOMP: self._stomp_greeter(stomp)}
+                listener = Listener(listening, self.turn, greeters)
                 await listener.open()
                 self.listeners.append(listener)
+                self._publish(listener)
         except BaseException:
             await self._close()
             journal.close()
@@ -225,13 +240,18 @@ class Node:
 
     def _start_core(self, loop: asyncio.AbstractEventLoop, journal: JournalCore) -> None:
         options = BrokerOptions(self.options.name, self.options.memory_limit)
+        if self.options.config is not None:
+            options.scheduler = self.options.config.broker.scheduler
         broker = BrokerCore(journal, options, self.policies, SystemEntropy(), self.notices)
         turn = BrokerTurn(loop, SystemClock(), broker)
         broker.tick(turn.now, turn.wall)
         self.report = recover(broker)
         self._broker = broker
+        self._acceptor = Acceptor(broker)
         self._turn = turn
         log.info("%s: recovered %s", self.options.name, self.report.describe())
+        if self.options.config is not None:
+            turn.run(partial(found, self.options.config, broker))
         turn.catch_up()
 
     def _stomp_greeter(self, options: StompOptions) -> Greeter:
@@ -240,6 +260,22 @@ class Node:
             return StompSession(shell, self.broker, options, self.connections, peer)
 
         return greet
+
+    def _openwire_greeter(self, options: OpenWireOptions) -> Greeter:
+        def greet(shell: Shell, peer: str) -> Session:
+            self.connections += 1
+            assert self._acceptor is not None
+            return OpenWireSession(shell, self._acceptor, options, self.connections, peer)
+
+        return greet
+
+    def _publish(self, listener: Listener) -> None:
+        """Let the first place that speaks OpenWire be the one that clients are told."""
+        if self._acceptor is not None and not self._acceptor.url and OPENWIRE in listener.listening.protocols:
+            place = _dialled(listener, OPENWIRE)
+            layers = place.scheme.split("+")[1:]
+            scheme = "ssl" if "ssl" in layers else "tcp"
+            self._acceptor.set_url(Endpoint(scheme, place.host, place.port, place.path).format())
 
     async def _close(self, why: str = "the broker stops") -> None:
         if self._maintenance is not None:
@@ -322,6 +358,12 @@ class Broker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.node.stop()
+
+
+def _read_option(stomp: StompOptions, openwire: OpenWireOptions, written: str, text: str) -> bool:
+    """Ask each language about an option of a listener; some, like maxFrameSize, both have."""
+    known = read_openwire_option(openwire, written, text)
+    return read_option(stomp, written, text) or known
 
 
 def _written(value: object) -> str:

@@ -1,0 +1,223 @@
+"""Where the broker listens, and which brokers it bridges to (classic.md 1.2, 6.1).
+
+A connector's URI is rewritten so that its scheme names the protocol: ``tcp:``, ``nio:`` and ``ssl:`` speak OpenWire in
+Classic, and only that. A protocol that this build does not speak is reported by name, and the others start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from msgspec.structs import replace
+
+from entrepot.base.errors import InvalidOption, InvalidURI
+from entrepot.base.uri import Composite, Endpoint, parse
+from entrepot.cluster.options import NetworkConnectorOptions
+from entrepot.config.classic.destinations import included
+from entrepot.config.findings import Severity
+from entrepot.config.model import Connector, NetworkConnector
+from entrepot.config.reading import Bean, Reader
+from entrepot.config.sources import Sources
+
+OPENWIRE: Final = "openwire"
+AUTO: Final = "auto"
+LAYERS: Final = ("tcp", "nio", "ssl", "unix")
+LANGUAGES: Final = {
+    "openwire": "OpenWire",
+    "stomp": "STOMP",
+    "mqtt": "MQTT",
+    "amqp": "AMQP",
+    "ws": "WebSocket",
+    "wss": "WebSocket",
+    "http": "HTTP",
+    "https": "HTTP",
+    "vm": "the transport within one virtual machine",
+    "udp": "UDP",
+    "multicast": "multicast",
+}
+URI_LIST: Final = ","
+
+STORE_OPTIONS: Final = {
+    "keyStore": "keyStorePath",
+    "keyStorePassword": "keyStorePassword",
+    "keyStoreKeyPassword": "keyPassword",
+    "trustStore": "trustStorePath",
+    "trustStorePassword": "trustStorePassword",
+}
+"""Attributes of ``sslContext`` and the options of a URI that say the same."""
+
+
+class Connectors:
+    """Reads the connectors of one broker. ``spoken``: the protocols of this build."""
+
+    def __init__(self, reader: Reader, sources: Sources, spoken: Collection[str], tls: Bean | None) -> None:
+        self.reader: Final = reader
+        self.sources: Final = sources
+        self.spoken: Final = spoken
+        self.tls: Final = {} if tls is None else self._tls(tls)
+        self.found: list[Connector] = []
+
+    def transports(self, broker: Bean) -> tuple[Connector, ...]:
+        """Return every place to listen that this build can serve."""
+        beans = broker.many("transportConnectors")
+        for bean in beans:
+            self._transport(bean)
+        more = [text.strip() for text in broker.text("transportConnectorURIs").split(URI_LIST) if text.strip()]
+        for number, text in enumerate(more, 1):
+            self._place(broker, f"connector-{number}", text, "transportConnectorURIs")
+        if not beans and not more:
+            self.reader.warn(broker, "no client can connect: it has no transport connector", "add one")
+        elif not self.found:
+            self.reader.error(broker, "none of its transport connectors can start", "add one that this build speaks")
+        return tuple(self.found)
+
+    def _transport(self, bean: Bean) -> None:
+        text = bean.text("uri")
+        name = bean.text("name") or text.partition("?")[0]
+        starts = bean.get("autoStart", True)
+        if not text:
+            self.reader.error(bean, "it has no uri", 'give one, like uri="tcp://0.0.0.0:61616"')
+        elif not starts:
+            self.reader.note(bean, "it is not opened", "take autoStart out to open it", "autoStart")
+        else:
+            self._place(bean, name, text, "uri")
+
+    def _place(self, bean: Bean, name: str, text: str, attribute: str) -> None:
+        try:
+            place = parse(text)
+        except InvalidURI as error:
+            self.reader.error(bean, error.message, error.remedy, attribute)
+            return
+        if isinstance(place, Composite):
+            self.reader.error(bean, "a connector listens on one place, this is a list", "write one for each", attribute)
+            return
+        self.reader.findings.hide(place.password)
+        words = place.scheme.split("+")
+        protocols = [word for word in words if word not in LAYERS]
+        protocol = protocols[0] if protocols else OPENWIRE
+        if protocol != AUTO and protocol not in LANGUAGES:
+            what = f"there is no transport {place.scheme!r}"
+            self.reader.error(bean, what, "use tcp:, ssl:, nio:, auto: or a protocol", attribute)
+            return
+        if len(protocols) > 1 or (protocol != AUTO and protocol not in self.spoken):
+            self._unspoken(bean, name, protocols or [OPENWIRE], attribute)
+            return
+        if any(one.name == name for one in self.found):
+            self.reader.error(bean, f"there are two transport connectors {name!r}", "names must differ", "name")
+            return
+        scheme = "+".join([protocol, *(word for word in words if word in LAYERS and word != "tcp")])
+        endpoint = self._with_tls(replace(place, scheme=scheme))
+        self.found.append(Connector(name=name, uri=endpoint.format(), protocol=protocol, line=bean.line(attribute)))
+
+    def _unspoken(self, bean: Bean, name: str, protocols: list[str], attribute: str) -> None:
+        language = " over ".join(LANGUAGES.get(protocol, protocol) for protocol in protocols)
+        what = f"the connector {name!r} does not start: this build does not speak {language} yet"
+        here = ", ".join(LANGUAGES.get(protocol, protocol) for protocol in self.spoken)
+        self.reader.warn(bean, what, f"it speaks {here}; the other connectors start", attribute)
+
+    def _with_tls(self, place: Endpoint) -> Endpoint:
+        """Return the endpoint with the broker's certificates, where it needs some and names none."""
+        named = any(name.rpartition(".")[2] in ("keyStorePath", "keyStore") for name in place.options)
+        return replace(place, options={**self.tls, **place.options}) if place.secure and not named else place
+
+    def _tls(self, bean: Bean) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name, option in STORE_OPTIONS.items():
+            text = bean.text(name)
+            if not text:
+                continue
+            if name in ("keyStore", "trustStore"):
+                path = self.sources.local(text)
+                if path is None:
+                    self.reader.error(bean, f"{text!r} is not a file of this machine", "use file: and a path", name)
+                    continue
+                text = str(path)
+            found[option] = text
+        return found
+
+    # -- network connectors -------------------------------------------------------------------------------------------
+
+    def networks(self, broker: Bean, *, run: bool) -> tuple[NetworkConnector, ...]:
+        """Return the network connectors; ``run``: whether this build bridges."""
+        found: list[NetworkConnector] = []
+        for bean in broker.many("networkConnectors"):
+            made = self._network(bean)
+            if made is not None:
+                found.append(made)
+                self._once(bean, found)
+        for number, text in enumerate(_uris(broker.text("networkConnectorURIs")), 1):
+            if self._checked(broker, text, "networkConnectorURIs"):
+                options = NetworkConnectorOptions(name=f"NC-{number}", uri=text)
+                found.append(NetworkConnector(options=options, line=broker.line("networkConnectorURIs")))
+        if not run:
+            for connector in found:
+                self.reader.findings.add(
+                    Severity.WARNING,
+                    self.sources.file,
+                    connector.line,
+                    f"{broker.element.path}/networkConnectors",
+                    f"the network connector {connector.options.name!r} is read and does not run: "
+                    "this build does not bridge brokers yet",
+                    "messages stay on this broker until somebody consumes them here",
+                )
+        return tuple(found)
+
+    def _network(self, bean: Bean) -> NetworkConnector | None:
+        lists = {
+            name: included(self.reader, bean.many(name))
+            for name in ("excludedDestinations", "dynamicallyIncludedDestinations", "staticallyIncludedDestinations")
+        }
+        try:
+            options = bean.options(NetworkConnectorOptions)
+        except InvalidOption as error:
+            self.reader.error(bean, error.message, error.remedy)
+            return None
+        if "networkTTL" in bean.values:  # its setter writes both; they may be set one by one behind it
+            options = options.replaced(
+                consumer_ttl=options.consumer_ttl if "consumerTTL" in bean.values else options.network_ttl,
+                message_ttl=options.message_ttl if "messageTTL" in bean.values else options.network_ttl,
+            )
+        if not options.uri:
+            self.reader.error(bean, "it has no uri", 'give one, like uri="static:(tcp://other:61616)"')
+            return None
+        if not self._checked(bean, options.uri, "uri"):
+            return None
+        if options.static and not lists["staticallyIncludedDestinations"]:
+            self.reader.warn(bean, "a static bridge without destinations carries nothing", "name some", "staticBridge")
+        return NetworkConnector(
+            options=options,
+            excluded=lists["excludedDestinations"],
+            dynamically_included=lists["dynamicallyIncludedDestinations"],
+            statically_included=lists["staticallyIncludedDestinations"],
+            line=bean.line("uri"),
+        )
+
+    def _once(self, bean: Bean, found: list[NetworkConnector]) -> None:
+        name = found[-1].options.name
+        if any(one.options.name == name for one in found[:-1]):
+            self.reader.error(bean, f"there are two network connectors {name!r}", "give each a name of its own", "name")
+
+    def _checked(self, bean: Bean, text: str, attribute: str) -> bool:
+        """Return whether ``text`` is a URI; hide its passwords. An error if it is none."""
+        try:
+            for place in parse(text).endpoints():
+                self.reader.findings.hide(place.password)
+        except InvalidURI as error:
+            self.reader.error(bean, error.message, error.remedy, attribute)
+            return False
+        return True
+
+
+def _uris(text: str) -> list[str]:
+    """Split a list of URIs at the commas outside parentheses."""
+    parts: list[str] = []
+    depth = 0
+    first = 0
+    for at, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if character == URI_LIST and depth == 0:
+            parts.append(text[first:at])
+            first = at + 1
+    parts.append(text[first:])
+    return [part.strip() for part in parts if part.strip()]

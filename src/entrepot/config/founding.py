@@ -1,0 +1,46 @@
+"""A configuration made true in a broker that has just recovered: what exists from the start, and its standing orders.
+
+The journal remembers queues and subscriptions; policies, diverts and virtual topics are configuration and said anew at
+every start.
+"""
+
+from __future__ import annotations
+
+from entrepot.config.model import BrokerConfig, CompositeEntry
+from entrepot.core.broker import BrokerCore
+from entrepot.core.diversion import composite
+from entrepot.core.policy import Policies
+from entrepot.core.routing import Divert, VirtualTopic
+from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.model.predicate import compile_selector
+
+WHY: str = "the configuration says so at every start (deleteAllMessagesOnStartup)"
+
+
+def add_policies(config: BrokerConfig, policies: Policies) -> None:
+    """Add what the configuration says about addresses. Raises InvalidOption."""
+    for entry in config.policies:
+        policies.add(entry.pattern, dict(entry.settings), entry.routing)
+
+
+def found(config: BrokerConfig, broker: BrokerCore) -> None:
+    """Bring a recovered broker to what the configuration says; call it within a turn. Raises Refused, StorageError."""
+    if config.broker.delete_all:
+        for queue in list(broker.table.queues.values()):
+            broker.delete_queue(queue, WHY)
+    broker.table.virtual_topics = [VirtualTopic(one.name, one.prefix, one.postfix) for one in config.virtual_topics]
+    broker.mirror_queues(config.mirror_prefix)
+    for one in config.composites:
+        broker.add_divert(_divert(one))
+    for place in config.destinations:
+        if place.routing == MULTICAST:
+            broker.table.address(place.name).created_by_operator = True
+        elif place.name not in broker.table.queues:
+            broker.create_queue(place.name, place.name, ANYCAST, durable=True)
+
+
+def _divert(entry: CompositeEntry) -> Divert:
+    forwards = [
+        (forward.target, compile_selector(forward.selector) if forward.selector else None) for forward in entry.forwards
+    ]
+    return composite(entry.name, entry.topic, forwards, entry.forward_only, entry.send_when_not_matched)

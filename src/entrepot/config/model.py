@@ -1,0 +1,220 @@
+"""A broker's whole configuration, typed: what the readers of either family's files make, and what a node is made from.
+
+It is data: equal configurations compare equal, and `changes` says what must change to come from one to another, and
+whether a running broker can follow. Groups of settings are `Options`, each declared where it is obeyed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from entrepot.base import settings
+from entrepot.base.environment import MIB
+from entrepot.base.settings import Options, Unit, setting
+from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
+from entrepot.model.address import UNTYPED, Destination
+
+PURGE_OFF: Final = 0
+
+
+class BrokerSettings(Options, frozen=True):
+    """The attributes of Classic's ``<broker>`` that mean something here (classic.md 8.2)."""
+
+    name: str = setting("localhost", classic="brokerName", about="name of the broker, for logs and message ids")
+    data_directory: str = setting("activemq-data", classic="dataDirectory", about="where stores are, if not said else")
+    persistent: bool = setting(True, classic="persistent", about="whether anything is kept on disk")
+    delete_all: bool = setting(
+        False, classic="deleteAllMessagesOnStartup", about="whether a start deletes every queue and subscription"
+    )
+    scheduler: bool = setting(False, classic="schedulerSupport", about="whether messages may ask for a delay")
+    virtual_topics: bool = setting(True, classic="useVirtualTopics", about="whether VirtualTopic.> has consumer queues")
+    mirrored_queues: bool = setting(
+        False, classic="useMirroredQueues", about="whether each queue is published on a topic too"
+    )
+    purge_period: int = setting(
+        PURGE_OFF,
+        unit=Unit.MILLISECONDS,
+        classic="schedulePeriodForDestinationPurge",
+        about="how often unused destinations are looked for; 0: they stay",
+    )
+
+
+class UsageOptions(Options, frozen=True):
+    """Limits of the whole broker (classic.md 4.11)."""
+
+    memory_limit: int = setting(512 * MIB, unit=Unit.OCTETS, low=1, live=True, about="memory for messages")
+    fail_if_full: bool = setting(
+        False, classic="sendFailIfNoSpace", about="whether a send to what is full fails instead of waiting"
+    )
+    fail_after: int = setting(
+        0,
+        unit=Unit.MILLISECONDS,
+        classic="sendFailIfNoSpaceAfterTimeout",
+        about="how long it waits before it fails; 0: for ever",
+    )
+
+
+class StoreOptions(Options, frozen=True):
+    """The journal (classic.md 8.3). ``directory`` is where it is; "" keeps nothing on disk."""
+
+    directory: str = setting("", about="directory of the journal")
+    segment: int = setting(
+        32 * MIB,
+        unit=Unit.OCTETS,
+        low=4096,
+        high=2**31 - 1,
+        classic="journalMaxFileLength",
+        about="size of a file of it",
+    )
+
+
+class Connector(Struct, frozen=True, kw_only=True):
+    """One place to listen. ``uri`` is in our own form: its scheme names the protocol. ``line``: where it was said."""
+
+    name: str
+    uri: str
+    protocol: str
+    line: int = 0
+
+
+class PolicyEntry(Struct, frozen=True, kw_only=True):
+    """Settings (`core/policy.py`) of the addresses that ``pattern`` covers, as text; ``routing`` UNTYPED: of any kind.
+
+    ``bridge``: what may go back through a network connector.
+    """
+
+    pattern: str
+    settings: Mapping[str, str]
+    routing: int = UNTYPED
+    bridge: BridgeFilterOptions | None = None
+
+
+class VirtualTopicEntry(Struct, frozen=True, kw_only=True):
+    """Queues named prefix + topic + postfix share in what is published to topics that ``name`` covers."""
+
+    name: str = "VirtualTopic.>"
+    prefix: str = "Consumer.*."
+    postfix: str = ""
+
+
+class ForwardEntry(Struct, frozen=True, kw_only=True):
+    """One target of a composite; ``selector`` "" lets everything pass."""
+
+    target: Destination
+    selector: str = ""
+
+
+class CompositeEntry(Struct, frozen=True, kw_only=True):
+    """A queue or topic whose messages go to others too, or only (classic.md 4.8)."""
+
+    name: str
+    topic: bool
+    forwards: tuple[ForwardEntry, ...]
+    forward_only: bool = True
+    send_when_not_matched: bool = False
+
+
+class IncludedDestination(Struct, frozen=True, kw_only=True):
+    """One entry of a list of a network connector. ``force_durable``: a plain consumer counts as a durable one."""
+
+    pattern: str
+    topic: bool
+    force_durable: bool = False
+
+
+class NetworkConnector(Struct, frozen=True, kw_only=True):
+    """One network connector with its lists."""
+
+    options: NetworkConnectorOptions
+    excluded: tuple[IncludedDestination, ...] = ()
+    dynamically_included: tuple[IncludedDestination, ...] = ()
+    statically_included: tuple[IncludedDestination, ...] = ()
+    line: int = 0
+
+
+class BrokerConfig(Struct, frozen=True, kw_only=True):
+    """A broker, as a file describes it."""
+
+    broker: BrokerSettings = BrokerSettings()
+    usage: UsageOptions = UsageOptions()
+    store: StoreOptions = StoreOptions()
+    connectors: tuple[Connector, ...] = ()
+    policies: tuple[PolicyEntry, ...] = ()
+    destinations: tuple[Destination, ...] = ()
+    virtual_topics: tuple[VirtualTopicEntry, ...] = (VirtualTopicEntry(),)
+    composites: tuple[CompositeEntry, ...] = ()
+    mirror_prefix: str = ""
+    networks: tuple[NetworkConnector, ...] = ()
+
+
+class Change(NamedTuple):
+    """One difference. ``live``: a running broker can follow without a restart. None: it is not there on that side."""
+
+    what: str
+    old: Any
+    new: Any
+    live: bool
+
+
+def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
+    """Return what must change to come from ``a`` to ``b``: groups of settings first, then what there may be many of."""
+    found = [
+        *_of_options("broker", a.broker, b.broker),
+        *_of_options("usage", a.usage, b.usage),
+        *_of_options("store", a.store, b.store),
+        *_of_keyed("connector", _connectors(a), _connectors(b), live=False),
+        *_of_keyed("policy", _policies(a), _policies(b), live=True),
+        *_of_keyed("destination", _destinations(a), _destinations(b), live=True),
+        *_of_keyed("virtual topic", _virtual(a), _virtual(b), live=True),
+        *_of_keyed("composite", _composites(a), _composites(b), live=True),
+        *_of_keyed("network connector", _networks(a), _networks(b), live=True),
+    ]
+    if a.mirror_prefix != b.mirror_prefix:
+        found.append(Change("mirrored queues", a.mirror_prefix, b.mirror_prefix, True))
+    return found
+
+
+def _of_options(group: str, a: Options, b: Options) -> list[Change]:
+    return [
+        Change(f"{group} {change.setting.name}", change.old, change.new, change.live)
+        for change in settings.changes(a, b)
+    ]
+
+
+def _of_keyed(what: str, a: Mapping[Hashable, Any], b: Mapping[Hashable, Any], *, live: bool) -> list[Change]:
+    keys = dict.fromkeys([*a, *b])
+    return [Change(f"{what} {_spoken(key)}", a.get(key), b.get(key), live) for key in keys if a.get(key) != b.get(key)]
+
+
+def _spoken(key: Hashable) -> str:
+    return " ".join(str(part) for part in key) if isinstance(key, tuple) else str(key)
+
+
+def _connectors(config: BrokerConfig) -> dict[Hashable, Any]:
+    return {one.name: (one.uri, one.protocol) for one in config.connectors}
+
+
+def _policies(config: BrokerConfig) -> dict[Hashable, Any]:
+    return {(one.pattern, one.routing): (dict(one.settings), one.bridge) for one in config.policies}
+
+
+def _destinations(config: BrokerConfig) -> dict[Hashable, Any]:
+    return {one.qualified(): one for one in config.destinations}
+
+
+def _virtual(config: BrokerConfig) -> dict[Hashable, Any]:
+    return {(one.prefix, one.name, one.postfix): one for one in config.virtual_topics}
+
+
+def _composites(config: BrokerConfig) -> dict[Hashable, Any]:
+    return {("topic" if one.topic else "queue", one.name): one for one in config.composites}
+
+
+def _networks(config: BrokerConfig) -> dict[Hashable, Any]:
+    return {
+        one.options.name: (one.options, one.excluded, one.dynamically_included, one.statically_included)
+        for one in config.networks
+    }
