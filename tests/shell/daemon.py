@@ -1,4 +1,4 @@
-"""A broker as a process of its own, to be killed, starved and measured; and clients that talk to it over real sockets."""
+"""A broker as a process of its own, to be killed, starved and measured; clients that talk to it over real sockets."""
 
 from __future__ import annotations
 
