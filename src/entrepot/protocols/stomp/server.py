@@ -308,9 +308,19 @@ class StompSession(Session):
                 else:
                     self._command(command)
             except (Refused, StorageError) as error:
+                if command in (codec.SEND, codec.LARGE, codec.ACK):
+                    self._doom(error)
                 self._error(error, reader.receipt())
             except PeerError as error:
                 self._fail(error, reader.receipt())
+
+    def _doom(self, error: EntrepotError) -> None:
+        """A frame of a transaction was refused: its COMMIT must not do the rest of it."""
+        special = self.reader.special
+        if special is not None and b"transaction" in special:
+            transaction = self.transactions.get(text_of(special[b"transaction"], self.reader.version))
+            if transaction is not None:
+                transaction.fail(TransactionError(error.message))
 
     def _command(self, command: i64) -> None:
         if command == codec.LARGE:
@@ -617,6 +627,7 @@ class StompSession(Session):
                 raise inflow.refusal
             self._submit(inflow.message_now(), inflow.destination, inflow.receipt)
         except (Refused, StorageError) as error:
+            self._doom(error)
             self._error(error, inflow.receipt)
         except PeerError as error:
             self._fail(error, inflow.receipt)
