@@ -1,0 +1,444 @@
+"""How a bridge learns what the far side wants, and which local subscriptions serve that (classic.md 1.5 to 1.10).
+
+Consumers of the far side come as advisories; each is dropped, merged into a demand that exists, or makes a new one. A
+`Demand` is one local subscription to be; what must change comes back as effects, which `bridge.py` performs. Nothing here
+touches a broker.
+
+Invariants (`check`): each consumer of the far side counts in the demands that its destination matched and in no other; a
+demand that is neither static nor durable has at least one consumer; all demands of a broker are in its `Interests`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+from mypy_extensions import i32
+
+from entrepot.base.patterns import MIXED, matches
+from entrepot.cluster.admission import ADVISORY, UNLIMITED, Included, Lists, path_of
+from entrepot.cluster.options import NetworkConnectorOptions
+from entrepot.protocols.openwire.commands import (
+    ActiveMQQueue,
+    ActiveMQTopic,
+    BrokerId,
+    ConsumerId,
+    ConsumerInfo,
+    Destination,
+    DestinationInfo,
+    RemoveInfo,
+    RemoveSubscriptionInfo,
+)
+from entrepot.protocols.openwire.frames import Structure
+from entrepot.protocols.openwire.ids import DestinationOperation, components, is_queue, is_temporary
+
+PRIORITY_LOWEST: Final = -127  # a byte on the wire
+DURABLE_PREFIX: Final = "NC-DS_"
+SESSION: Final = 1
+DEMANDS_MAX: Final = 100_000  # a peer that invents consumers must not fill memory
+
+
+class Names(Struct, frozen=True):
+    """Who a bridge is: the name of its connector, both brokers, and its connection here."""
+
+    connector: str
+    here: str
+    here_id: str
+    there: str
+    there_id: str
+    connection: str
+    token: str = "_"
+
+    @property
+    def local_client(self) -> str:
+        """The client id on our side, to which durable subscriptions belong (classic.md 1.3, step 5)."""
+        return self.token.join((self.connector, self.there, "inbound", self.here))
+
+    @property
+    def remote_client(self) -> str:
+        """The client id on the far side (step 7)."""
+        return self.token.join((self.connector, self.here, "outbound"))
+
+    def durable(self, topic: str) -> str:
+        """Return the name of the durable subscription that stands for all of the far side on ``topic`` (1.10)."""
+        return f"{DURABLE_PREFIX}{self.here}_{topic}"
+
+
+class Demand:
+    """One local subscription. ``info`` is what is announced here; ``remote`` are the consumers that it serves."""
+
+    def __init__(self, info: ConsumerInfo, where: Destination, *, for_network: bool) -> None:
+        self.info: Final = info
+        self.where: Final = where
+        self.for_network: Final = for_network  # the far consumer is itself a bridge's
+        self.remote: dict[ConsumerId, None] = {}
+        self.durables: dict[tuple[str, str], None] = {}  # client id and name of the far durable subscriptions
+        self.durable_name = ""
+        self.static = False
+
+    @property
+    def name(self) -> str:
+        """The name of the destination."""
+        return self.where.physical_name or ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing needs it any more."""
+        return not self.static and not self.remote and not self.durable_name
+
+
+class Subscribe(Struct, frozen=True):
+    """Attach a local subscription, and announce ``demand.info`` here."""
+
+    demand: Demand
+
+
+class Unsubscribe(Struct, frozen=True):
+    """Take it away. ``forget``: a durable one with all that it holds."""
+
+    demand: Demand
+    forget: bool = False
+
+
+class ForgetDurable(Struct, frozen=True):
+    """Delete the durable subscription ``name`` of the bridge here, if there is one."""
+
+    name: str
+
+
+class MakeTemporary(Struct, frozen=True):
+    """Make a temporary destination of the far side known here."""
+
+    info: DestinationInfo
+
+
+class DropTemporary(Struct, frozen=True):
+    """It is gone."""
+
+    info: DestinationInfo
+
+
+Effect = Subscribe | Unsubscribe | ForgetDurable | MakeTemporary | DropTemporary
+
+
+class Interests:
+    """All demands of one broker, of all its bridges: the same consumer may be seen along several ways (1.9)."""
+
+    def __init__(self) -> None:
+        self.demands: dict[Demand, AdvisoryDemand] = {}
+
+    def sharing(self, candidate: Demand) -> tuple[Demand, AdvisoryDemand] | None:
+        """Return the demand that serves one of the consumers of ``candidate`` already, on a destination of its kind."""
+        wanted = {consumer_id: None for consumer_id in candidate.info.network_consumer_path or ()}
+        for demand, owner in self.demands.items():
+            if is_queue(demand.where) == is_queue(candidate.where) and any(
+                consumer_id in wanted for consumer_id in demand.info.network_consumer_path or ()
+            ):
+                return demand, owner
+        return None
+
+
+class AdvisoryDemand:
+    """What one bridge direction knows of its far side. Call `begin` when both brokers know each other, `end` after."""
+
+    def __init__(self, options: NetworkConnectorOptions, lists: Lists, interests: Interests) -> None:
+        self.options: Final = options
+        self.lists: Final = lists
+        self.interests: Final = interests
+        self.names = Names("", "", "", "", "", "")
+        self.demands: dict[Demand, None] = {}
+        self.pending: list[Effect] = []  # what other bridges' demands made necessary here
+        self.ignored = 0
+        self._numbers = 0
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    def begin(self, names: Names) -> list[Effect]:
+        """Both brokers know each other: return the static demands."""
+        self.names = names
+        self._numbers = 0
+        effects: list[Effect] = []
+        for one in self.lists.static:
+            effects += self._static(one)
+        return effects
+
+    def restore(self, durables: Iterable[tuple[str, str]]) -> list[Effect]:
+        """Take up durable subscriptions (topic, name) of this bridge from before, unless ``dynamicOnly``."""
+        effects: list[Effect] = []
+        if self.options.dynamic_only or not self.options.conduit_subscriptions:
+            return effects
+        for topic, name in durables:
+            where = ActiveMQTopic(topic)
+            known = any(demand.durable_name == name for demand in self.demands)
+            if known or name != self.names.durable(topic) or not self._permits(where):
+                continue
+            demand = self._made(ConsumerInfo(broker_path=[BrokerId(self.names.there_id)]), where)
+            demand.durable_name = name
+            demand.info.subscription_name = name
+            effects += self._keep(demand)
+        return effects
+
+    def end(self) -> list[Effect]:
+        """The bridge is gone: its subscriptions go, durable ones stay in the broker and fill."""
+        gone: list[Effect] = [Unsubscribe(demand) for demand in self.demands]
+        for demand in self.demands:
+            self.interests.demands.pop(demand, None)
+        self.demands.clear()
+        self.pending.clear()
+        return gone
+
+    # -- what the far side says ----------------------------------------------------------------------------------------
+
+    def heard(self, said: Structure | None) -> list[Effect]:
+        """Obey an advisory's data structure."""
+        if isinstance(said, ConsumerInfo):
+            return self.consumer_added(said)
+        if isinstance(said, RemoveInfo):
+            return self.consumer_removed(said.object_id) if isinstance(said.object_id, ConsumerId) else []
+        if isinstance(said, RemoveSubscriptionInfo):
+            return self.durable_removed(said.client_id or "", said.subscription_name or "")
+        if isinstance(said, DestinationInfo):
+            return self._temporary(said)
+        return []
+
+    def consumer_added(self, info: ConsumerInfo) -> list[Effect]:
+        """A consumer of the far side: the five tests of classic.md 1.5, part by part for a composite."""
+        where = info.destination
+        path = path_of(info.broker_path)
+        ttl = self.options.consumer_ttl
+        far = UNLIMITED < ttl and len(path) >= ttl if path else ttl == 0
+        if where is None or info.browser or far or self.names.here_id in path:
+            self.ignored += 1
+            return []
+        effects: list[Effect] = []
+        parts = components(where)
+        for part in parts:
+            if not self._permits(part):
+                self.ignored += 1
+                continue
+            effects += self._wanted(info, part, several=len(parts) > 1)
+        return effects
+
+    def subscribed(self, info: ConsumerInfo) -> list[Effect]:
+        """The peer of a duplex bridge subscribes directly: to advisories, all parts in one subscription."""
+        where = info.destination
+        if where is None:
+            return []
+        if not (where.physical_name or "").startswith(ADVISORY):
+            return self.consumer_added(info)
+        demand = self._made(info, where)
+        if info.consumer_id is not None:
+            demand.remote[info.consumer_id] = None
+        return self._keep(demand)
+
+    def consumer_removed(self, consumer_id: ConsumerId) -> list[Effect]:
+        """A consumer of the far side left; a durable one of a conduit is only offline."""
+        effects: list[Effect] = []
+        for demand in [demand for demand in self.demands if consumer_id in demand.remote]:
+            del demand.remote[consumer_id]
+            offline = demand.durable_name != "" and not self.options.conduit_subscriptions
+            if demand.empty or (offline and not demand.remote):
+                effects += self._drop(demand, forget=False)
+        return effects
+
+    def durable_removed(self, client_id: str, name: str) -> list[Effect]:
+        """A durable subscription of the far side was unsubscribed: ours goes with the last one."""
+        effects: list[Effect] = []
+        known = False
+        for demand in list(self.demands):
+            if (client_id, name) not in demand.durables:
+                continue
+            known = True
+            del demand.durables[(client_id, name)]
+            if not demand.durables:
+                effects += self._drop(demand, forget=True)
+        if not known and not self.options.conduit_subscriptions:
+            effects.append(ForgetDurable(name))
+        return effects
+
+    # -- parts ---------------------------------------------------------------------------------------------------------
+
+    def _permits(self, where: Destination) -> bool:
+        return self.lists.permits(where, temporary=self.options.bridge_temporary)
+
+    def _static(self, one: Included) -> list[Effect]:
+        where: Destination = ActiveMQTopic(one.pattern) if one.topic else ActiveMQQueue(one.pattern)
+        if not self._permits(where):
+            return []
+        demand = self._made(ConsumerInfo(broker_path=[BrokerId(self.names.there_id)]), where)
+        demand.static = True
+        if one.force_durable and one.topic:
+            self._make_durable(demand, self.names.durable(one.pattern))
+        return self._keep(demand)
+
+    def _wanted(self, info: ConsumerInfo, where: Destination, *, several: bool) -> list[Effect]:
+        if info.consumer_id is None:
+            return []
+        forced = not info.subscription_name and self.lists.forces_durable(where)
+        if any(info.consumer_id in demand.remote and demand.where == where for demand in self.demands):
+            return []  # said twice: a replay after a live advisory
+        if self.options.conduit_subscriptions and self._merge(info, where, durable=forced or bool(info.subscription_name)):
+            return []
+        demand = self._made(info, where)
+        demand.remote[info.consumer_id] = None
+        if info.subscription_name:
+            self._note_durable(demand, info)
+            name = info.subscription_name + (demand.name if several else "")
+            if self.options.conduit_subscriptions:
+                name = self.names.durable(demand.name)
+            self._make_durable(demand, name)
+        elif forced:
+            self._make_durable(demand, self.names.durable(demand.name))
+        if self.options.conduit_subscriptions:
+            demand.info.selector = None  # all of the far side shares it (classic.md 1.7)
+        if self._is_suppressed(demand):
+            self.ignored += 1
+            return []
+        return self._keep(demand)
+
+    def _make_durable(self, demand: Demand, name: str) -> None:
+        demand.durable_name = name
+        demand.info.subscription_name = name
+        demand.info.client_id = self.names.local_client
+
+    def _note_durable(self, demand: Demand, info: ConsumerInfo) -> None:
+        demand.durables[(info.client_id or "", info.subscription_name or "")] = None
+
+    def _merge(self, info: ConsumerInfo, where: Destination, *, durable: bool) -> bool:
+        """Count the consumer in every demand that covers ``where``; False when there is none (conduit, 1.7)."""
+        shared = self.options.conduit_network_queue_subscriptions
+        if info.network_subscription and is_queue(where) and not shared:
+            return False
+        matched = False
+        for demand in self.demands:
+            alone = demand.for_network and is_queue(demand.where) and not shared and not demand.static
+            if alone or not _covers(demand.where, where) or (durable and not demand.durable_name):
+                continue
+            if durable is False and demand.durable_name and not demand.static and not self.lists.forces_durable(where):
+                continue  # what a durable one holds was meant for the durable ones
+            assert info.consumer_id is not None
+            demand.remote[info.consumer_id] = None
+            if info.subscription_name:
+                self._note_durable(demand, info)
+            matched = True
+        return matched
+
+    def _made(self, info: ConsumerInfo, where: Destination) -> Demand:
+        """Return the demand of a consumer of the far side, with what will be announced here."""
+        self._numbers += 1
+        path = [one for one in info.broker_path or () if isinstance(one, BrokerId)]
+        if self.names.there_id not in path_of(path):
+            path.append(BrokerId(self.names.there_id))
+        consumers = [one for one in info.network_consumer_path or () if isinstance(one, ConsumerId)]
+        if info.consumer_id is not None and info.consumer_id not in consumers:
+            consumers.append(info.consumer_id)
+        local = ConsumerInfo(
+            consumer_id=ConsumerId(self.names.connection, SESSION, self._numbers),
+            destination=where,
+            prefetch_size=i32(self._prefetch(where)),
+            maximum_pending_message_limit=info.maximum_pending_message_limit,
+            dispatch_async=self.options.dispatch_async,
+            selector=info.selector,
+            client_id=self.names.local_client,
+            exclusive=info.exclusive,
+            retroactive=info.retroactive,
+            priority=i32(self._priority(int(info.priority), len(path))),
+            broker_path=path,
+            network_subscription=True,
+            network_consumer_path=consumers,
+        )
+        return Demand(local, where, for_network=info.network_subscription)
+
+    def _prefetch(self, where: Destination) -> int:
+        if (where.physical_name or "").startswith(ADVISORY) and self.options.advisory_prefetch > 0:
+            return self.options.advisory_prefetch
+        return self.options.prefetch
+
+    def _priority(self, own: int, hops: int) -> int:
+        """Return the rank of our subscription; ``hops`` counts the far side (1.8)."""
+        if not self.options.decrease_priority:
+            return own
+        priority = self.options.priority_base
+        if hops > 1:
+            priority -= hops + 1
+        return max(priority, PRIORITY_LOWEST)
+
+    def _is_suppressed(self, candidate: Demand) -> bool:
+        """Look whether one of its consumers is served another way already; the shorter way stays (1.9)."""
+        queue = is_queue(candidate.where)
+        if not (self.options.suppress_duplicate_queues if queue else self.options.suppress_duplicate_topics):
+            return False
+        found = self.interests.sharing(candidate)
+        if found is None:
+            return False
+        demand, owner = found
+        if demand.info.priority >= candidate.info.priority:
+            return True
+        owner.pending += owner._drop(demand, forget=False)
+        return False
+
+    def _keep(self, demand: Demand) -> list[Effect]:
+        if len(self.interests.demands) >= DEMANDS_MAX:
+            self.ignored += 1
+            return []
+        self.demands[demand] = None
+        self.interests.demands[demand] = self
+        return [Subscribe(demand)]
+
+    def _drop(self, demand: Demand, *, forget: bool) -> list[Effect]:
+        del self.demands[demand]
+        self.interests.demands.pop(demand, None)
+        return [Unsubscribe(demand, forget)]
+
+    def _temporary(self, info: DestinationInfo) -> list[Effect]:
+        """A temporary destination came or went on the far side (1.12)."""
+        where = info.destination
+        path = path_of(info.broker_path)
+        ttl = self.options.consumer_ttl
+        if where is None or not is_temporary(where) or not self.options.bridge_temporary:
+            return []
+        if UNLIMITED < ttl <= len(path) or self.names.here_id in path:
+            return []
+        known = DestinationInfo(
+            destination=where,
+            operation_type=info.operation_type,
+            broker_path=[*(info.broker_path or ()), BrokerId(self.names.there_id)],
+        )
+        if info.operation_type == DestinationOperation.ADD:
+            return [MakeTemporary(known)]
+        gone: list[Effect] = []
+        for demand in [demand for demand in self.demands if demand.where == where]:
+            gone += self._drop(demand, forget=False)
+        return [*gone, DropTemporary(known)]
+
+    def check(self) -> None:
+        """Assert the invariants at the head of this module."""
+        for demand in self.demands:
+            assert self.interests.demands.get(demand) is self, f"{demand.name} is not among the broker's interests"
+            assert not demand.empty, f"nobody needs the demand for {demand.name}"
+
+
+class StaticDemand(AdvisoryDemand):
+    """Only what is statically included; nothing is asked and nothing that is heard counts (``staticBridge``)."""
+
+    def heard(self, said: Structure | None) -> list[Effect]:
+        """Nothing counts."""
+        return []
+
+
+def _covers(wide: Destination, narrow: Destination) -> bool:
+    """Return whether a subscription to ``wide`` gets what is sent to ``narrow``."""
+    if is_queue(wide) != is_queue(narrow) or is_temporary(wide) != is_temporary(narrow):
+        return False
+    return matches(wide.physical_name or "", narrow.physical_name or "", MIXED)
+
+
+def durables_of(queues: Iterable[tuple[str, str]], client: str) -> Sequence[tuple[str, str]]:
+    """Return (topic, name) of the durable subscriptions of ``client`` among (owner, address) of all queues."""
+    found = []
+    for owner, address in queues:
+        client_id, tab, name = owner.partition("\t")
+        if tab and client_id == client and name.startswith(DURABLE_PREFIX):
+            found.append((address, name))
+    return found
