@@ -214,6 +214,12 @@ class StorageFull(StorageError):
     code = "ENT-4002"
 
 
+class StoreLost(StorageError):
+    """This broker is no longer the master of its store: whoever asked must ask the one that is now."""
+
+    code = "ENT-4003"
+
+
 class Fault(EntrepotError):
     """Our own bug: an invariant does not hold."""
 

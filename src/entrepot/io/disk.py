@@ -5,6 +5,8 @@ Layout of a data directory::
     DIR/LOCK              held with flock while a broker runs; says who
     DIR/journal/*.seg     segments (docs/formats/journal.md); *.tmp is a compaction that is not finished
     DIR/journal/spare     the next segment, filled with zeros ahead of time
+    DIR/journal/epoch-N/  *.tmp and spare of epoch N, where brokers take turns: the next epoch removes the directory,
+                          and with it whatever a former master might still give a name in the journal
     DIR/journal/reserve   space that is given up when the disk is full, so that settlements can still be written
     DIR/blobs/*.blob      large bodies
 
@@ -61,7 +63,7 @@ def lock_directory(directory: Path, name: str) -> int:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        holder = os.pread(descriptor, 4096, 0).decode(errors="replace").strip() or "another process"
+        holder = os.pread(descriptor, 4096, 0).decode(errors="replace").partition("\n")[0] or "another process"
         os.close(descriptor)
         if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
             raise unusable(directory, error) from error
@@ -109,24 +111,37 @@ class Disk(JournalPort):
         name: str = "",
         reserve_bytes: int = RESERVE_BYTES,
         preallocate: bool = True,
+        epoch: int = 0,
+        look: Operation | None = None,
     ) -> None:
-        """Lock ``directory``, made if need be, and start the thread. Raises StoreLocked, StoreUnusable."""
+        """Lock ``directory``, made if need be, and start the thread. Raises StoreLocked, StoreUnusable.
+
+        ``epoch`` above 0: the caller holds the lock, and others may come after him while this process still writes.
+        ``look``: called by the thread after each sync and before its completion, to see whether the lock is there.
+        """
+        self._look = look
         self.directory = directory
         self._journal = directory / "journal"
         self._blobs = directory / "blobs"
         self._notify = notify
         self._preallocate = preallocate
         self._events = JournalEvents()
-        self._lock = lock_directory(directory, name)
+        self._lock = lock_directory(directory, name) if epoch == 0 else -1
         try:
             self._journal.mkdir(exist_ok=True)
             self._blobs.mkdir(exist_ok=True)
+            self._nest = self._journal
+            if epoch:
+                clear_nests(self._journal)
+                self._nest = self._journal / f"epoch-{epoch}"
+                self._nest.mkdir(exist_ok=True)
+            self._spare = self._nest / "spare"
             self._journal_fd = os.open(self._journal, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             self._blobs_fd = os.open(self._blobs, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             os.close(os.open(self._journal / "probe.tmp", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            (self._journal / "probe.tmp").unlink()
+            (self._journal / "probe.tmp").unlink(missing_ok=True)
         except OSError as error:
-            os.close(self._lock)
+            self._unlock()
             raise unusable(directory, error) from error
         self._reserve_bytes = min(reserve_bytes, self._free() // RESERVE_SHARE)
         # Shared with the writer thread, under _wake:
@@ -164,7 +179,10 @@ class Disk(JournalPort):
     def names(self) -> list[str]:
         """Return the names of all segments and scratch files, sorted."""
         try:
-            return sorted(each for each in os.listdir(self._journal) if each.endswith((".seg", SCRATCH)))
+            found = os.listdir(self._journal)
+            if self._nest is not self._journal:
+                found = [each for each in found if not each.endswith(SCRATCH)] + os.listdir(self._nest)
+            return sorted(each for each in found if each.endswith((".seg", SCRATCH)))
         except OSError as error:
             raise unusable(self.directory, error) from error
 
@@ -308,7 +326,19 @@ class Disk(JournalPort):
             os.close(descriptor)
         os.close(self._journal_fd)
         os.close(self._blobs_fd)
-        os.close(self._lock)
+        self._unlock()
+
+    def abandon(self, error: EntrepotError) -> None:
+        """Begin nothing more of what was asked for: the files may be somebody else's."""
+        with self._wake:
+            self._queue.clear()
+            self._failure = error
+            self._wake.notify_all()
+
+    def _unlock(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     # -- between the loop and the thread -------------------------------------------------------------------------------
 
@@ -411,10 +441,9 @@ class Disk(JournalPort):
     def _give_up_reserve(self) -> bool:
         """Delete what was kept for this; False when there is nothing left to delete."""
         freed = False
-        for name in ("spare", "reserve"):
-            path = self._journal / name
+        for path in (self._spare, self._journal / "reserve"):
             if path.exists():
-                path.unlink()
+                path.unlink(missing_ok=True)
                 freed = True
         self._spare_size = 0
         if freed and not self._tight:
@@ -449,7 +478,7 @@ class Disk(JournalPort):
         path = self._path(name)
         zeroed = 0
         if self._spare_size > 0 and expected == self._spare_size:
-            os.rename(self._journal / "spare", path)
+            os.rename(self._spare, path)
             zeroed = self._spare_size
             self._spare_size = 0
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -508,7 +537,7 @@ class Disk(JournalPort):
         self._filler.start()
 
     def _fill_spare(self, size: int) -> None:
-        path = self._journal / "spare"
+        path = self._spare
         ready = False
         try:
             if self._free() > 2 * size:
@@ -535,6 +564,8 @@ class Disk(JournalPort):
 
     def _do_sync(self, token: int) -> None:
         self._sync_dirty()
+        if self._look is not None:
+            self._look()
         self._tell(lambda: self._events.synced(token))
 
     def _sync_dirty(self) -> None:
@@ -598,11 +629,31 @@ class Disk(JournalPort):
     # -- small things --------------------------------------------------------------------------------------------------
 
     def _path(self, name: str) -> Path:
-        return (self._blobs if is_blob(name) else self._journal) / name
+        if is_blob(name):
+            return self._blobs / name
+        return (self._nest if name.endswith(SCRATCH) else self._journal) / name
 
     def _free(self) -> int:
         state = os.statvfs(self._journal)
         return state.f_bavail * state.f_frsize
+
+
+def clear_nests(journal: Path) -> None:
+    """Remove the scratch directories of all epochs; what is being written there can never become part of the journal.
+
+    A former master that wakes up meanwhile can put at most a few files more into one: as often as it takes.
+    """
+    for nest in journal.glob("epoch-*"):
+        while nest.exists():
+            for path in nest.iterdir():
+                path.unlink(missing_ok=True)
+            try:
+                nest.rmdir()
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY:
+                    raise
+    for leftover in journal.glob("*" + SCRATCH):
+        leftover.unlink(missing_ok=True)
 
 
 def blob_name(blob_id: int) -> str:

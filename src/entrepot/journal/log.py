@@ -18,12 +18,14 @@ from typing import Final
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64, mypyc_attr
 
-from entrepot.base.errors import EntrepotError, Fault, Refused, StorageError, StorageFull
+from entrepot.base.errors import EntrepotError, Fault, Refused, StorageError, StorageFull, StoreLost
 from entrepot.journal.batch import Batch
 from entrepot.journal.compaction import Compaction, choose
+from entrepot.journal.epoch import BOUNDARIES_KEPT, EPOCH_SHIFT, Boundary, write_epoch
 from entrepot.journal.index import DEAD, DURABLY, LIVE, TRANSIENT, Document, Index, Segment, document_name
 from entrepot.journal.overflow import Overflow
 from entrepot.journal.ports import (
+    Fence,
     JournalEvents,
     JournalOptions,
     JournalPort,
@@ -51,6 +53,7 @@ from entrepot.journal.recovery import GAPS_KEY, INTERNAL_KIND, Recovery, corrupt
 from entrepot.model.message import Message, read_envelope
 
 __all__ = [
+    "Fence",
     "JournalCore",
     "JournalEvents",
     "JournalOptions",
@@ -91,6 +94,8 @@ class JournalCore(JournalEvents):
         self.options: JournalOptions = options
         self.overflow: Overflow = Overflow(port)
         self.pages: bool = True
+        self.fence: Fence = Fence()
+        self._boundaries: list[Boundary] = []
         self._index: Index = Index()
         self._active: Segment = Segment(0, 0, 0)
         self._batch: Batch = Batch()
@@ -116,12 +121,15 @@ class JournalCore(JournalEvents):
     # -- starting ------------------------------------------------------------------------------------------------------
 
     def recover(self, sink: RecoverySink) -> RecoveryReport:
-        """Read the journal back and tell ``sink`` what is alive. Raises CorruptJournal (nothing is changed then)."""
+        """Read the journal back and tell ``sink`` what is alive. Raises CorruptJournal (nothing is changed then).
+
+        Raises StoreLost when the journal has seen this epoch or a younger one.
+        """
         if self._recovered:
             raise Fault("a journal recovers once")
         self._recovered = True
         self.port.attach(self)
-        recovery = Recovery(self.port)
+        recovery = Recovery(self.port, self.options.epoch, self.fence)
         recovery.run()
         if recovery.dropped:  # what was discarded must not come back beside what is written from now on
             self.port.sync(0)
@@ -131,20 +139,38 @@ class JournalCore(JournalEvents):
         self._index = recovery.index
         self._sequence = recovery.sequence
         self._synced = recovery.sequence
+        self._boundaries = recovery.boundaries
         for blob in self._index.blob_of.values():
             self.overflow.hold(i64(blob))
         report = recovery.report
         recovery.tell(sink)
         if not self.options.node:
             self.options.node = report.node
+        self._begin_epoch()
         self._begin_segment()
+        if self.options.epoch > 0:
+            self._prepare()
+            self._put(INTERNAL_KIND, GAPS_KEY, self._gaps())
+            self._hand_over()
         return report
+
+    def _begin_epoch(self) -> None:
+        """Note where what earlier epochs wrote has ended."""
+        if self.options.epoch == 0:
+            return
+        boundary = Boundary(self.options.epoch, 0, 0, 0)
+        segments = self._index.segments
+        if segments:
+            newest = segments[-1]
+            boundary = Boundary(self.options.epoch, newest.last, newest.end, newest.end_sequence)
+        self._boundaries = [*self._boundaries[1 - BOUNDARIES_KEPT :], boundary]
 
     def _begin_segment(self) -> None:
         last: i64 = self._active.last
         for known in self._index.segments:
             last = max(last, known.last)
-        segment = Segment(last + 1, last + 1, self._sequence + 1)
+        first: i64 = max(last + 1, self.options.epoch << EPOCH_SHIFT)
+        segment = Segment(first, first, self._sequence + 1)
         self._active = segment
         self._index.open(segment)
         self._batch.base = 0
@@ -175,6 +201,8 @@ class JournalCore(JournalEvents):
         body = BytesWriter()
         write_meta(body, active.first, active.last, 0, 0, options.created, options.node)
         self._batch.record(body.getvalue())
+        if self._boundaries:
+            self._batch.record(write_epoch(self._boundaries[-1].epoch, self._boundaries))
 
     def _hand_over(self) -> None:
         """Give the open batch to the port."""
@@ -493,7 +521,7 @@ class JournalCore(JournalEvents):
 
     def synced(self, token: i64) -> None:
         """All batches up to ``token`` are on disk: call who waited, let files go, hand over what came meanwhile."""
-        if self._dead is not None:
+        if self._dead is not None or not self._still_ours():
             return
         self._synced = max(self._synced, token)
         if token >= self._syncing:
@@ -508,6 +536,16 @@ class JournalCore(JournalEvents):
                 position += 1
         self._drop_covered()
         self.flush()
+
+    def _still_ours(self) -> bool:
+        """Ask the fence, after the disk has answered and before anybody hears of it; when it is down, all is over.
+
+        What the disk has done before the fence was asked is what the next master finds.
+        """
+        if self.fence.holds():
+            return True
+        self.failed(StoreLost(f"this broker is not the master of its store any more: {self.fence.why()}"))
+        return False
 
     def _drop_covered(self) -> None:
         """Remove the files and blobs whose end is on disk."""
@@ -621,7 +659,7 @@ class JournalCore(JournalEvents):
     def published(self, name: str) -> None:
         """The compacted segment has its name: take it for its sources from now on."""
         compaction = self._compaction
-        if self._dead is not None or compaction is None or compaction.target.name != name:
+        if self._dead is not None or compaction is None or compaction.target.name != name or not self._still_ours():
             return
         self._compaction = None
         for source in compaction.switch():
@@ -683,4 +721,6 @@ def again(error: EntrepotError) -> EntrepotError:
     """Return the same error afresh: one instance raised often would grow a traceback without end."""
     if isinstance(error, StorageFull):
         return StorageFull(error.message, remedy=error.remedy)
+    if isinstance(error, StoreLost):
+        return StoreLost(error.message, remedy=error.remedy)
     return StorageError(error.message, remedy=error.remedy)

@@ -32,6 +32,19 @@ class Waiter:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+class Fence:
+    """Whether this broker still is the one who may write here. Asked after each sync, before anything is confirmed."""
+
+    def holds(self) -> bool:
+        """Return False once another broker may have taken over; never True again after that."""
+        return True
+
+    def why(self) -> str:
+        """Return why it does not hold."""
+        return ""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class JournalEvents:
     """What a port tells the core that asked it."""
 
@@ -183,6 +196,7 @@ class JournalOptions:
         unsynced_bytes_max: int = 8 * MIB,
         garbage_percent: int = 50,
         segments_min: int = 4,
+        epoch: int = 0,
     ) -> None:
         """``node`` and ``created`` (wall-clock ms) are written into every segment.
 
@@ -190,6 +204,9 @@ class JournalOptions:
         one piece at recovery. ``batch_bytes``: a batch that grows to this is handed over before the end of the turn.
         ``unsynced_bytes_max``: a sync is asked for although nobody waits, so that a crash of the machine costs at most
         this. Compaction begins above ``garbage_percent`` when more than ``segments_min`` segments exist.
+
+        ``epoch``: number of this tenure where several brokers take turns at one store, higher than any before; what an
+        older one still writes is refused from now on. 0: the store belongs to one broker.
         """
         self.node: str = node
         self.created: i64 = created
@@ -198,6 +215,7 @@ class JournalOptions:
         self.unsynced_bytes_max: i64 = unsynced_bytes_max
         self.garbage_percent: i64 = garbage_percent
         self.segments_min: i64 = segments_min
+        self.epoch: i64 = epoch
 
 
 class RecoveryReport:
@@ -212,18 +230,23 @@ class RecoveryReport:
         self.messages: i64 = 0
         self.documents: i64 = 0
         self.number_highest: i64 = 0
-        self.blob_highest: i64 = 0
+        self.blob_highest: i64 = 0  # what numbers a shared store has used up count in, whether there are bodies or not
         self.blobs_orphaned: i64 = 0
         self.torn_segment: str = ""
         self.torn_offset: i64 = 0
         self.torn_bytes: i64 = 0
         self.sequence: i64 = 0
+        self.epoch: i64 = 0  # the highest that ever wrote here
+        self.late_bytes: i64 = 0  # written by an older epoch after a younger one had begun: refused
+        self.late_segments: i64 = 0
 
     def describe(self) -> str:
         """Return one line for the log of a starting broker."""
         text = f"{self.messages} messages and {self.documents} documents in {self.segments} segments"
         if self.torn_segment:
             text += f"; cut {self.torn_bytes} unconfirmed octets at {self.torn_segment}:{self.torn_offset}"
+        if self.late_bytes or self.late_segments:
+            text += f"; refused {self.late_bytes} octets that a former master wrote too late"
         return text
 
 

@@ -35,6 +35,8 @@ them before it was used) or the end of the file::
     7 DELETE       u8 kind · key
     8 ADD          i64 number · u32 queue                             one more queue for a stored message
     9 SEAL         nothing: the segment is complete and ends here
+    10 EPOCH       i64 epoch · n x (i64 epoch · i64 last id · i64 octets of it · i64 last batch)
+                   behind META, where brokers take turns: where each epoch found the end of what was written before it
 
 A batch counts as a whole or not at all: it is *valid* when its header and every record in it pass their checksums.
 ``synced`` is what tells a torn tail from a corrupt middle: a batch that was not on disk when the machine stopped was
@@ -74,6 +76,7 @@ PUT: Final = 6
 DELETE: Final = 7
 ADD: Final = 8
 SEAL: Final = 9
+EPOCH: Final = 10
 
 RECORD_NAMES: Final = {
     META: "META",
@@ -85,6 +88,7 @@ RECORD_NAMES: Final = {
     DELETE: "DELETE",
     ADD: "ADD",
     SEAL: "SEAL",
+    EPOCH: "EPOCH",
 }
 
 FLAG_TRANSIENT: Final = 1
@@ -98,6 +102,9 @@ ENVELOPE_MIN: Final = 30
 
 RUN_MAX: Final = 1 << 24
 """Settlements in one SETTLE_RUN at most."""
+
+FENCE_OCTETS: Final = 32
+"""One boundary between epochs inside an EPOCH record."""
 
 QUEUE_ID_MAX: Final = 0xFFFFFFFE
 """Queue ids are u32; the highest one means "several" inside the index."""
@@ -299,6 +306,8 @@ def payload_fits(data: bytes, at: i64) -> bool:
         return length == 13
     if kind == META:
         return length >= 43
+    if kind == EPOCH:
+        return length >= 9 and (length - 9) % FENCE_OCTETS == 0
     return kind == SEAL and length == 1
 
 
@@ -345,6 +354,12 @@ def describe(data: bytes, at: i64) -> str:
         return f"{name} kind {data[body + 1]} key {data[body + 2 : body + length]!r}"
     if kind == ADD:
         return f"{name} {read_i64_be(data, body + 1)} queue {read_queue(data, body + 9)}"
+    if kind == EPOCH:
+        ends = [
+            f"{read_i64_be(data, place)} after {read_i64_be(data, place + 8)}:{read_i64_be(data, place + 16)}"
+            for place in range(body + 9, body + length, FENCE_OCTETS)
+        ]
+        return f"{name} {read_i64_be(data, body + 1)} fences {', '.join(ends)}"
     return name
 
 

@@ -16,7 +16,8 @@ from typing import Final
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from entrepot.base.errors import CorruptJournal
+from entrepot.base.errors import CorruptJournal, StoreLost
+from entrepot.journal.epoch import NUMBER_SHIFT, Boundary, boundaries_of, is_late
 from entrepot.journal.index import (
     DEAD,
     LIVE,
@@ -27,11 +28,12 @@ from entrepot.journal.index import (
     segment_name,
     segment_range,
 )
-from entrepot.journal.ports import SCRATCH, JournalPort, RecoveryReport, RecoverySink
+from entrepot.journal.ports import SCRATCH, Fence, JournalPort, RecoveryReport, RecoverySink
 from entrepot.journal.record import (
     ADD,
     BATCH_HEAD,
     DELETE,
+    EPOCH,
     FLAG_EXTENDED,
     FLAG_TRANSIENT,
     FORMAT,
@@ -124,8 +126,14 @@ def parse_gaps(value: bytes) -> list[tuple[int, int]]:
 class Recovery:
     """One pass that fills an `Index` and one that tells a `RecoverySink`. Use once."""
 
-    def __init__(self, port: JournalPort) -> None:
+    def __init__(self, port: JournalPort, epoch: i64 = 0, fence: Fence | None = None) -> None:
+        """``epoch``: of the broker that takes over; 0 where the store is not shared. ``fence``: see `Fence`."""
+        self.fence: Fence = Fence() if fence is None else fence
         self.port: JournalPort = port
+        self.epoch: i64 = epoch
+        self.boundaries: list[Boundary] = []
+        self.late_bytes: i64 = 0
+        self.late_segments: i64 = 0
         self.index: Index = Index()
         self.report: RecoveryReport = RecoveryReport()
         self.sequence: i64 = 0
@@ -133,7 +141,10 @@ class Recovery:
         self.dropped: bool = False
 
     def run(self) -> None:
-        """Fill ``index`` and ``report``, cut a torn tail, remove leftovers. Raises CorruptJournal, StorageError."""
+        """Fill ``index`` and ``report``, cut a torn tail, remove leftovers. Raises CorruptJournal, StorageError.
+
+        Raises StoreLost when the store has seen this epoch or a younger one: nothing is changed then.
+        """
         while not self._scan():
             pass
         self._make_durable()
@@ -143,6 +154,10 @@ class Recovery:
         report.messages = self.index.messages
         report.documents = len(self.index.documents)
         report.sequence = self.sequence
+        report.late_bytes = self.late_bytes
+        report.late_segments = self.late_segments
+        if self.boundaries:
+            report.epoch = self.boundaries[-1].epoch
         if document_key() in self.index.documents:
             report.documents -= 1
         self._sweep_blobs()
@@ -152,8 +167,15 @@ class Recovery:
     def _scan(self) -> bool:
         """Read all segments; False when files had to go and it must be done again."""
         names, leftovers = segment_files(self.port.names())
+        self.boundaries = boundaries_of(self.port, names)
+        if self.boundaries and 0 < self.epoch <= self.boundaries[-1].epoch:
+            raise StoreLost(
+                f"the journal has been written in epoch {self.boundaries[-1].epoch}; epoch {self.epoch} is over",
+                remedy="another broker took over: this one must become its backup",
+            )
         for name in leftovers:
             self._drop(name)
+        names = self._without_late(names)
         torn_segment = self.report.torn_segment
         torn_offset = self.report.torn_offset
         torn_bytes = self.report.torn_bytes
@@ -173,12 +195,37 @@ class Recovery:
             position += 1
         return self._reconcile()
 
+    def _without_late(self, names: list[str]) -> list[str]:
+        """Remove the files that a former master made after it had been succeeded; return the others."""
+        kept: list[str] = []
+        for name in names:
+            if is_late(name, self.boundaries):
+                self.late_segments += 1
+                self._refuse(self.port.read(name, 0, self.port.size(name)), 0)
+                self._drop(name)
+            else:
+                kept.append(name)
+        return kept
+
+    def _refuse(self, data: bytes, start: i64) -> None:
+        """Count what stands behind ``start``, where nothing should."""
+        self.late_bytes += max(0, len(data.rstrip(b"\0")) - start)
+
+    def _limit(self, segment: Segment) -> i64:
+        """Return where a younger epoch found the end of ``segment``; -1 where none began behind it."""
+        for boundary in self.boundaries:
+            if boundary.last == segment.last:
+                return boundary.length
+        return -1
+
     def _reconcile(self) -> bool:
         """Compare the files with the list of those that were dropped; False when some had to be removed."""
         gaps: list[tuple[int, int]] = []
         document = self.index.documents.get(document_key())
         if document is not None:
             gaps = parse_gaps(document.value)
+        for boundary in self.boundaries:
+            gaps.append((int(boundary.last + 1), int(boundary.first() - 1)))
         following: i64 = 1
         before: i64 = 0
         # A list of gaps means nothing before it is sure that no segment is missing in front of it.
@@ -223,6 +270,13 @@ class Recovery:
         data = self.port.read(name, 0, self.port.size(name))
         segment = Segment(first, last, expected)
         segment.name = name
+        limit: i64 = -1
+        if as_of == 0:
+            limit = self._limit(segment)
+        if 0 <= limit < len(data):
+            self._refuse(data, limit)
+            data = data[:limit]
+            self.port.cut(name, limit)
         compacted = False
         if not self._chained(segment):
             self._unchain(names, position, data, segment)
@@ -251,6 +305,11 @@ class Recovery:
             return True
         if compacted:
             raise corrupt(name, at, "a compacted segment is not complete")
+        if at == limit:
+            self._end_here(segment, expected - 1)
+            return True
+        if at < limit:
+            raise corrupt(name, at, f"batch {expected} is not readable, and a later epoch had read it")
         self._tear(names, position, data, segment, expected)
         return False
 
@@ -325,6 +384,9 @@ class Recovery:
             self._drop(name)
             return
         self.port.cut(name, segment.end)
+        if self.epoch > 0:
+            self._end_here(segment, expected - 1)
+            return
         body = BytesWriter()
         frame(body, bytes([SEAL]))
         octets = body.getvalue()
@@ -333,6 +395,12 @@ class Recovery:
         self.port.write(name, segment.end, head, octets)
         segment.end += len(head) + len(octets)
         segment.end_sequence = expected
+        segment.sealed = True
+        self._close(segment)
+
+    def _end_here(self, segment: Segment, sequence: i64) -> None:
+        """Take what is there for the whole segment, without an end mark: a former master may still write over it."""
+        segment.end_sequence = sequence
         segment.sealed = True
         self._close(segment)
 
@@ -370,7 +438,7 @@ class Recovery:
                     step += 8
             elif kind == SEAL:
                 segment.sealed = True
-            elif kind != META:
+            elif kind not in (META, EPOCH):
                 self._apply_rare(segment, data, place, length, sequence)
             place += RECORD_HEAD + length
             seen += 1
@@ -441,7 +509,14 @@ class Recovery:
         wanted: dict[int, int] = {}
         for blob in self.index.blob_of.values():
             wanted[blob] = 1
-        for blob in self.port.blobs():
+        found = self.port.blobs()
+        # Bodies of a successor must not be taken for orphans by one who stood still until now: those that were listed
+        # before the fence was found standing are not.
+        if not self.fence.holds():
+            raise StoreLost(f"the store was lost while it was read back: {self.fence.why()}")
+        if self.epoch > 0:
+            self.report.blob_highest = self.epoch << NUMBER_SHIFT
+        for blob in found:
             self.report.blob_highest = max(self.report.blob_highest, blob)
             if blob not in wanted:
                 self.port.blob_drop(blob)
