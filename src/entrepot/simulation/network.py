@@ -256,10 +256,10 @@ class Link:
     def _server_ends(self, why: str) -> None:
         if not self.server_gone:
             self._unsent()
+            self.server.detach(why, self.world.time)  # power may fail in here: then `crashed` finds this link as it was
             self.server_gone = True
             self.outbound.dead = True
             self.machine.links.pop(self.number, None)
-            self.server.detach(why, self.world.time)
             if self.client_gone:
                 self.peer.closed(self)
 
