@@ -38,7 +38,7 @@ from entrepot.core.lease import Lease
 from entrepot.core.policy import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SLOW_KILL, Policies, Policy
 from entrepot.core.ports import Host, Memory, NoticePort
 from entrepot.core.queue import MOVE_RETRY, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
-from entrepot.core.routing import Copy, Divert, Plan, RoutingTable, Target, default_routing
+from entrepot.core.routing import Copy, Divert, Plan, RoutingTable, Service, Target, default_routing
 from entrepot.core.subscription import DEFAULT_PREFETCH, Browser, Subscription, durable_queue_name
 from entrepot.core.timed import (
     SCHEDULED_JOB,
@@ -188,6 +188,7 @@ class BrokerCore(Host):
         self.node_id: str = ""
         self.id_prefix: str = ""
         self.table: RoutingTable = RoutingTable()
+        self.services: dict[str, Service] = {}  # address -> what takes all that is sent there
         self.duplicates: Duplicates = Duplicates(journal)
         self.leases: Leases = Leases(self)
         self.branches: Branches = Branches(self)
@@ -278,11 +279,14 @@ class BrokerCore(Host):
         if len(destinations) == 1:
             return self._target(destinations[0])
         composite = Target(",".join(part.name for part in destinations), UNTYPED)
+        for part in destinations:
+            if part.name in self.services:
+                raise InvalidDestination(f"{part.name!r} cannot be one of several", remedy="send to it alone")
         composite.parts = [self._target(part) for part in destinations]
-        for part in composite.parts:
-            if part.stamps and not composite.stamps:
+        for made in composite.parts:
+            if made.stamps and not composite.stamps:
                 composite.stamps = True
-                composite.policy = part.policy
+                composite.policy = made.policy
         return composite
 
     def _target(self, destination: Destination) -> Target:
@@ -293,7 +297,7 @@ class BrokerCore(Host):
         routing = destination.routing
         if routing == UNTYPED:
             routing = default_routing(self.table, destination.name)
-        if destination.queue or routing == ANYCAST:
+        if destination.queue or (routing == ANYCAST and destination.name not in self.services):
             self.need_queue(destination)
         target = Target(destination.name, routing, destination.queue)
         target.temporary = destination.temporary
@@ -305,6 +309,11 @@ class BrokerCore(Host):
 
         Raises InvalidDestination when it may not come back.
         """
+        if not target.parts and not target.queue_name:
+            target.service = self.services.get(target.name)
+            if target.service is not None:
+                target.attach_nothing(self.table.version)
+                return
         self.table.resolve(target)
         if target.parts:
             return
@@ -435,6 +444,11 @@ class BrokerCore(Host):
         """Follow a standing order no longer; False when there is none of that name."""
         return self.table.remove_divert(name)
 
+    def offer(self, address: str, service: Service) -> None:
+        """Let ``service`` take all that is sent to ``address`` from now on. It costs other sends nothing."""
+        self.services[address] = service
+        self.table.version += 1
+
     def mirror_queues(self, prefix: str) -> None:
         """Publish what is sent to queue X on topic ``prefix`` + X too; "" ends that (classic.md 4.8)."""
         self.table.mirror_prefix = prefix
@@ -487,6 +501,9 @@ class BrokerCore(Host):
         return self._send_with_care(message, target)
 
     def _send_with_care(self, message: Message, target: Target) -> int:
+        if target.service is not None:
+            target.service.take(message)
+            return SENT
         if target.stamps and target.policy is not None:
             stamp_expiration(message, target.policy, self.wall)
         if message.rare is not None and message.rare.duplicate_id:

@@ -6,14 +6,24 @@
 
 from __future__ import annotations
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
+from entrepot.base.errors import Fault
 from entrepot.base.patterns import MIXED, PatternTrie, is_pattern, matches
 from entrepot.core.policy import Policy
 from entrepot.core.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Service:
+    """Something of the broker itself that has an address. What is sent there is not queued: the service takes it."""
+
+    def take(self, message: Message) -> None:
+        """Take a numbered message. It may be part of a commit: raise nothing, and leave work for a later turn."""
+        raise Fault("a service that takes nothing")
 
 
 class Forward:
@@ -81,6 +91,16 @@ class Target:
         self.policy: Policy | None = None
         self.temporary: bool = False
         self.stamps: bool = False  # the policy gives or bounds expirations
+        self.service: Service | None = None  # takes what is sent here; there are no queues then
+
+    def attach_nothing(self, version: i64) -> None:
+        """Be up to date, and lead to no queue."""
+        self.only = None
+        self.queues = []
+        self.turns = []
+        self.diverts = []
+        self.stamps = False
+        self.version = version
 
     def chosen(self, message: Message) -> list[Queue]:
         """Return the queues that ``message`` goes to now, filters applied; moves the rotation on."""

@@ -328,7 +328,21 @@ class Move:
         self.walk: Walk = self.source.walk()
 
     def step(self) -> Progress:
-        """Move some; call until ``done``. Raises StorageFull, StorageError: what was not moved is where it was."""
+        """Move some; call until ``done``.
+
+        Raises StorageFull, StorageError, and InvalidDestination when the target was deleted meanwhile: what was not
+        moved is where it was.
+        """
+        queues = self.broker.table.queues
+        if queues.get(self.source.name) is not self.source:
+            self.progress.done = True
+            return self.progress
+        target = self.target
+        if target is not None and queues.get(target.name) is not target:
+            raise InvalidDestination(
+                f"the queue {target.name!r} was deleted after {self.progress.messages} messages had gone there",
+                remedy="the rest is where it was; name another target",
+            )
         refusal = self.broker.journal.refusal()
         if refusal is not None:
             raise again(refusal)
@@ -349,7 +363,7 @@ class Move:
                 reference = taken[at]
                 if reference.number > self.last:
                     self.source.put_back(reference)
-                elif self._one(reference):
+                elif self.one(reference):
                     self.progress.messages += 1
                 else:
                     self.source.put_back(reference)
@@ -359,8 +373,8 @@ class Move:
                 self.source.put_back(reference)
             raise
 
-    def _one(self, reference: Reference) -> bool:
-        """Move one message in one atomic batch; False when it has nowhere to go."""
+    def one(self, reference: Reference) -> bool:
+        """Move one message that was taken out, in one atomic batch; False when it has nowhere to go."""
         target = self._target_of(reference.message)
         if target is None or target is self.source:
             return False
@@ -436,23 +450,124 @@ class Retry(Move):
         return copy
 
 
-class Removal:
-    """Looks for one message by its id, among those that wait, and removes it; a step at a time."""
+class Discard(Move):
+    """Removes what a selector wants from a queue, a step at a time."""
 
-    def __init__(self, broker: BrokerCore, name: str, identity: str) -> None:
+    def __init__(
+        self, broker: BrokerCore, source: str, selector: Predicate | None = None, most: int = UNBOUNDED
+    ) -> None:
+        super().__init__(broker, source, "", selector, most)
+
+    def one(self, reference: Reference) -> bool:
+        """Remove one message that was taken out."""
+        self.source.finish(reference)
+        return True
+
+
+class Burial(Discard):
+    """Sends messages to the dead letters of their queue, as if they had failed too often."""
+
+    def __init__(
+        self, broker: BrokerCore, source: str, selector: Predicate | None = None, most: int = UNBOUNDED
+    ) -> None:
+        super().__init__(broker, source, selector, most)
+        policy = self.source.policy
+        name = policy.dead_letter_address
+        if not name or name in (self.source.name, self.source.address):
+            raise InvalidDestination(
+                f"the queue {source!r} has no dead-letter address", remedy="set dead_letter_address for it, or remove"
+            )
+
+    def one(self, reference: Reference) -> bool:
+        """Make one message that was taken out a dead letter, in one atomic batch."""
+        self.broker.journal.begin()
+        try:
+            self.broker.dead_letter(self.source, reference.message, "an operator gave it up", reference.deliveries)
+            self.source.finish(reference)
+        finally:
+            self.broker.journal.end()
+        return True
+
+
+class Purge:
+    """Removes all that waits in a queue when it begins, or the first ``most`` of it, unread; a step at a time."""
+
+    def __init__(self, broker: BrokerCore, name: str, most: int = UNBOUNDED) -> None:
+        self.queue = need(broker, name)
+        self.progress = Progress()
+        self.left = min(most, int(self.queue.backlog.count) + len(self.queue.delayed))
+
+    def step(self) -> Progress:
+        """Remove some; call until ``done``."""
+        most = min(STEP_MESSAGES, self.left)
+        gone = int(self.queue.purge(most)) if most > 0 else 0
+        self.left -= gone
+        self.progress.messages += gone
+        self.progress.done = gone < most or self.left == 0
+        return self.progress
+
+
+class Count:
+    """Counts what waits in a queue and a selector wants; a step at a time."""
+
+    def __init__(self, broker: BrokerCore, name: str, selector: Predicate) -> None:
+        self.selector = selector
+        self.progress = Progress()
+        self.walk: Walk = need(broker, name).walk()
+
+    def step(self) -> Progress:
+        """Count on; call until ``done``."""
+        for each in self.walk.step(STEP_LOOKS):
+            if self.selector.matches(each.message):
+                self.progress.messages += 1
+        self.progress.done = self.walk.done
+        return self.progress
+
+
+class Removal:
+    """Looks for one message among those that wait, and removes it, or does ``instead``; a step at a time.
+
+    ``identity`` is the message id that clients know, or the number that the broker gave it.
+    """
+
+    def __init__(self, broker: BrokerCore, name: str, identity: str | int, instead: Move | None = None) -> None:
         self.broker = broker
         self.queue = need(broker, name)
         self.identity = identity
+        self.instead = instead
         self.progress = Progress()
         self.walk: Walk = self.queue.walk()
 
     def step(self) -> Progress:
-        """Look on; ``messages`` is 1 when it was found and removed."""
+        """Look on; ``messages`` is 1 when it was found and removed. Raises StorageFull, StorageError."""
+        if self.broker.table.queues.get(self.queue.name) is not self.queue:
+            self.progress.done = True
+            return self.progress
         for each in self.walk.step(STEP_LOOKS):
-            if self.broker.identity_of(each.message) == self.identity:
-                self.queue.finish(self.queue.take_found(each))
-                self.progress.messages = 1
+            if self._is_it(each.message):
+                self.progress.messages = self._act(self.queue.take_found(each))
                 self.progress.done = True
                 return self.progress
         self.progress.done = self.walk.done
         return self.progress
+
+    def _is_it(self, message: Message) -> bool:
+        if isinstance(self.identity, int):
+            return message.number == self.identity
+        return self.broker.identity_of(message) == self.identity
+
+    def _act(self, reference: Reference) -> int:
+        if self.instead is None:
+            self.queue.finish(reference)
+            return 1
+        refusal = self.broker.journal.refusal()
+        try:
+            if refusal is not None:
+                raise again(refusal)
+            done = self.instead.one(reference)
+        except StorageError:
+            self.queue.put_back(reference)
+            raise
+        if not done:
+            self.queue.put_back(reference)
+        return 1 if done else 0
