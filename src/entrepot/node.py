@@ -57,8 +57,8 @@ log: Final = logging.getLogger("entrepot.node")
 class NodeOptions:
     """What a broker is started with. ``data`` None keeps nothing on disk; ``memory_limit`` in octets.
 
-    ``policies``: address pattern -> setting -> value, see `core/policy.py`. ``config``: what a file says beyond that; for
-    a pattern that is in both, ``policies`` has the last word.
+    ``policies``: address pattern -> setting -> value, see `core/policy.py`. ``config``: what a file says beyond that;
+    for a pattern that is in both, ``policies`` has the last word.
     """
 
     def __init__(

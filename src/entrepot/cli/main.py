@@ -17,6 +17,7 @@ from entrepot.cli.errors import explain
 
 COMMANDS: Final = {
     "run": "run",
+    "check": "check",
     "send": "messages",
     "receive": "messages",
     "browse": "messages",

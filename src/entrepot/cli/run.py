@@ -12,11 +12,11 @@ import click
 
 from entrepot.base.compiled import build_name
 from entrepot.base.environment import MIB
-from entrepot.base.errors import InvalidOption, StorageFull
+from entrepot.base.errors import InvalidConfiguration, InvalidOption, StorageFull
 from entrepot.cli.values import SIZE
 
 if TYPE_CHECKING:
-    from entrepot.node import Node
+    from entrepot.node import Node, NodeOptions
 
 DEFAULT_DATA: Final = "entrepot-data"
 LEVELS: Final = ("debug", "info", "warning", "error")
@@ -27,12 +27,14 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 
     \b
     entrepot run
+    entrepot run conf/activemq.xml
     entrepot run --data /var/lib/entrepot --name amsterdam
     entrepot run --listen 'stomp://0.0.0.0:61613?maximumConnections=1000'
     entrepot run --ephemeral --listen stomp://127.0.0.1:0 --ports-file ports.json
     entrepot run --set 'orders.>:max_deliveries=3,redelivery_delay=1000'
     """
 )
+@click.argument("configuration", required=False)
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
@@ -63,6 +65,10 @@ LEVELS: Final = ("debug", "info", "warning", "error")
     metavar="PATTERN:SETTING=VALUE,...",
     help="Settings of the addresses that PATTERN covers (wildcards * and >, # too). Repeatable.",
 )
+@click.option(
+    "-D", "defines", multiple=True, metavar="NAME=VALUE", help="Value of the placeholder ${NAME}. Repeatable."
+)
+@click.option("--strict", is_flag=True, help="Start only if the configuration has no warnings either.")
 @click.option("--no-uvloop", is_flag=True, help="Use asyncio's own event loop even where uvloop is installed.")
 @click.option(
     "--log-level",
@@ -78,6 +84,9 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 )
 def run(
     *,
+    configuration: str | None,
+    defines: tuple[str, ...],
+    strict: bool,
     data: Path,
     name: str,
     listen: tuple[str, ...],
@@ -92,21 +101,28 @@ def run(
 
     Without options it speaks STOMP on 127.0.0.1:61613, finds out the protocol on 127.0.0.1:61616, and keeps its journal
     in ./entrepot-data. A second signal ends it at once; what was confirmed is on disk in any case.
+
+    CONFIGURATION is an activemq.xml of ActiveMQ Classic (or xbean:file:...): the broker is what it says, and whatever
+    it does not do as written is reported, line by line; options given here win. See `entrepot check`.
     """
     from entrepot.io import runtime  # noqa: PLC0415 - `entrepot run --help` need not load a broker
     from entrepot.node import DEFAULT_LISTEN, Node, NodeOptions  # noqa: PLC0415
 
-    context = click.get_current_context()
-    if ephemeral and context.get_parameter_source("data") is click.core.ParameterSource.COMMANDLINE:
+    if ephemeral and _given("data"):
         raise InvalidOption("--ephemeral keeps nothing on disk, so --data has no meaning", remedy="leave one out")
     runtime.configure_logging(log_level)
-    options = NodeOptions(
-        name=name,
-        data=None if ephemeral else data,
-        listen=listen or DEFAULT_LISTEN,
-        policies=read_settings(settings),
-        memory_limit=memory_limit,
-    )
+    if configuration is None:
+        if defines or strict:
+            raise InvalidOption("-D and --strict are about a configuration, and there is none", remedy="name its file")
+        options = NodeOptions(name=name, data=data, listen=listen or DEFAULT_LISTEN, memory_limit=memory_limit)
+    else:
+        options = configured(configuration, defines, strict=strict)
+        options.name = name if _given("name") else options.name
+        options.data = data if _given("data") else options.data
+        options.listen = list(listen or options.listen)
+        options.memory_limit = memory_limit if _given("memory_limit") else options.memory_limit
+    options.data = None if ephemeral else options.data
+    options.policies = read_settings(settings)
     runtime.tune_malloc()
 
     async def serve() -> None:
@@ -131,6 +147,33 @@ def run(
             raise failure
 
     runtime.run(serve(), "asyncio" if no_uvloop else "auto")
+
+
+def _given(option: str) -> bool:
+    """Return whether an option was given, and not just has its default."""
+    return click.get_current_context().get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE
+
+
+def configured(configuration: str, defines: tuple[str, ...], *, strict: bool) -> NodeOptions:
+    """Return what a file says, and show its findings. Raises InvalidConfiguration where one is an error."""
+    from entrepot.cli.configuration import counted, load, show  # noqa: PLC0415 - a broker without a file needs no XML
+    from entrepot.journal.log import JournalOptions  # noqa: PLC0415
+    from entrepot.node import NodeOptions  # noqa: PLC0415
+
+    config, findings = load(configuration, defines, strict=strict)
+    show(findings)
+    if config is None:
+        raise InvalidConfiguration(
+            f"{configuration}: {counted(findings)}: it does not start", remedy="see above what to do about each"
+        )
+    return NodeOptions(
+        name=config.broker.name,
+        data=Path(config.store.directory) if config.store.directory else None,
+        listen=[connector.uri for connector in config.connectors],
+        memory_limit=config.usage.memory_limit,
+        journal=JournalOptions(segment_bytes=config.store.segment),
+        config=config,
+    )
 
 
 def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, object]]:
@@ -164,10 +207,20 @@ def banner(node: Node) -> Iterator[str]:
         yield f"  data       {options.data.resolve()}"
         if node.report is not None:
             yield f"  recovered  {node.report.describe()}"
-    place = node.uri("stomp")
+    place = stomp_place(node)
+    if not place:
+        return
     given = "" if place == "stomp://127.0.0.1:61613" else f" --url {place}"
     yield "  try it     " + f"entrepot send{given} /queue/hello 'good morning'"
     yield "             " + f"entrepot receive{given} /queue/hello"
+
+
+def stomp_place(node: Node) -> str:
+    """Return where the other commands can reach ``node``; "" where it speaks no STOMP."""
+    try:
+        return node.uri("stomp")
+    except InvalidOption:
+        return ""
 
 
 def write_ports(path: Path, node: Node) -> None:
@@ -176,7 +229,7 @@ def write_ports(path: Path, node: Node) -> None:
         "pid": os.getpid(),
         "node": node.broker.node_id,
         "uris": node.uris,
-        "stomp": node.uri("stomp"),
+        "stomp": stomp_place(node),
         "data": None if node.options.data is None else str(node.options.data.resolve()),
     }
     draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")

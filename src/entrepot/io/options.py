@@ -138,11 +138,16 @@ def _plain(name: str) -> str:
     return name
 
 
-def _without_effect(written: str, name: str) -> None:
-    reason = NO_EFFECT.get(name, "")
+def without_effect(written: str) -> str:
+    """Return why an option that is known has no effect here; "" for one that has an effect, or that nobody knows."""
     scope, _, rest = written.rpartition(".")
-    if not reason and "wireFormat" in scope.split(".") and rest in OPENWIRE_ONLY:
-        reason = "it steers OpenWire"
+    if "wireFormat" in scope.split(".") and rest in OPENWIRE_ONLY:
+        return "it steers OpenWire"
+    return NO_EFFECT.get(_plain(written), "")
+
+
+def _without_effect(written: str, name: str) -> None:
+    reason = without_effect(written)
     if reason:
         log.info("the option %s has no effect here: %s", written, reason)
         return

@@ -1,0 +1,99 @@
+"""From the file that an operator names to a configuration and its findings: what `run` and `check` share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from entrepot.base.errors import InvalidConfiguration, InvalidOption, InvalidURI
+from entrepot.base.uri import Endpoint, parse
+from entrepot.config.classic import read
+from entrepot.config.encrypted import decryptor
+from entrepot.config.findings import Findings, Severity
+from entrepot.config.model import BrokerConfig, Connector
+from entrepot.io.options import without_effect
+from entrepot.node import SPOKEN, Node, NodeOptions
+
+if TYPE_CHECKING:
+    from entrepot.config.sources import Decrypt
+
+PASSWORD: Final = "ACTIVEMQ_ENCRYPTION_PASSWORD"
+FILE_FORMS: Final = ("xbean:", "file:")
+COLOURS: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
+
+
+def path_of(text: str) -> Path:
+    """Return the file that ``text`` names: a path, ``file:...`` or ``xbean:...``. Raises InvalidConfiguration."""
+    for form in ("broker:", "properties:", "xbean:classpath:", "http:", "https:"):
+        if text.startswith(form):
+            raise InvalidConfiguration(f"a broker cannot be started from {form} here", remedy="name a file")
+    for form in FILE_FORMS:
+        if text.startswith(form):
+            text = text[len(form) :]
+    return Path("/" + text.lstrip("/") if text.startswith("//") else text)
+
+
+def definitions(texts: Sequence[str]) -> dict[str, str]:
+    """Return what ``-D name=value`` says. Raises InvalidOption."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InvalidOption(f"-D {text!r} is not NAME=VALUE", remedy="write it like -D activemq.data=/var/lib/mq")
+        found[name] = value
+    return found
+
+
+def load(text: str, defines: Sequence[str], *, strict: bool) -> tuple[BrokerConfig | None, Findings]:
+    """Read the file that ``text`` names, and try what its connectors say, without opening anything.
+
+    ``strict``: a warning is an error. The configuration is None where there is an error. Raises InvalidConfiguration
+    for what is not a configuration at all, InvalidOption for ``defines``.
+    """
+    password = os.environ.get(PASSWORD, "")
+    decrypt: Decrypt | None = decryptor(password) if password else None
+    reading = read(path_of(text), spoken=SPOKEN, defines=definitions(defines), environment=os.environ, decrypt=decrypt)
+    findings = reading.findings
+    if reading.config is not None:
+        for connector in reading.config.connectors:
+            _try(connector, findings, str(path_of(text)))
+    if strict:
+        findings = findings.strict()
+    return None if findings.errors else reading.config, findings
+
+
+def _try(connector: Connector, findings: Findings, file: str) -> None:
+    """Let the options of one connector be read by those who obey them."""
+    path = f"broker/transportConnectors/transportConnector {connector.name!r}"
+    place = parse(connector.uri)
+    assert isinstance(place, Endpoint), "the reader has refused lists"
+    for name, value in place.options.items():
+        reason = without_effect(name)
+        if reason:
+            what = f"the option {name}={value} has no effect here: {reason}"
+            findings.add(Severity.NOTE, file, connector.line, path, what)
+    try:
+        Node(NodeOptions(listen=[connector.uri]))
+    except (InvalidOption, InvalidURI) as error:
+        findings.add(Severity.ERROR, file, connector.line, path, error.message, error.remedy)
+
+
+def show(findings: Findings) -> None:
+    """Write every finding to standard error, a line each."""
+    for finding in findings.sorted():
+        head, mark, rest = finding.describe().partition(f"{finding.severity.name.lower()}: ")
+        click.echo(head + click.style(mark, fg=COLOURS[finding.severity]) + rest, err=True)
+
+
+def counted(findings: Findings) -> str:
+    """Return how many there are of each severity, in words."""
+    parts = []
+    for severity in sorted(Severity, reverse=True):
+        count = len(findings.of(severity))
+        if count:
+            parts.append(f"{count} {severity.name.lower()}{'' if count == 1 else 's'}")
+    return ", ".join(parts) or "nothing to report"
