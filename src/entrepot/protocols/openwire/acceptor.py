@@ -1,0 +1,56 @@
+"""What all OpenWire connections of one broker share: who is connected, temporary destinations, advisories. [C]"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from entrepot.base.errors import InvalidDestination
+from entrepot.core.broker import BrokerCore
+from entrepot.protocols.openwire.advisories import Advisories
+from entrepot.protocols.openwire.refusals import ClientIdInUse
+
+if TYPE_CHECKING:
+    from entrepot.protocols.openwire.server import OpenWireSession
+
+
+class Acceptor:
+    """Made once a broker, before its first connection; takes the place of its notice port to make advisories."""
+
+    def __init__(self, broker: BrokerCore) -> None:
+        self.broker: BrokerCore = broker
+        self.url: str = ""  # where clients and other brokers reach this broker
+        self.advisories: Advisories = Advisories(broker, broker.notices)
+        self.connections: dict[str, OpenWireSession] = {}
+        self.temporaries: dict[str, str] = {}  # name -> id of the connection that made it
+        broker.notices = self.advisories
+
+    def set_url(self, url: str) -> None:
+        """Tell clients that this broker is reached at ``url``."""
+        self.url = url
+        self.advisories.url = url
+
+    def enter(self, session: OpenWireSession, connection_id: str, client_id: str) -> None:
+        """Let a connection in; one with the same id gives way. Raises ClientIdInUse (classic.md 4.18)."""
+        before = self.connections.get(connection_id)
+        if before is not None:
+            before.superseded()
+        clients = self.broker.clients
+        if client_id:
+            if client_id in clients:
+                raise ClientIdInUse(
+                    f"Broker: {self.broker.options.name} - Client: {client_id} already connected from {clients[client_id]}"
+                )
+            clients[client_id] = session.peer
+        self.connections[connection_id] = session
+
+    def leave(self, session: OpenWireSession) -> None:
+        """A connection is gone."""
+        if self.connections.get(session.connection_id) is session:
+            del self.connections[session.connection_id]
+            if session.client_id:
+                self.broker.clients.pop(session.client_id, None)
+
+    def check_temporary(self, name: str) -> None:
+        """Raise InvalidDestination unless the temporary destination ``name`` exists."""
+        if name not in self.temporaries and name not in self.broker.table.queues:
+            raise InvalidDestination(f"The destination {name} does not exist.")

@@ -1,0 +1,371 @@
+"""Advisory messages: what happens in the broker, told on topics below ``ActiveMQ.Advisory.`` (classic.md 1.14).
+
+Sessions report what they know better than the core (who connects, consumes, produces, with the commands that said so);
+the rest comes from the core's notices, from clients of every protocol. Advisories are not persistent, are never made
+about advisory destinations themselves, and cost one look-up when nobody reads them.
+
+What the core announces is told a moment later, by an alarm: it may speak in the middle of its work.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from entrepot.base.errors import EntrepotError
+from entrepot.base.patterns import MIXED, is_pattern
+from entrepot.base.patterns import matches as pattern_matches
+from entrepot.core import notices
+from entrepot.core.broker import BrokerCore
+from entrepot.core.ports import NoticePort
+from entrepot.core.queue import Queue
+from entrepot.core.subscription import Subscription
+from entrepot.core.timed import Alarm
+from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.model.address import Destination as Address
+from entrepot.model.message import Message
+from entrepot.protocols.openwire.bodies import pack_properties
+from entrepot.protocols.openwire.commands import (
+    ActiveMQMessage,
+    ActiveMQTopic,
+    ConnectionId,
+    ConnectionInfo,
+    ConsumerId,
+    ConsumerInfo,
+    Destination,
+    DestinationInfo,
+    MessageId,
+    ProducerId,
+    ProducerInfo,
+    RemoveInfo,
+)
+from entrepot.protocols.openwire.convert import message_of, named, presented, without_body
+from entrepot.protocols.openwire.frames import Structure
+from entrepot.protocols.openwire.ids import DestinationOperation, components, is_queue, is_temporary, text_of
+
+PREFIX: Final = "ActiveMQ.Advisory."
+CONNECTION: Final = PREFIX + "Connection"
+ADVISORY_TYPE: Final = "Advisory"
+ADVISER: Final = 2  # the producer of advisories, beside the one that stands for other protocols
+ADVISER_SESSION: Final = -1
+WAITING_MAX: Final = 10_000  # advisories between two turns; a purge of a million expired messages needs no million
+
+
+def is_advisory(name: str) -> bool:
+    """Return whether ``name`` is one of the broker's own topics."""
+    return name.startswith(PREFIX)
+
+
+def kind_word(where: Destination) -> str:
+    """Return how topics about consumers, producers and messages call the kind of ``where``."""
+    return "Queue" if is_queue(where) else "Topic"
+
+
+class _Told(Alarm):
+    def __init__(self, due: int, advisories: Advisories) -> None:
+        super().__init__(due)
+        self.advisories = advisories
+
+    def ring(self, now: int) -> None:
+        self.advisories.flush()
+
+
+class Advisories(NoticePort):
+    """Tells what happens, and remembers what a new reader must be told: connections, consumers, producers, names.
+
+    Takes the place of the broker's notice port and passes everything on to ``behind``.
+    """
+
+    def __init__(self, broker: BrokerCore, behind: NoticePort) -> None:
+        self.broker = broker
+        self.behind = behind
+        self.url = ""
+        self.connections: dict[str, ConnectionInfo] = {}
+        self.consumers: dict[ConsumerId, ConsumerInfo] = {}
+        self.producers: dict[ProducerId, ProducerInfo] = {}
+        self.temporaries: dict[Destination, DestinationInfo] = {}
+        self.topics: dict[str, bool] = {}  # names that somebody used as a topic
+        self.own: dict[str, bool] = {}  # keys of consumers that sessions of OpenWire report themselves
+        self.foreign: dict[str, ConsumerId] = {}  # keys of the others
+        self.waiting: list[tuple[str, Structure | None, dict[str, object]]] = []
+        self.sequence = 0
+
+    # -- what sessions report -----------------------------------------------------------------------------------------
+
+    def connected(self, info: ConnectionInfo) -> None:
+        """A connection was opened."""
+        shown = ConnectionInfo(
+            connection_id=info.connection_id,
+            client_id=info.client_id,
+            password="",
+            user_name=info.user_name,
+            broker_path=info.broker_path,
+            manageable=info.manageable,
+            client_master=info.client_master,
+            fault_tolerant=info.fault_tolerant,
+            failover_reconnect=info.failover_reconnect,
+            client_ip=info.client_ip,
+        )
+        self.connections[_text(info.connection_id)] = shown
+        self.tell(CONNECTION, shown, {})
+
+    def disconnected(self, connection_id: ConnectionId) -> None:
+        """A connection is gone."""
+        if self.connections.pop(_text(connection_id), None) is not None:
+            self.tell(CONNECTION, RemoveInfo(object_id=connection_id), {})
+
+    def consumer_added(self, info: ConsumerInfo) -> None:
+        """A consumer was opened."""
+        if info.consumer_id is not None and info.destination is not None:
+            self.consumers[info.consumer_id] = info
+            self._about_consumer(info.destination, info)
+
+    def consumer_removed(self, consumer_id: ConsumerId) -> None:
+        """A consumer is gone."""
+        info = self.consumers.pop(consumer_id, None)
+        if info is not None and info.destination is not None:
+            self._about_consumer(info.destination, RemoveInfo(object_id=consumer_id))
+
+    def producer_added(self, info: ProducerInfo) -> None:
+        """A producer was opened."""
+        if info.producer_id is not None and info.destination is not None:
+            self.producers[info.producer_id] = info
+            self._about_producer(info.destination, info)
+
+    def producer_removed(self, producer_id: ProducerId) -> None:
+        """A producer is gone."""
+        info = self.producers.pop(producer_id, None)
+        if info is not None and info.destination is not None:
+            self._about_producer(info.destination, RemoveInfo(object_id=producer_id))
+
+    def temporary_added(self, info: DestinationInfo) -> None:
+        """A temporary destination was made."""
+        if info.destination is not None:
+            self.temporaries[info.destination] = info
+            self.tell(_topic_of(info.destination), info, {})
+
+    def temporary_removed(self, where: Destination, connection_id: ConnectionId | None) -> None:
+        """A temporary destination is gone."""
+        if self.temporaries.pop(where, None) is not None:
+            info = DestinationInfo(
+                connection_id=connection_id, destination=where, operation_type=int(DestinationOperation.REMOVE)
+            )
+            self.tell(_topic_of(where), info, {})
+
+    def topic_used(self, name: str) -> None:
+        """Somebody sends to, or reads, the topic ``name``."""
+        if name not in self.topics and not is_advisory(name):
+            self.topics[name] = True
+            info = DestinationInfo(destination=ActiveMQTopic(name), operation_type=int(DestinationOperation.ADD))
+            self.tell(PREFIX + "Topic", info, {})
+
+    # -- what the core announces --------------------------------------------------------------------------------------
+
+    def notice(self, what: str, subject: str, detail: dict[str, str]) -> None:
+        """Tell what ``what`` means for readers of advisories, and pass it on."""
+        self.behind.notice(what, subject, detail)
+        if what == notices.QUEUE_CREATED:
+            self._queue(subject, DestinationOperation.ADD)
+        elif what == notices.QUEUE_DELETED:
+            if detail.get("routing") == str(ANYCAST) and detail.get("temporary") != "1":
+                self._destination(subject, DestinationOperation.REMOVE)
+        elif what == notices.CONSUMER_ATTACHED:
+            self._foreign_added(subject, detail)
+        elif what == notices.CONSUMER_DETACHED:
+            self._foreign_removed(subject, detail)
+        elif what == notices.CONSUMER_SLOW:
+            self._slow(detail)
+        elif what == notices.ADDRESS_FULL:
+            self._later(PREFIX + "FULL.Queue." + subject, None, {"usageName": "memory", "usageCount": detail.get("used", "")})
+        elif what == notices.MESSAGE_UNROUTED:
+            self._later(PREFIX + "NoConsumer.Topic." + subject, None, {})
+
+    def about(self, what: str, queue: Queue, message: Message, detail: dict[str, str]) -> None:
+        """Tell about ``message``, with its headers and properties, and pass it on."""
+        self.behind.about(what, queue, message, detail)
+        word = {notices.MESSAGE_EXPIRED: "Expired", notices.MESSAGE_DEAD: "MessageDLQd"}.get(what, "")
+        if not word:
+            return
+        topic = queue.routing == MULTICAST
+        where = named(queue.address if topic else queue.name, topic, queue.temporary and not topic)
+        name = f"{PREFIX}{word}.{kind_word(where)}.{where.physical_name}"
+        if not self._is_read(name):
+            return
+        identity = self.broker.identity_of(message)
+        try:
+            shown = without_body(presented(message, where, identity, self.broker.node_id, None))
+        except EntrepotError:
+            shown = ActiveMQMessage(destination=where)
+        self._later(name, shown, {"orignalMessageId": identity})
+
+    def _queue(self, name: str, operation: DestinationOperation) -> None:
+        queue = self.broker.table.queues.get(name)
+        if queue is None:
+            return
+        if queue.routing == MULTICAST:
+            if not is_pattern(queue.address, MIXED):
+                self.topic_used_later(queue.address)
+        elif not queue.temporary and not queue.owner:
+            self._destination(name, operation)
+
+    def topic_used_later(self, name: str) -> None:
+        """As `topic_used`, for when the core is at work."""
+        if name not in self.topics and not is_advisory(name) and not name.startswith("ID:"):
+            self.topics[name] = True
+            info = DestinationInfo(destination=ActiveMQTopic(name), operation_type=int(DestinationOperation.ADD))
+            self._later(PREFIX + "Topic", info, {})
+
+    def _destination(self, name: str, operation: DestinationOperation) -> None:
+        info = DestinationInfo(destination=named(name, False, False), operation_type=int(operation))
+        self._later(PREFIX + "Queue", info, {})
+
+    def _foreign_added(self, subject: str, detail: dict[str, str]) -> None:
+        key = detail.get("consumer", "")
+        queue = self.broker.table.queues.get(subject)
+        if not key or key in self.own or queue is None:
+            return
+        topic = queue.routing == MULTICAST
+        where = named(queue.address if topic else queue.name, topic, queue.temporary and not topic)
+        if is_advisory(queue.address):
+            return
+        consumer_id = ConsumerId(connection_id=self.broker.node_id, session_id=ADVISER_SESSION, value=int(key))
+        info = ConsumerInfo(
+            consumer_id=consumer_id, destination=where, prefetch_size=1000, client_id=detail.get("connection", "")
+        )
+        self.foreign[key] = consumer_id
+        self.consumers[consumer_id] = info
+        self._later_about_consumer(where, info)
+
+    def _foreign_removed(self, subject: str, detail: dict[str, str]) -> None:
+        key = detail.get("consumer", "")
+        self.own.pop(key, None)
+        consumer_id = self.foreign.pop(key, None)
+        info = None if consumer_id is None else self.consumers.pop(consumer_id, None)
+        if info is not None and info.destination is not None:
+            self._later_about_consumer(info.destination, RemoveInfo(object_id=consumer_id))
+
+    def _slow(self, detail: dict[str, str]) -> None:
+        name = detail.get("queue", "")
+        queue = self.broker.table.queues.get(name)
+        if queue is not None:
+            word = "Topic" if queue.routing == MULTICAST else "Queue"
+            subject = queue.address if queue.routing == MULTICAST else name
+            self._later(f"{PREFIX}SlowConsumer.{word}.{subject}", None, {"consumerId": detail.get("consumer", "")})
+
+    # -- telling ------------------------------------------------------------------------------------------------------
+
+    def _about_consumer(self, where: Destination, said: Structure) -> None:
+        for part in components(where):
+            name = part.physical_name or ""
+            if not is_advisory(name):
+                topic = f"{PREFIX}Consumer.{kind_word(part)}.{name}"
+                self.tell(topic, said, {"consumerCount": self._readers(part)})
+
+    def _later_about_consumer(self, where: Destination, said: Structure) -> None:
+        topic = f"{PREFIX}Consumer.{kind_word(where)}.{where.physical_name}"
+        self._later(topic, said, {"consumerCount": self._readers(where)})
+
+    def _about_producer(self, where: Destination, said: Structure) -> None:
+        for part in components(where):
+            name = part.physical_name or ""
+            if not is_advisory(name):
+                count = sum(1 for info in self.producers.values() if info.destination == where)
+                self.tell(f"{PREFIX}Producer.{kind_word(part)}.{name}", said, {"producerCount": count})
+
+    def _readers(self, where: Destination) -> int:
+        address = self.broker.table.addresses.get(where.physical_name or "")
+        if address is None:
+            return 0
+        queues = address.anycast if is_queue(where) else address.multicast
+        return sum(len(queue.roster.consumers) for queue in queues)
+
+    def _is_read(self, topic: str) -> bool:
+        target = self.broker.target([Address(topic, MULTICAST)])
+        return bool(target.queues)
+
+    def _later(self, topic: str, said: Structure | None, properties: dict[str, object]) -> None:
+        if len(self.waiting) >= WAITING_MAX:
+            return
+        if not self.waiting:
+            self.broker.timetable.add(_Told(int(self.broker.now), self))
+        self.waiting.append((topic, said, properties))
+
+    def flush(self) -> None:
+        """Tell what waits for the core to be done."""
+        waiting = self.waiting
+        self.waiting = []
+        for topic, said, properties in waiting:
+            self.tell(topic, said, properties)
+
+    def tell(self, topic: str, said: Structure | None, properties: dict[str, object]) -> None:
+        """Publish one advisory, if anybody reads ``topic``."""
+        target = self.broker.target([Address(topic, MULTICAST)])
+        if target.queues:
+            self.broker.send(self._message(topic, said, properties, None), target)
+
+    def _message(
+        self, topic: str, said: Structure | None, properties: dict[str, object], reader: ConsumerId | None
+    ) -> Message:
+        broker = self.broker
+        self.sequence += 1
+        producer = ProducerId(connection_id=broker.node_id, value=ADVISER, session_id=ADVISER_SESSION)
+        told: dict[str, object] = {
+            "originBrokerId": broker.node_id,
+            "originBrokerName": broker.options.name,
+            "originBrokerURL": self.url,
+        }
+        told.update(properties)
+        command = ActiveMQMessage(
+            producer_id=producer,
+            destination=ActiveMQTopic(topic),
+            message_id=MessageId(producer_id=producer, producer_sequence_id=self.sequence),
+            jms_type=ADVISORY_TYPE,
+            data_structure=said,
+            target_consumer_id=reader,
+            marshalled_properties=pack_properties(told),
+        )
+        return message_of(command, topic)
+
+    # -- replay -------------------------------------------------------------------------------------------------------
+
+    def replay(self, subscription: Subscription, consumer_id: ConsumerId) -> None:
+        """Tell a new reader of advisory topics what there is already, and nobody else."""
+        if not any(is_advisory(one.name) for one in subscription.destinations):
+            return
+        facts: list[tuple[str, Structure]] = [(CONNECTION, info) for info in self.connections.values()]
+        for queue in self.broker.table.queues.values():
+            if queue.routing == ANYCAST and not queue.temporary and not queue.owner:
+                facts.append((PREFIX + "Queue", DestinationInfo(destination=named(queue.name, False, False))))
+        for name in self.topics:
+            facts.append((PREFIX + "Topic", DestinationInfo(destination=ActiveMQTopic(name))))
+        for where, made in self.temporaries.items():
+            facts.append((_topic_of(where), made))
+        for producer in self.producers.values():
+            facts.extend(_each("Producer", producer.destination, producer))
+        for consumer in self.consumers.values():
+            facts.extend(_each("Consumer", consumer.destination, consumer))
+        for topic, said in facts:
+            for read, reader in zip(subscription.destinations, subscription.consumers, strict=False):
+                queue_of = reader.queue
+                if queue_of is not None and is_advisory(read.name) and pattern_matches(read.name, topic, MIXED):
+                    properties: dict[str, object] = {}
+                    if isinstance(said, ConsumerInfo) and said.destination is not None:
+                        properties["consumerCount"] = self._readers(said.destination)
+                    message = self._message(topic, said, properties, consumer_id)
+                    message.number = self.broker.next_number()
+                    queue_of.accept(message)
+
+
+def _each(word: str, where: Destination | None, said: Structure) -> list[tuple[str, Structure]]:
+    if where is None:
+        return []
+    return [(f"{PREFIX}{word}.{kind_word(part)}.{part.physical_name}", said) for part in components(where)]
+
+
+def _topic_of(where: Destination) -> str:
+    """Return the topic that tells about temporary destinations of this kind."""
+    assert is_temporary(where)
+    return PREFIX + ("TempQueue" if is_queue(where) else "TempTopic")
+
+
+def _text(identity: Structure | None) -> str:
+    return "" if identity is None else text_of(identity)

@@ -1,0 +1,261 @@
+"""How messages leave over OpenWire: dispatches, credit, pulls, browsers. [C]
+
+A dispatch is a head of the consumer's own that never changes, the octets of the message as they came with the four
+numbers of the broker patched in, and the redelivery counter. Only what was changed, converted, or must be said in
+another format is encoded anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from librt.strings import write_i32_be, write_i64_be
+from mypy_extensions import i32, i64
+
+from entrepot.base.environment import Instant
+from entrepot.core.consumer import UNLIMITED, Consumer
+from entrepot.core.queue import Queue
+from entrepot.core.subscription import Browser, Subscription
+from entrepot.model.address import MULTICAST
+from entrepot.model.address import Destination as Address
+from entrepot.model.message import Message
+from entrepot.protocols.openwire.commands import ConsumerId, ConsumerInfo, Destination
+from entrepot.protocols.openwire.convert import GROUP_FIRST, OPENWIRE_LANGUAGE, is_untouched, named, times_mark
+from entrepot.protocols.session import NEVER
+
+if TYPE_CHECKING:
+    from entrepot.protocols.openwire.server import OpenWireSession
+
+BROWSE_STEP: Final = 200
+
+
+class OpenWireConsumer(Consumer):
+    """One queue read by one subscription."""
+
+    def __init__(self, session: OpenWireSession, subscription: OpenWireSubscription, queue: Queue, key: i64) -> None:
+        super().__init__(key, subscription.window, True)
+        self.session: OpenWireSession = session
+        self.subscription: OpenWireSubscription = subscription
+        self.topic: bool = queue.routing == MULTICAST
+        self.temporary: bool = queue.temporary and not self.topic
+        self.address: str = ""
+        self.where: Destination | None = None
+        self.head: bytes = b""
+        self._name(queue.address if self.topic else queue.name)
+
+    def _name(self, address: str) -> None:
+        """Prepare what all dispatches of ``address`` begin with."""
+        self.address = address
+        subscription = self.subscription
+        temporary = subscription.temporary if self.topic else self.temporary
+        self.where = named(address, self.topic, temporary)
+        self.head = self.session.dispatch_head(subscription.consumer_id, self.where)
+
+    def deliver(self, message: Message, deliveries: i64) -> None:
+        """Write a MessageDispatch."""
+        session = self.session
+        subscription = self.subscription
+        if self.topic and message.address is not self.address and message.address != self.address:
+            self._name(message.address)
+        if subscription.pulling:
+            subscription.pulled()
+        if subscription.several:
+            subscription.order[message.number] = self
+        rare = message.rare
+        head = self.head
+        if (
+            len(head) > 0
+            and message.language is OPENWIRE_LANGUAGE
+            and not message.escaped
+            and (rare is None or is_untouched(rare))
+            and (message.address is self.address or message.address == self.address)
+        ):
+            raw = message.raw
+            sequence: i64 = message.body_at
+            times = times_mark(raw)
+            size = len(head) + len(raw) + 4
+            if size <= session.frame_octets_max:
+                writer = session.out
+                first = rare is not None and GROUP_FIRST in rare.annotations
+                write_i32_be(writer, i32(size))
+                writer.write(head)
+                writer.write(raw[: sequence - 8])
+                write_i64_be(writer, message.number)
+                writer.write(raw[sequence : times - 16])
+                write_i64_be(writer, message.timestamp)
+                write_i64_be(writer, session.broker.wall)
+                writer.append(1 if first else raw[times])
+                if times + 1 < len(raw):
+                    writer.write(raw[times + 1 :])
+                counter = deliveries
+                if counter == 0 and message.redelivered:
+                    counter = 1
+                write_i32_be(writer, i32(counter))
+                session.sent += 1
+                if not session.noted:
+                    session.note()
+                if len(writer) > session.high:
+                    session.choke()
+                return
+        session.dispatch_anew(self, message, deliveries)
+
+    def ended(self, why: str) -> None:
+        """Tell the client that this consumer gets nothing any more."""
+        self.session.subscription_ended(self.subscription, why)
+
+
+class OpenWireSubscription(Subscription):
+    """One ConsumerInfo. ``prefetch`` 0 delivers only what is pulled."""
+
+    def __init__(self, session: OpenWireSession, info: ConsumerInfo, consumer_id: ConsumerId, where: list[Address]) -> None:
+        super().__init__(where)
+        self.session: OpenWireSession = session
+        self.info: ConsumerInfo = info
+        self.consumer_id: ConsumerId = consumer_id
+        self.temporary: bool = where[0].temporary
+        self.several: bool = False  # reads several queues: then ``order`` knows in which order messages went out
+        self.order: dict[int, OpenWireConsumer] = {}
+        self.base: i64 = i64(info.prefetch_size)
+        self.extension: i64 = 0  # messages that the client has seen and not settled: they take no credit
+        self.pulling: bool = False
+        self.pulls: i64 = 0
+        self.pull_due: i64 = NEVER
+        self.browser: Browser | None = None
+        self.closed: bool = False
+
+    def consumer(self, queue: Queue) -> Consumer:
+        """Return a consumer that writes to this subscription's connection."""
+        if self.consumers:
+            self.several = True
+        return OpenWireConsumer(self.session, self, queue, self.session.broker.consumer_key())
+
+    # -- credit -------------------------------------------------------------------------------------------------------
+
+    def set_prefetch(self, prefetch: i64) -> None:
+        """Change the prefetch, also of a running consumer; call `settle_credit` after it."""
+        self.base = max(prefetch, 0)
+        self.pulling = self.base == 0
+        self.prefetch = UNLIMITED if self.pulling else self.base
+
+    def settle_credit(self) -> None:
+        """Bring the window up to date and let messages flow if it is open."""
+        window = self.window
+        if self.pulling:
+            window.messages = UNLIMITED
+            window.paused = self.session.choked or self.pulls == 0
+        else:
+            window.messages = self.base + self.extension
+            window.paused = self.session.choked
+        if not window.paused:
+            window.reopen()
+
+    def extend(self, count: i64) -> None:
+        """The client saw ``count`` messages more and will settle them later (classic.md 4.2)."""
+        if self.pulling or count <= 0 or not self.session.options.prefetch_extension:
+            return
+        # never more than what is out: a client may not lend itself credit
+        self.extension = min(self.extension + count, self.window.used)
+        self.window.messages = self.base + self.extension
+        self.window.reopen()
+
+    def settled(self, count: i64) -> None:
+        """``count`` messages are settled: take back the credit that was lent for them. Call it before settling."""
+        if self.extension > 0:
+            self.extension = max(self.extension - count, 0)
+            self.window.messages = self.base + self.extension
+
+    def pull(self, timeout_ms: i64, now: Instant) -> bool:
+        """Let one message through; return whether it came at once. ``timeout_ms``: -1 only now, 0 for ever."""
+        self.pulls += 1
+        self.settle_credit()
+        if self.pulls == 0:
+            return True
+        if timeout_ms < 0:
+            self.pulls = 0
+            self.window.paused = True
+            return False
+        self.pull_due = NEVER if timeout_ms == 0 else now + timeout_ms * 1_000_000
+        return True
+
+    def pulled(self) -> None:
+        """A message goes out that was pulled."""
+        if self.pulls > 0:
+            self.pulls -= 1
+        if self.pulls == 0:
+            self.window.paused = True
+            self.pull_due = NEVER
+
+    def pull_ended(self) -> None:
+        """The time for a pull is over."""
+        self.pulls = 0
+        self.pull_due = NEVER
+        self.window.paused = True
+
+    # -- acknowledgement ----------------------------------------------------------------------------------------------
+
+    def holder(self, number: int) -> OpenWireConsumer | None:
+        """Return the consumer at which message ``number`` is in flight."""
+        if self.several:
+            known = self.order.get(number)
+            if known is not None and number in known.in_flight:
+                return known
+            return None
+        for consumer in self.consumers:
+            if number in consumer.in_flight and isinstance(consumer, OpenWireConsumer):
+                return consumer
+        return None
+
+    def covered(self, first: int, last: int) -> list[tuple[OpenWireConsumer, int]]:
+        """Return what is in flight from ``first`` (0: the oldest) to ``last``, in the order of delivery."""
+        found: list[tuple[OpenWireConsumer, int]] = []
+        only = self.holder(last)
+        if only is None:
+            return found
+        if first == last:
+            found.append((only, last))
+            return found
+        inside = first == 0 or self.holder(first) is None
+        for number in self.numbers():
+            if number == first:
+                inside = True
+            if inside:
+                consumer = self.holder(number)
+                if consumer is not None:
+                    found.append((consumer, number))
+            if number == last:
+                break
+        return found
+
+    def numbers(self) -> list[int]:
+        """Return the numbers that are in flight, in the order of delivery."""
+        if self.several:
+            return list(self.order)
+        for consumer in self.consumers:
+            return list(consumer.in_flight)
+        return []
+
+    def forget(self, number: int) -> None:
+        """Message ``number`` is no longer in flight here."""
+        if self.several:
+            self.order.pop(number, None)
+
+    def ended(self, why: str) -> None:
+        """The broker ended the subscription."""
+        self.session.subscription_ended(self, why)
+
+    # -- browsing -----------------------------------------------------------------------------------------------------
+
+    def pump(self) -> None:
+        """Write what the browser shows next, until the socket is full or the end is reached and said."""
+        browser = self.browser
+        if browser is None:
+            return
+        session = self.session
+        while not session.choked and not self.closed:
+            for message in browser.next(BROWSE_STEP):
+                session.write_browsed(self, message)
+            if browser.done:
+                self.browser = None
+                session.write_null_dispatch(self)
+                return
+

@@ -1,0 +1,69 @@
+"""The limits and habits of one OpenWire connector, and who may open a connection on it.
+
+Names in a URI are ActiveMQ's: ``wireFormat.maxFrameSize``, ``wireFormat.maxInactivityDuration`` and so on. The defaults
+are ActiveMQ's except for tight encoding and cache, which are off so that messages can be passed on as they came.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from entrepot.base.environment import MIB
+from entrepot.base.errors import InvalidOption
+from entrepot.protocols.openwire.negotiation import OPTION_NAMES, WireFormatOptions
+
+PREFIXES: Final = ("wireFormat.openwire.", "auto.openwire.", "wireFormat.")
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Admission:
+    """Decides who may connect. This one admits everybody."""
+
+    def admit(self, user: str, password: str, peer: str) -> None:
+        """Return, or raise AccessDenied with a text that is told to the client."""
+
+
+class OpenWireOptions:
+    """Octets for sizes, ms for times."""
+
+    def __init__(self) -> None:
+        self.wire: WireFormatOptions = WireFormatOptions()
+        self.version_min: int = 0
+        self.connect_timeout_ms: i64 = 30_000  # for the WireFormatInfo and for the ConnectionInfo behind it
+        self.refusal_grace_ms: i64 = 2_000  # between the refusal of a connection and its end (classic.md 4.18)
+        self.transactions_max: i64 = 10_000  # open at once on one connection
+        self.consumers_max: i64 = 100_000
+        self.producers_max: i64 = 100_000
+        self.write_high_octets: i64 = 1 * MIB  # what may wait for a slow reader before its consumers pause
+        self.prefetch_extension: bool = True  # usePrefetchExtension
+        self.admission: Admission = Admission()
+
+
+def read_option(options: OpenWireOptions, written: str, text: str) -> bool:
+    """Set what ``written`` names from ``text``; False when OpenWire has no such option. Raises InvalidOption."""
+    if written == "transport.minmumWireFormatVersion" or written == "minmumWireFormatVersion":  # sic
+        options.version_min = _number(written, text)
+        return True
+    for prefix in PREFIXES:
+        name = written[len(prefix) :]
+        if written.startswith(prefix) and (name in OPTION_NAMES or name == "includePlatformDetails"):
+            _set(options, name, text)
+            return True
+    return False
+
+
+def _set(options: OpenWireOptions, name: str, text: str) -> None:
+    said = {name: text}
+    for known, field in OPTION_NAMES.items():
+        if known != name:
+            value = getattr(options.wire, field)
+            said[known] = str(value).lower() if isinstance(value, bool) else str(value)
+    options.wire = WireFormatOptions.parse(said)
+
+
+def _number(written: str, text: str) -> int:
+    if not text.isdigit():
+        raise InvalidOption(f"{text!r} is no value for the option {written!r}", remedy="use a number")
+    return int(text)

@@ -1,0 +1,82 @@
+"""How refusals are said in Java: the class that a JMS client expects, and the codes of distributed transactions.
+
+The names are those of ``javax.jms``: clients of ActiveMQ 5 load them, those of 6 translate them (classic.md 5.3).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from entrepot.base.errors import (
+    AccessDenied,
+    AddressFull,
+    EntrepotError,
+    InvalidDestination,
+    InvalidSelector,
+    PeerError,
+    StorageFull,
+    TransactionError,
+    TransactionRolledBack,
+)
+from entrepot.protocols.openwire.commands import XATransactionId
+from entrepot.protocols.openwire.frames import Throwable
+
+XA_NOTA: Final = -4  # no such branch
+XA_PROTO: Final = -6  # not in this state
+XA_RETRY: Final = 4  # try to commit again
+
+
+class BranchRefused(TransactionError):
+    """A step of a distributed transaction that cannot be done; ``code`` of javax.transaction.xa.XAException."""
+
+    code = "ENT-3014"
+
+    def __init__(self, message: str, xa_code: int) -> None:
+        super().__init__(message)
+        self.xa_code: int = xa_code
+
+
+class ClientIdInUse(TransactionError):
+    """Another connection has this client id."""
+
+    code = "ENT-3015"
+
+
+class UserUnknown(AccessDenied):
+    """Who this claims to be is not known, or the password is wrong."""
+
+    code = "ENT-3016"
+
+
+def throwable_of(error: EntrepotError) -> Throwable:
+    """Return ``error`` as Java says it. ActiveMQ's client reads the code of an XAException from its text."""
+    if isinstance(error, BranchRefused):
+        return Throwable("javax.transaction.xa.XAException", f"{error.message} xaErrorCode:{error.xa_code}")
+    return Throwable(_class_of(error), str(error))
+
+
+def _class_of(error: EntrepotError) -> str:
+    if isinstance(error, ClientIdInUse):
+        return "javax.jms.InvalidClientIDException"
+    if isinstance(error, UserUnknown):
+        return "java.lang.SecurityException"
+    if isinstance(error, AccessDenied):
+        return "javax.jms.JMSSecurityException"
+    if isinstance(error, InvalidDestination):
+        return "javax.jms.InvalidDestinationException"
+    if isinstance(error, InvalidSelector):
+        return "javax.jms.InvalidSelectorException"
+    if isinstance(error, (AddressFull, StorageFull)):
+        return "javax.jms.ResourceAllocationException"
+    if isinstance(error, TransactionRolledBack):
+        return "javax.jms.TransactionRolledBackException"
+    if isinstance(error, PeerError):
+        return "java.io.IOException"
+    return "javax.jms.JMSException"
+
+
+def branch_key(identity: XATransactionId) -> bytes:
+    """Return the octets that name a branch: format, length of the global id, global id, branch qualifier."""
+    global_id = identity.global_transaction_id or b""
+    head = int(identity.format_id).to_bytes(4, "big", signed=True) + len(global_id).to_bytes(4, "big")
+    return head + global_id + (identity.branch_qualifier or b"")

@@ -1,0 +1,1198 @@
+"""The server side of one OpenWire connection: commands in, verbs of the broker out, answers back. [C]
+
+Every command takes effect whole or is refused: by an ExceptionResponse when it asked for an answer, by a ConnectionError
+otherwise. A refusal (`Refused`) leaves the connection open; broken frames (`PeerError`) close it, and only it.
+
+What the journal must keep (persistent messages, commits, durable subscriptions) is answered when it is on disk, never
+before. A producer that must wait for space gets its answer, or its ProducerAck, when there is some; what does not ask for
+either stops the reading of its connection, unless that consumes too: acknowledgements must come through.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from entrepot.base.environment import MILLISECOND, Instant
+from entrepot.base.errors import (
+    AddressFull,
+    EntrepotError,
+    InvalidDestination,
+    LimitExceeded,
+    PeerError,
+    ProtocolViolation,
+    Refused,
+    StorageError,
+    SubscriptionInUse,
+    TransactionError,
+)
+from entrepot.core.broker import BLOCKED, SpaceWaiter, selector_or_none
+from entrepot.core.routing import Target
+from entrepot.core.transaction import State, Transaction
+from entrepot.journal.log import Waiter
+from entrepot.model.address import ANYCAST, MULTICAST, NAME_OCTETS_MAX
+from entrepot.model.address import Destination as Address
+from entrepot.model.message import BODY_TEXT, Message
+from entrepot.protocols.openwire import commands
+from entrepot.protocols.openwire.acceptor import Acceptor
+from entrepot.protocols.openwire.advisories import is_advisory
+from entrepot.protocols.openwire.codec import Decoder, Encoder
+from entrepot.protocols.openwire.commands import (
+    BrokerId,
+    BrokerInfo,
+    Command,
+    ConnectionControl,
+    ConnectionError,
+    ConnectionId,
+    ConnectionInfo,
+    ConsumerControl,
+    ConsumerId,
+    ConsumerInfo,
+    DataArrayResponse,
+    Destination,
+    DestinationInfo,
+    ExceptionResponse,
+    IntegerResponse,
+    KeepAliveInfo,
+    MessageAck,
+    MessageDispatch,
+    MessagePull,
+    ProducerAck,
+    ProducerId,
+    ProducerInfo,
+    RemoveInfo,
+    RemoveSubscriptionInfo,
+    Response,
+    SessionId,
+    ShutdownInfo,
+    TransactionId,
+    TransactionInfo,
+    WireFormatInfo,
+    XATransactionId,
+)
+from entrepot.protocols.openwire.convert import LAYOUT, message_of, presented
+from entrepot.protocols.openwire.delivery import OpenWireConsumer, OpenWireSubscription
+from entrepot.protocols.openwire.frames import FirstEncoding, Structure, Throwable
+from entrepot.protocols.openwire.ids import (
+    AckType,
+    DestinationOperation,
+    TransactionStep,
+    components,
+    is_queue,
+    is_temporary,
+    qualified_name,
+    temporary_owner,
+    text_of,
+)
+from entrepot.protocols.openwire.negotiation import WireFormat, offer_of
+from entrepot.protocols.openwire.options import OpenWireOptions
+from entrepot.protocols.openwire.refusals import BranchRefused, XA_NOTA, XA_PROTO, XA_RETRY, branch_key, throwable_of
+from entrepot.protocols.session import NEVER, OPENWIRE, Session, Shell
+
+XA_OK: Final = 0
+XA_RDONLY: Final = 3
+TARGETS_KEPT: Final = 10_000  # destinations that one connection's cache remembers
+RETAINED_BLOCK: Final = 2  # a connection that also consumes is not stopped; its sends fail at twice the memory limit
+WRITER_KEPT_OCTETS: Final = 4 * 1024 * 1024
+MESSAGE_OVERHEAD: Final = 1024  # what ActiveMQ charges a message beyond its octets: the currency of producer windows
+DEFAULT_QUEUE_PREFETCH: Final = 1000
+DEFAULT_TOPIC_PREFETCHES: Final = (32_766, 32_767)
+DEFAULT_DURABLE_PREFETCH: Final = 100
+
+
+class _Answers(Waiter):
+    """Writes answers that waited for the disk. A token is the whole frame, its correlation in the last four octets."""
+
+    def __init__(self, session: OpenWireSession) -> None:
+        self.session: OpenWireSession = session
+
+    def stored(self, token: bytes) -> None:
+        """Write the answer."""
+        self.session.write_octets(token)
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """Say that it is not stored."""
+        self.session.answer_failed(token, error)
+
+
+class _Space(SpaceWaiter):
+    """Lets a producer that waits go on."""
+
+    def __init__(self, session: OpenWireSession) -> None:
+        self.session: OpenWireSession = session
+
+    def space(self) -> None:
+        """Read on."""
+        self.session.space()
+
+
+class _Failed:
+    """A message that could not be said to its consumer; it goes to the dead letters once the core is done."""
+
+    def __init__(self, consumer: OpenWireConsumer, number: int, reason: str) -> None:
+        self.consumer: OpenWireConsumer = consumer
+        self.number: int = number
+        self.reason: str = reason
+
+
+class OpenWireSession(Session):
+    """One accepted connection. ``number`` is unique in this run of the broker; ``peer`` is for people."""
+
+    def __init__(self, shell: Shell, acceptor: Acceptor, options: OpenWireOptions, number: i64, peer: str) -> None:
+        super().__init__(shell)
+        self.protocol = OPENWIRE
+        self.acceptor: Acceptor = acceptor
+        self.broker = acceptor.broker
+        self.advisories = acceptor.advisories
+        self.options: OpenWireOptions = options
+        self.number: i64 = number
+        self.peer: str = peer
+        offer = offer_of(options.wire)
+        unagreed = WireFormat.before_agreement(offer, version_min=options.version_min)
+        self.decoder: Decoder = Decoder(unagreed)
+        self.encoder: Encoder = Encoder(unagreed)
+        self.out: BytesWriter = self.writer
+        self.high: i64 = options.write_high_octets
+        self.frame_octets_max: i64 = 0
+        self.agreed: bool = False
+        self.plain: bool = False  # the peer reads messages as they are kept
+        self.info: ConnectionInfo | None = None
+        self.connection_id: str = ""
+        self.client_id: str = ""
+        self.resumed_by_failover: bool = False
+        self.detached: bool = False
+        self.released: bool = False
+        self.refused: str = ""
+        self.leave_at: i64 = NEVER
+        self.blocked: bool = False
+        self.blocked_at: i64 = 0
+        self.block_ms_max: i64 = 0
+        self.overdue: bool = False
+        self.choked: bool = False
+        self.socket_full: bool = False
+        self.targets: dict[Destination, Target] = {}
+        self.consumers: dict[ConsumerId, OpenWireSubscription] = {}
+        self.browsers: dict[ConsumerId, OpenWireSubscription] = {}
+        self.pullers: dict[ConsumerId, OpenWireSubscription] = {}
+        self.producers: dict[ProducerId, ProducerInfo] = {}
+        self.transactions: dict[TransactionId, Transaction] = {}
+        self.temporary: dict[Destination, bool] = {}
+        self.answers: _Answers = _Answers(self)
+        self.space_waiter: _Space = _Space(self)
+        self.held: list[tuple[bytes, bool]] = []  # answers that wait for space, and whether for the disk as well
+        self.failed: list[_Failed] = []
+        self.heard: i64 = self.broker.now
+        self.wrote: i64 = self.broker.now
+        self.opened: i64 = self.broker.now
+        self.inactivity: i64 = 0
+        self.received: i64 = 0
+        self.sent: i64 = 0
+        self.encoder.encode_into(self.out, offer)
+        self.note()
+
+    # -- what the shell calls -----------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes, now: Instant) -> None:
+        """Take the next chunk; b"" is the end of the stream."""
+        if not data:
+            self.closing = True
+        if self.closing or self.leave_at != NEVER:
+            return
+        self.heard = now
+        try:
+            for command in self.decoder.feed(data):
+                self._take(command)
+                if self.closing or self.leave_at != NEVER:
+                    return
+            self.decoder.check()
+        except PeerError as error:
+            self.fail(error)
+
+    def outgoing(self) -> bytes:
+        """Return what is to be written; what waited for room in the writer goes on after it."""
+        if self.failed:
+            self._bury()
+        writer = self.out
+        self.noted = False
+        if len(writer) == 0:
+            return b""
+        data = writer.getvalue()
+        if len(data) <= WRITER_KEPT_OCTETS:
+            writer.truncate(0)
+        else:
+            self.writer = BytesWriter()
+            self.out = self.writer
+        self.wrote = self.broker.now
+        if self.choked and not self.socket_full:
+            self._unchoke()
+        return data
+
+    def pending(self) -> i64:
+        """Return how many octets wait."""
+        return len(self.out)
+
+    def deadline(self) -> Instant:
+        """Return when something is due: keep-alives, pulls, the end of patience."""
+        due = int(self.leave_at)
+        if self.info is None:
+            due = min(due, int(self.opened) + int(self.options.connect_timeout_ms) * MILLISECOND)
+        if self.inactivity > 0:
+            due = min(due, int(self.wrote) + int(self.inactivity) // 3)
+            if self.readable:
+                due = min(due, int(self.heard) + int(self.inactivity))
+        for subscription in self.pullers.values():
+            due = min(due, int(subscription.pull_due))
+        if self.blocked and self.block_ms_max > 0 and not self.overdue:
+            due = min(due, int(self.blocked_at) + int(self.block_ms_max) * MILLISECOND)
+        return due
+
+    def advance(self, now: Instant) -> None:
+        """Keep the connection alive, or give up on a peer that does not; end pulls whose time is over."""
+        if self.closing:
+            return
+        if now >= self.leave_at:
+            self.closing = True
+            return
+        if self.info is None and now >= self.opened + self.options.connect_timeout_ms * MILLISECOND:
+            self.fail(ProtocolViolation(f"no connection was opened within {self.options.connect_timeout_ms} ms"))
+            return
+        if self.inactivity > 0:
+            if self.readable and now >= self.heard + self.inactivity:
+                quiet = (now - self.heard) // MILLISECOND
+                self.fail(ProtocolViolation(f"nothing came for {quiet} ms, although {self._agreed_ms()} were agreed"))
+                return
+            if now >= self.wrote + self.inactivity // 3:
+                self.wrote = now
+                self.write(KeepAliveInfo())
+        for subscription in list(self.pullers.values()):
+            if now >= subscription.pull_due:
+                subscription.pull_ended()
+                self.write_null_dispatch(subscription)
+        if self.blocked and self.block_ms_max > 0 and now >= self.blocked_at + self.block_ms_max * MILLISECOND:
+            self.overdue = True  # what was accepted is accepted; what comes while it stays full is refused
+            self._release_held()
+
+    def writable(self, ready: bool, now: Instant) -> None:
+        """The socket is full, or has room again."""
+        self.socket_full = not ready
+        if ready:
+            self._unchoke()
+        else:
+            self.choke()
+
+    def shut(self, why: str, now: Instant) -> None:
+        """Our side ends the connection. A failover client goes elsewhere by itself."""
+        if self.agreed and not self.closing:
+            self.write(ShutdownInfo())
+        self.closing = True
+
+    def detach(self, why: str, now: Instant) -> None:
+        """The connection is gone: roll back, give back, and delete what was temporary."""
+        if self.detached:
+            return
+        self.detached = True
+        self.closing = True
+        self.release()
+
+    def release(self) -> None:
+        """Give back all that this connection holds in the broker."""
+        if self.released:
+            return
+        self.released = True
+        broker = self.broker
+        for transaction in list(self.transactions.values()):
+            if transaction.state is not State.PREPARED:
+                broker.roll_back(transaction)
+        self.transactions.clear()
+        for subscription in list(self.consumers.values()):
+            self._end_subscription(subscription)
+        for producer_id in list(self.producers):
+            self._end_producer(producer_id)
+        for where in list(self.temporary):
+            self._delete_temporary(where)
+        broker.stop_waiting(self.number)
+        self.acceptor.leave(self)
+        info = self.info
+        if info is not None and info.connection_id is not None:
+            self.advisories.disconnected(info.connection_id)
+
+    def describe(self) -> dict[str, str]:
+        """Return what an operator wants to know."""
+        return {
+            "protocol": f"openwire {self.decoder.wire_format.version}" if self.agreed else "openwire",
+            "peer": self.peer,
+            "client-id": self.client_id,
+            "connection-id": self.connection_id,
+            "subscriptions": str(len(self.consumers)),
+            "received": str(self.received),
+            "sent": str(self.sent),
+            "refused": self.refused,
+        }
+
+    # -- commands -----------------------------------------------------------------------------------------------------
+
+    def _take(self, command: Structure) -> None:
+        self.received += 1
+        if isinstance(command, WireFormatInfo):
+            self._agree()
+            return
+        if not isinstance(command, Command):
+            raise ProtocolViolation(f"type {command.type_id} is no command")
+        try:
+            if isinstance(command, commands.Message):
+                self._send(command)
+            elif isinstance(command, MessageAck):
+                self._acknowledge(command)
+                self._answer(command, False)
+            else:
+                self._obey(command)
+        except (Refused, StorageError) as error:
+            self._refuse(command, error)
+
+    def _obey(self, command: Command) -> None:
+        """Do what is not done for each message."""
+        if isinstance(command, KeepAliveInfo):
+            if command.response_required:
+                self._answer(command, False)
+            return
+        if isinstance(command, ConnectionInfo):
+            self._connect(command)
+        elif isinstance(command, ShutdownInfo):
+            self.closing = True
+            self.note()
+        elif isinstance(command, (ConnectionControl, commands.ControlCommand, commands.FlushCommand, BrokerInfo)):
+            self._answer(command, False)
+        elif self.info is None:
+            raise ProtocolViolation(f"a {type(command).__name__} came before the connection was opened")
+        elif isinstance(command, TransactionInfo):
+            self._step(command)
+        elif isinstance(command, MessagePull):
+            self._pull(command)
+        elif isinstance(command, ConsumerInfo):
+            self._consume(command)
+        elif isinstance(command, ProducerInfo):
+            self._produce(command)
+        elif isinstance(command, RemoveInfo):
+            self._remove(command)
+        elif isinstance(command, DestinationInfo):
+            self._destination(command)
+        elif isinstance(command, RemoveSubscriptionInfo):
+            self._unsubscribe(command)
+        elif isinstance(command, ConsumerControl):
+            self._control(command)
+        else:  # SessionInfo, MessageDispatchNotification and other words that a server hears and needs not heed
+            self._answer(command, False)
+
+    def _agree(self) -> None:
+        """Both offers are known: speak what they say, and tell who we are."""
+        wire = self.decoder.wire_format
+        self.encoder.switch(wire)
+        self.agreed = True
+        self.frame_octets_max = wire.max_frame_size
+        self.plain = wire.size_prefix and self.encoder.passes(FirstEncoding(b"", LAYOUT, 0, 0))
+        self.inactivity = wire.max_inactivity_ms * MILLISECOND
+        self.write(
+            BrokerInfo(
+                broker_id=BrokerId(value=self.broker.node_id),
+                broker_url=self.acceptor.url,
+                peer_broker_infos=[],
+                broker_name=self.broker.options.name,
+                fault_tolerant_configuration=self.broker.journal.pages,
+            )
+        )
+
+    def _agreed_ms(self) -> str:
+        return f"{self.inactivity // MILLISECOND} ms"
+
+    # -- connection ---------------------------------------------------------------------------------------------------
+
+    def _connect(self, info: ConnectionInfo) -> None:
+        if self.info is not None:  # a failover client may say it twice
+            self._answer(info, False)
+            return
+        connection_id = info.connection_id
+        if connection_id is None or not connection_id.value:
+            raise ProtocolViolation("a connection has no id")
+        try:
+            self.options.admission.admit(info.user_name or "", info.password or "", self.peer)
+            self.acceptor.enter(self, connection_id.value, info.client_id or "")
+        except Refused as refusal:
+            self.refused = refusal.message
+            self.leave_at = self.broker.now + self.options.refusal_grace_ms * MILLISECOND
+            raise
+        self.info = info
+        self.connection_id = connection_id.value
+        self.client_id = info.client_id or ""
+        self.resumed_by_failover = info.failover_reconnect
+        self.advisories.connected(info)
+        self._answer(info, False)
+        if info.manageable:
+            self.write(
+                ConnectionControl(
+                    fault_tolerant=self.broker.journal.pages, connected_brokers="", reconnect_to="", token=None
+                )
+            )
+
+    def superseded(self) -> None:
+        """Another socket brought the same connection id: it takes over, this one ends (classic.md 4.18)."""
+        self.refused = "the same connection came in on another socket"
+        self.release()
+        self.closing = True
+        self.note()
+
+    def _remove(self, command: RemoveInfo) -> None:
+        what = command.object_id
+        if isinstance(what, ConsumerId):
+            subscription = self.consumers.get(what)
+            if subscription is not None:
+                self._end_subscription(subscription, command.last_delivered_sequence_id)
+        elif isinstance(what, ProducerId):
+            self._end_producer(what)
+            self.broker.sequences.forget(text_of(what))
+        elif isinstance(what, SessionId):
+            self._end_session(what, command.last_delivered_sequence_id)
+        elif isinstance(what, ConnectionId):
+            for producer_id in list(self.producers):
+                self.broker.sequences.forget(text_of(producer_id))
+            self.release()
+        self._answer(command, False)
+
+    def _end_session(self, session_id: SessionId, last_delivered: i64) -> None:
+        for consumer_id, subscription in list(self.consumers.items()):
+            if consumer_id.session_id == session_id.value:
+                self._end_subscription(subscription, last_delivered)
+        for producer_id in list(self.producers):
+            if producer_id.session_id == session_id.value:
+                self._end_producer(producer_id)
+                self.broker.sequences.forget(text_of(producer_id))
+
+    # -- producers ----------------------------------------------------------------------------------------------------
+
+    def _produce(self, info: ProducerInfo) -> None:
+        producer_id = info.producer_id
+        if producer_id is None:
+            raise ProtocolViolation("a producer has no id")
+        if producer_id not in self.producers:
+            if len(self.producers) >= self.options.producers_max:
+                raise Refused(f"{self.options.producers_max} producers are open on this connection")
+            if info.destination is not None:
+                self._target(info.destination)
+            self.producers[producer_id] = info
+            self.advisories.producer_added(info)
+        self._answer(info, False)
+
+    def _end_producer(self, producer_id: ProducerId) -> None:
+        if self.producers.pop(producer_id, None) is not None:
+            self.advisories.producer_removed(producer_id)
+
+    def _send(self, command: commands.Message) -> None:
+        destination = command.destination
+        if destination is None or command.message_id is None or self.info is None:
+            raise ProtocolViolation("a message has no destination, no id, or no connection")
+        target = self.targets.get(destination)
+        if target is None:
+            target = self._target(destination)
+        broker = self.broker
+        transaction_id = command.transaction_id
+        if transaction_id is not None:
+            self._send_in(command, target, transaction_id)
+            return
+        if self.blocked:
+            self._check_room()
+        if command.response_required:
+            self._send_and_answer(command, target)
+            return
+        message = message_of(command, target.name)
+        message.origin = self.number
+        verdict = broker.send(message, target)
+        window = 0
+        producer_id = command.producer_id
+        if producer_id is not None:
+            info = self.producers.get(producer_id)
+            if info is not None:
+                window = int(info.window_size)
+        if window > 0:
+            frame = self.encoder.encode(ProducerAck(producer_id=producer_id, size=_charged(command)))
+            if verdict == BLOCKED:
+                self._hold(frame, False, target)
+            else:
+                self.write_octets(frame)
+        elif verdict == BLOCKED:
+            self._block(target)
+
+    def _send_and_answer(self, command: commands.Message, target: Target) -> None:
+        """Send what waits for its answer; one that came before is answered and not sent again (classic.md 2.3)."""
+        broker = self.broker
+        message_id = command.message_id
+        assert message_id is not None
+        producer = "" if message_id.producer_id is None else text_of(message_id.producer_id)
+        sequence = message_id.producer_sequence_id
+        frame = self._response(command)
+        if self.resumed_by_failover and broker.sequences.seen(producer, sequence):
+            broker.journal.confirm(self.answers, frame)
+            return
+        message = message_of(command, target.name)
+        message.origin = self.number
+        durable = message.durable and not is_temporary_target(target)
+        if durable:
+            broker.journal.begin()
+            try:
+                verdict = broker.send(message, target)
+                broker.sequences.note(producer, sequence, True)
+            finally:
+                broker.journal.end()
+        else:
+            verdict = broker.send(message, target)
+            broker.sequences.note(producer, sequence, False)
+        if verdict == BLOCKED:
+            self._hold(frame, durable, target)
+        elif durable:
+            broker.journal.confirm(self.answers, frame)
+        else:
+            self.write_octets(frame)
+
+    def _send_in(self, command: commands.Message, target: Target, transaction_id: TransactionId) -> None:
+        transaction = self._transaction(transaction_id)
+        try:
+            message = message_of(command, target.name)
+            message.origin = self.number
+            transaction.send(message, target)
+        except Refused as refusal:
+            transaction.fail(refusal)  # or its commit would do the rest without this
+            raise
+        producer_id = command.producer_id
+        info = None if producer_id is None else self.producers.get(producer_id)
+        if info is not None and info.window_size > 0 and not command.response_required:
+            self.write(ProducerAck(producer_id=producer_id, size=_charged(command)))
+        self._answer(command, False)
+
+    def _check_room(self) -> None:
+        """Refuse a send of a connection that cannot be stopped, or has waited as long as its policy allows."""
+        full = self.broker.memory.used >= RETAINED_BLOCK * self.broker.memory.limit
+        if full or self.overdue:
+            raise AddressFull("the broker has no room for this message", remedy="consume, or raise the limit")
+
+    def _hold(self, frame: bytes, durable: bool, target: Target) -> None:
+        """Keep an answer until there is space: its producer waits, others on this connection go on."""
+        self.held.append((frame, durable))
+        self._wait(target)
+
+    def _block(self, target: Target) -> None:
+        """Stop reading until there is space, unless this connection consumes."""
+        if not self.consumers:
+            self.readable = False
+        self._wait(target)
+
+    def _wait(self, target: Target) -> None:
+        if not self.blocked:
+            self.blocked = True
+            self.blocked_at = self.broker.now
+            policy = target.policy
+            self.block_ms_max = 0 if policy is None else policy.block_ms_max
+        self.broker.wait_for_space(self.number, self.space_waiter)
+
+    def space(self) -> None:
+        """There is room again."""
+        self.blocked = False
+        self.overdue = False
+        self._release_held()
+
+    def _release_held(self) -> None:
+        held = self.held
+        self.held = []
+        for frame, durable in held:
+            if durable:
+                self.broker.journal.confirm(self.answers, frame)
+            else:
+                self.write_octets(frame)
+        if not self.readable:
+            self.readable = True
+            self.shell.resumed()
+
+    def _target(self, destination: Destination) -> Target:
+        target = self.targets.get(destination)
+        if target is not None:
+            return target
+        addresses = self._addresses(destination)
+        for one in addresses:
+            if one.temporary and one.routing == MULTICAST:
+                self.acceptor.check_temporary(one.name)
+        target = self.broker.target(addresses)
+        for one in addresses:
+            if one.routing == MULTICAST and not one.temporary:
+                self.advisories.topic_used(one.name)
+        if len(self.targets) >= TARGETS_KEPT:
+            self.targets.clear()
+        self.targets[destination] = target
+        return target
+
+    def _addresses(self, destination: Destination) -> list[Address]:
+        """Return what ``destination`` names; composites give several. Raises InvalidDestination."""
+        found: list[Address] = []
+        for part in components(destination):
+            name, _, queue = (part.physical_name or "").partition("::")
+            if not name or len(name.encode("utf-8", "replace")) > NAME_OCTETS_MAX:
+                raise InvalidDestination(f"a destination has no name, or one of more than {NAME_OCTETS_MAX} octets")
+            routing = ANYCAST if is_queue(part) else MULTICAST
+            address = Address(name, routing, is_temporary(part), queue)
+            if address not in found:
+                found.append(address)
+        return found
+
+    # -- consumers ----------------------------------------------------------------------------------------------------
+
+    def _consume(self, info: ConsumerInfo) -> None:
+        consumer_id = info.consumer_id
+        if consumer_id is None or info.destination is None:
+            raise ProtocolViolation("a consumer has no id or no destination")
+        if consumer_id in self.consumers:  # a failover client says it again: it may have another prefetch
+            self._set_prefetch(self.consumers[consumer_id], i64(info.prefetch_size))
+            self._answer(info, False)
+            return
+        if len(self.consumers) >= self.options.consumers_max:
+            raise Refused(f"{self.options.consumers_max} consumers are open on this connection")
+        addresses = self._addresses(info.destination)
+        for one in addresses:
+            if one.temporary:
+                self._check_owner(one)
+        subscription = OpenWireSubscription(self, info, consumer_id, addresses)
+        subscription.selector = selector_or_none(info.selector or "")
+        if info.browser:
+            self._browse(subscription, info, consumer_id)
+            return
+        self._settings(subscription, info, addresses[0])
+        subscription.window.paused = True
+        try:
+            self.broker.subscribe(subscription)
+        except SubscriptionInUse:
+            if not info.subscription_name:
+                raise
+            raise SubscriptionInUse(
+                f"Durable consumer is in use for client: {self.client_id} and subscriptionName: {info.subscription_name}"
+            ) from None
+        self.consumers[consumer_id] = subscription
+        for consumer in subscription.consumers:
+            self.advisories.own[str(consumer.key)] = True
+        if subscription.patterns:
+            subscription.several = True
+        if subscription.pulling:
+            self.pullers[consumer_id] = subscription
+        for one in addresses:
+            if one.routing == MULTICAST and not one.temporary:
+                self.advisories.topic_used(one.name)
+        self._answer(info, bool(info.subscription_name))
+        self.advisories.consumer_added(info)
+        self.advisories.replay(subscription, consumer_id)
+        subscription.settle_credit()
+
+    def _settings(self, subscription: OpenWireSubscription, info: ConsumerInfo, first: Address) -> None:
+        topic = first.routing == MULTICAST
+        durable = topic and bool(info.subscription_name)
+        if durable:
+            if not self.client_id:
+                raise Refused("a durable subscription needs a client id")
+            if is_advisory(first.name):
+                raise Refused("advisories cannot be subscribed durably")
+            subscription.durable_name = info.subscription_name or ""
+            subscription.client_id = self.client_id
+        prefetch = self._prefetch(info, first, topic, durable)
+        subscription.set_prefetch(prefetch)
+        subscription.priority = min(max(int(info.priority), -128), 127)
+        subscription.exclusive = info.exclusive and not topic
+        subscription.no_local = info.no_local
+        subscription.origin = self.number
+        subscription.connection = self.client_id or self.peer
+        if info.maximum_pending_message_limit > 0:
+            subscription.pending_limit = i64(info.maximum_pending_message_limit)
+
+    def _prefetch(self, info: ConsumerInfo, first: Address, topic: bool, durable: bool) -> i64:
+        """Return the client's prefetch; its default gives way to the policy's (classic.md 4.2)."""
+        asked = int(info.prefetch_size)
+        policy = self.broker.policies.of(first.name, first.routing)
+        if durable and asked == DEFAULT_DURABLE_PREFETCH:
+            return policy.durable_prefetch
+        if topic and not durable and asked in DEFAULT_TOPIC_PREFETCHES:
+            return policy.topic_prefetch
+        if not topic and asked == DEFAULT_QUEUE_PREFETCH:
+            return policy.queue_prefetch
+        return asked
+
+    def _check_owner(self, address: Address) -> None:
+        """Only who made a temporary destination may read it."""
+        if address.name.rpartition(":")[0] == self.connection_id:
+            return
+        self.acceptor.check_temporary(address.name)
+        raise InvalidDestination(f"cannot consume from {address.name!r}: another connection made it")
+
+    def _browse(self, subscription: OpenWireSubscription, info: ConsumerInfo, consumer_id: ConsumerId) -> None:
+        subscription.browser = self.broker.browse(subscription.destinations[0], subscription.selector)
+        self.consumers[consumer_id] = subscription
+        self.browsers[consumer_id] = subscription
+        self._answer(info, False)
+        subscription.pump()
+
+    def _end_subscription(self, subscription: OpenWireSubscription, last_delivered: i64 = -2) -> None:
+        consumer_id = subscription.consumer_id
+        if self.consumers.pop(consumer_id, None) is None:
+            return
+        subscription.closed = True
+        subscription.browser = None
+        self.browsers.pop(consumer_id, None)
+        self.pullers.pop(consumer_id, None)
+        self.broker.unsubscribe(subscription, last_delivered)
+        self.advisories.consumer_removed(consumer_id)
+
+    def subscription_ended(self, subscription: OpenWireSubscription, why: str) -> None:
+        """The broker took a subscription away: tell the client to close its consumer."""
+        if subscription.closed or self.released:
+            return
+        where = None if subscription.info is None else subscription.info.destination
+        self._end_subscription(subscription)
+        if not self.detached:
+            self.write(ConsumerControl(destination=where, close=True, consumer_id=subscription.consumer_id))
+
+    def _control(self, command: ConsumerControl) -> None:
+        consumer_id = command.consumer_id
+        subscription = None if consumer_id is None else self.consumers.get(consumer_id)
+        if subscription is not None and consumer_id is not None:
+            if command.close:
+                self._end_subscription(subscription)
+            elif not (command.flush or command.start or command.stop):
+                self._set_prefetch(subscription, i64(command.prefetch))
+        self._answer(command, False)
+
+    def _set_prefetch(self, subscription: OpenWireSubscription, prefetch: i64) -> None:
+        if subscription.browser is not None or not subscription.consumers:
+            return
+        subscription.set_prefetch(prefetch)
+        if subscription.pulling:
+            self.pullers[subscription.consumer_id] = subscription
+        else:
+            self.pullers.pop(subscription.consumer_id, None)
+        subscription.settle_credit()
+
+    def _pull(self, command: MessagePull) -> None:
+        consumer_id = command.consumer_id
+        subscription = None if consumer_id is None else self.consumers.get(consumer_id)
+        self._answer(command, False)
+        if subscription is not None and subscription.pulling:
+            if not subscription.pull(command.timeout, self.broker.now):
+                self.write_null_dispatch(subscription)
+
+    def _unsubscribe(self, command: RemoveSubscriptionInfo) -> None:
+        client_id = command.client_id or self.client_id
+        name = command.subscription_name or ""
+        try:
+            found = self.broker.forget_durable(client_id, name)
+        except SubscriptionInUse:
+            raise SubscriptionInUse(f"Durable consumer is in use for client: {client_id} and subscriptionName: {name}") from None
+        if not found:
+            raise InvalidDestination(f"No durable subscription exists for clientID: {client_id} and subscriptionName: {name}")
+        self._answer(command, True)
+
+    # -- destinations -------------------------------------------------------------------------------------------------
+
+    def _destination(self, command: DestinationInfo) -> None:
+        where = command.destination
+        if where is None:
+            raise ProtocolViolation("a DestinationInfo names nothing")
+        if command.operation_type == int(DestinationOperation.ADD):
+            self._add_destination(command, where)
+        else:
+            self._remove_destination(where)
+        self._answer(command, False)
+
+    def _add_destination(self, command: DestinationInfo, where: Destination) -> None:
+        if not is_temporary(where):
+            for address in self._addresses(where):
+                if address.routing == ANYCAST:
+                    self.broker.need_queue(address)
+                else:
+                    self.advisories.topic_used(address.name)
+            return
+        if where in self.temporary:
+            return
+        if temporary_owner(where) != self.connection_id:
+            raise InvalidDestination(f"{qualified_name(where)} does not begin with the id of its connection")
+        name = where.physical_name or ""
+        self.acceptor.temporaries[name] = self.connection_id
+        if is_queue(where) and name not in self.broker.table.queues:
+            queue = self.broker.create_queue(name, name, ANYCAST, durable=False, owner=self.connection_id)
+            queue.temporary = True
+        self.temporary[where] = True
+        self.advisories.temporary_added(command)
+
+    def _remove_destination(self, where: Destination) -> None:
+        if is_temporary(where):
+            if where not in self.temporary:
+                return
+            for subscription in self.consumers.values():
+                if subscription.info.destination == where:
+                    raise Refused(f"Destination still has an active subscription: {qualified_name(where)}")
+            self._delete_temporary(where)
+            return
+        for address in self._addresses(where):
+            queue = self.broker.table.queues.get(address.name)
+            if address.routing == ANYCAST and queue is not None:
+                if queue.roster.consumers:
+                    raise Refused(f"Destination still has an active subscription: {qualified_name(where)}")
+                self.broker.delete_queue(queue, "a client removed it")
+
+    def _delete_temporary(self, where: Destination) -> None:
+        self.temporary.pop(where, None)
+        name = where.physical_name or ""
+        self.acceptor.temporaries.pop(name, None)
+        queue = self.broker.table.queues.get(name)
+        if queue is not None and queue.owner == self.connection_id:
+            self.broker.delete_queue(queue, "its connection removed it")
+        connection_id = None if self.info is None else self.info.connection_id
+        self.advisories.temporary_removed(where, connection_id)
+
+    # -- acknowledgement ----------------------------------------------------------------------------------------------
+
+    def _acknowledge(self, ack: MessageAck) -> None:
+        """Do what an acknowledgement says. One for a consumer or a message that is not here is stale, and ignored."""
+        consumer_id = ack.consumer_id
+        last_id = ack.last_message_id
+        subscription = None if consumer_id is None else self.consumers.get(consumer_id)
+        if subscription is None or last_id is None:
+            return
+        kind = ack.ack_type
+        if kind == int(AckType.DELIVERED):
+            subscription.extend(i64(ack.message_count))
+            return
+        if kind == int(AckType.REDELIVERED):
+            return
+        last = int(last_id.broker_sequence_id)
+        first = last
+        if kind == int(AckType.STANDARD) or kind == int(AckType.POISON) or kind == int(AckType.EXPIRED):
+            first = 0 if ack.first_message_id is None else int(ack.first_message_id.broker_sequence_id)
+        covered = subscription.covered(first, last)
+        if ack.transaction_id is not None:
+            transaction = self._transaction(ack.transaction_id)
+            for consumer, number in covered:
+                transaction.settle(consumer, number)
+            return
+        if not covered:
+            return
+        subscription.settled(len(covered))
+        if kind == int(AckType.POISON):
+            self._poison(covered, subscription, ack.poison_cause)
+        elif kind == int(AckType.EXPIRED):
+            self._expire(covered, subscription)
+        else:
+            for consumer, number in covered:
+                subscription.forget(number)
+                queue = consumer.queue
+                if queue is not None:
+                    queue.settle(consumer, number)
+
+    def _poison(
+        self, covered: list[tuple[OpenWireConsumer, int]], subscription: OpenWireSubscription, cause: Throwable | None
+    ) -> None:
+        """Dead-letter what the client cannot process; a plain topic subscriber has just consumed it (classic.md 4.5)."""
+        reason = "poison acknowledgement"
+        if cause is not None:
+            reason = f"{cause.class_name}: {cause.message}" if cause.message else cause.class_name or reason
+        plain_topic = subscription.destinations[0].routing == MULTICAST and not subscription.durable_name
+        for consumer, number in covered:
+            subscription.forget(number)
+            queue = consumer.queue
+            if queue is None:
+                continue
+            if plain_topic:
+                queue.settle(consumer, number)
+            else:
+                queue.reject(consumer, number, reason)
+
+    def _expire(self, covered: list[tuple[OpenWireConsumer, int]], subscription: OpenWireSubscription) -> None:
+        """The client found that the time of these is over."""
+        for consumer, number in covered:
+            subscription.forget(number)
+            queue = consumer.queue
+            if queue is None:
+                continue
+            reference = consumer.in_flight.get(number)
+            if reference is not None and reference.message.expiration > 0:
+                reference.message.expiration = min(reference.message.expiration, self.broker.wall)
+                queue.give_back(consumer, number, False)
+                queue.sweep(1)
+            else:
+                queue.settle(consumer, number)
+
+    # -- transactions -------------------------------------------------------------------------------------------------
+
+    def _step(self, command: TransactionInfo) -> None:
+        step = command.type
+        transaction_id = command.transaction_id
+        if step == int(TransactionStep.RECOVER):
+            self._recover(command)
+            return
+        if transaction_id is None:
+            raise ProtocolViolation("a step of a transaction does not say which")
+        if step == int(TransactionStep.BEGIN):
+            self._begin(transaction_id)
+            self._answer(command, False)
+        elif step == int(TransactionStep.END):
+            self._answer(command, False)
+        elif step == int(TransactionStep.PREPARE):
+            self._prepare(command, transaction_id)
+        elif step == int(TransactionStep.COMMIT_ONE_PHASE):
+            self.broker.commit(self._ended(transaction_id))
+            self._answer(command, True)
+        elif step == int(TransactionStep.COMMIT_TWO_PHASE):
+            self._commit_prepared(transaction_id)
+            self._answer(command, True)
+        elif step == int(TransactionStep.ROLLBACK) or step == int(TransactionStep.FORGET):
+            self._roll_back(transaction_id)
+            self._answer(command, True)
+        else:
+            raise ProtocolViolation(f"a transaction has no step {step}")
+
+    def _begin(self, transaction_id: TransactionId) -> None:
+        if transaction_id in self.transactions:  # replayed by a failover client
+            return
+        if len(self.transactions) >= self.options.transactions_max:
+            raise TransactionError(f"{self.options.transactions_max} transactions are open on this connection")
+        self.transactions[transaction_id] = Transaction(text_of(transaction_id))
+
+    def _transaction(self, transaction_id: TransactionId) -> Transaction:
+        transaction = self.transactions.get(transaction_id)
+        if transaction is None:
+            text = f"Transaction '{text_of(transaction_id)}' has not been started."
+            if isinstance(transaction_id, XATransactionId):
+                raise BranchRefused(text, XA_NOTA)
+            raise TransactionError(text)
+        return transaction
+
+    def _ended(self, transaction_id: TransactionId) -> Transaction:
+        transaction = self._transaction(transaction_id)
+        del self.transactions[transaction_id]
+        self._forget_settled(transaction)
+        return transaction
+
+    def _forget_settled(self, transaction: Transaction) -> None:
+        """Take back the credit that was lent for what the transaction settles."""
+        for consumer, number in transaction.settlements:
+            if isinstance(consumer, OpenWireConsumer):
+                consumer.subscription.settled(1)
+                consumer.subscription.forget(number)
+
+    def _prepare(self, command: TransactionInfo, transaction_id: TransactionId) -> None:
+        if not isinstance(transaction_id, XATransactionId):
+            raise TransactionError("a local transaction cannot be prepared")
+        transaction = self._transaction(transaction_id)
+        if not transaction.sends and not transaction.settlements and transaction.state is State.ACTIVE:
+            del self.transactions[transaction_id]
+            self.broker.roll_back(transaction)
+            self._result(command, XA_RDONLY)
+            return
+        self.broker.branches.prepare(transaction, branch_key(transaction_id))
+        self._forget_settled(transaction)
+        del self.transactions[transaction_id]
+        self._result(command, XA_OK)
+
+    def _result(self, command: Command, result: int) -> None:
+        if command.response_required:
+            frame = self.encoder.encode(IntegerResponse(correlation_id=command.command_id, result=result))
+            self.broker.journal.confirm(self.answers, frame)
+
+    def _commit_prepared(self, transaction_id: TransactionId) -> None:
+        if not isinstance(transaction_id, XATransactionId):
+            self.broker.commit(self._ended(transaction_id))
+            return
+        key = branch_key(transaction_id)
+        if key not in self.broker.branches.prepared:
+            self._transaction(transaction_id)  # raises when it is not known at all
+            raise BranchRefused("Cannot do 2 phase commit if the transaction has not been prepared.", XA_PROTO)
+        try:
+            self.broker.branches.commit(key)
+        except StorageError as error:
+            raise BranchRefused(error.message, XA_RETRY) from error
+
+    def _roll_back(self, transaction_id: TransactionId) -> None:
+        if isinstance(transaction_id, XATransactionId):
+            key = branch_key(transaction_id)
+            if key in self.broker.branches.prepared:
+                self.broker.branches.roll_back(key)
+                return
+        transaction = self._transaction(transaction_id)
+        del self.transactions[transaction_id]
+        self.broker.roll_back(transaction)
+
+    def _recover(self, command: TransactionInfo) -> None:
+        """Name the branches that are prepared and not ended."""
+        data: list[Structure] = []
+        for key in self.broker.branches.prepared:
+            data.append(
+                XATransactionId(
+                    format_id=int.from_bytes(key[:4], "big", signed=True),
+                    global_transaction_id=key[8 : 8 + int.from_bytes(key[4:8], "big")],
+                    branch_qualifier=key[8 + int.from_bytes(key[4:8], "big") :],
+                )
+            )
+        if command.response_required:
+            self.write(DataArrayResponse(correlation_id=command.command_id, data=data))
+
+    # -- what goes out ------------------------------------------------------------------------------------------------
+
+    def dispatch_head(self, consumer_id: ConsumerId, where: Destination) -> bytes:
+        """Return what stands between the size of a dispatch and its message; b"" when each must be encoded anew."""
+        if not self.plain:
+            return b""
+        frame = self.encoder.encode(MessageDispatch(consumer_id=consumer_id, destination=where))
+        return frame[4:-5] + b"\x01"  # without "there is no message" and the redelivery counter
+
+    def dispatch_anew(self, consumer: OpenWireConsumer, message: Message, deliveries: i64) -> None:
+        """Write a dispatch whose message has to be encoded."""
+        counter = int(deliveries)
+        if counter == 0 and message.redelivered:
+            counter = 1
+        try:
+            self._write_dispatch(consumer.subscription, consumer.where, message, counter)
+        except EntrepotError as error:
+            self.failed.append(_Failed(consumer, int(message.number), f"it cannot be said in OpenWire: {error}"))
+            self.note()
+
+    def _write_dispatch(
+        self, subscription: OpenWireSubscription, where: Destination | None, message: Message, counter: int
+    ) -> None:
+        assert where is not None
+        broker = self.broker
+        made = presented(message, where, broker.identity_of(message), broker.node_id, self._large_body(message))
+        made.broker_out_time = broker.wall
+        dispatch = MessageDispatch(
+            consumer_id=subscription.consumer_id, destination=where, message=made, redelivery_counter=counter
+        )
+        self.write(dispatch)
+        self.sent += 1
+        if len(self.out) > self.high:
+            self.choke()
+
+    def _large_body(self, message: Message) -> bytes | None:
+        """Return a body that lies on disk, whole: a message of OpenWire is one frame."""
+        rare = message.rare
+        if rare is None or rare.large_id == 0:
+            return None
+        if rare.large_length > self.frame_octets_max:
+            raise LimitExceeded(f"its body of {rare.large_length} octets is larger than a frame may be")
+        octets: list[bytes] = []
+        at: i64 = 0
+        while at < rare.large_length:
+            piece = self.broker.journal.overflow.read(rare.large_id, at, rare.large_length - at)
+            if not piece:
+                raise StorageError("a large body ends too early")
+            octets.append(piece)
+            at += len(piece)
+        return b"".join(octets)
+
+    def _bury(self) -> None:
+        failed = self.failed
+        self.failed = []
+        for each in failed:
+            queue = each.consumer.queue
+            each.consumer.subscription.forget(each.number)
+            if queue is not None:
+                queue.reject(each.consumer, each.number, each.reason)
+
+    def write_browsed(self, subscription: OpenWireSubscription, message: Message) -> None:
+        """Write what a browser shows."""
+        try:
+            self._write_dispatch(subscription, subscription.info.destination, message, int(message.redelivered))
+        except EntrepotError:
+            return  # one that cannot be said cannot be shown
+
+    def write_null_dispatch(self, subscription: OpenWireSubscription) -> None:
+        """Say that there is nothing (more) to deliver."""
+        self.write(MessageDispatch(consumer_id=subscription.consumer_id))
+
+    def write(self, command: Structure) -> None:
+        """Write one command."""
+        if not self.detached:
+            self.encoder.encode_into(self.out, command)
+            self.note()
+
+    def write_octets(self, frame: bytes) -> None:
+        """Write a frame that was encoded before."""
+        if not self.detached:
+            self.out.write(frame)
+            if not self.noted:
+                self.note()
+
+    def _response(self, command: Command) -> bytes:
+        return self.encoder.encode(Response(correlation_id=command.command_id))
+
+    def _answer(self, command: Command, on_disk: bool) -> None:
+        """Answer ``command`` if it asked for that: at once, or when all of it is on disk."""
+        if command.response_required:
+            if on_disk:
+                self.broker.journal.confirm(self.answers, self._response(command))
+            else:
+                self.write(Response(correlation_id=command.command_id))
+
+    def answer_failed(self, token: bytes, error: EntrepotError) -> None:
+        """Say that what was asked for is not on disk. Every frame that waits for it has the same head."""
+        at = 4 if self.decoder.wire_format.size_prefix else 0
+        if not self.decoder.wire_format.tight:  # type, command id, response required, correlation
+            correlation = int.from_bytes(token[at + 6 : at + 10], "big", signed=True)
+        else:  # type, one octet of bits and its length, command id, correlation
+            correlation = int.from_bytes(token[at + 7 : at + 11], "big", signed=True)
+        self.write(ExceptionResponse(correlation_id=correlation, exception=throwable_of(error)))
+
+    def _refuse(self, command: Command, error: EntrepotError) -> None:
+        """Tell the client that ``command`` had no effect."""
+        if isinstance(command, (commands.Message, MessageAck)) and command.transaction_id is not None:
+            transaction = self.transactions.get(command.transaction_id)
+            if transaction is not None and transaction.state is State.ACTIVE and isinstance(error, Refused):
+                transaction.fail(error)
+        throwable = throwable_of(error)
+        if command.response_required:
+            self.write(ExceptionResponse(correlation_id=command.command_id, exception=throwable))
+        else:
+            connection_id = None if self.info is None else self.info.connection_id
+            self.write(ConnectionError(exception=throwable, connection_id=connection_id))
+
+    def fail(self, error: EntrepotError) -> None:
+        """Say what is wrong and close this connection."""
+        self.refused = error.message
+        if self.agreed and not self.closing:
+            connection_id = None if self.info is None else self.info.connection_id
+            self.write(ConnectionError(exception=throwable_of(error), connection_id=connection_id))
+        self.closing = True
+        self.note()
+
+    def choke(self) -> None:
+        """The peer reads too slowly: deliver no more until what is written has gone."""
+        if not self.choked:
+            self.choked = True
+            for subscription in self.consumers.values():
+                subscription.window.paused = True
+
+    def _unchoke(self) -> None:
+        if self.choked and not self.detached:
+            self.choked = False
+            for subscription in list(self.consumers.values()):
+                if self.choked:
+                    return
+                subscription.settle_credit()
+                if subscription.browser is not None:
+                    subscription.pump()
+
+
+def is_temporary_target(target: Target) -> bool:
+    """Return whether nothing of what goes to ``target`` is kept on disk."""
+    return target.temporary and not target.parts
+
+
+def _charged(command: commands.Message) -> int:
+    """Return what a message takes of its producer's window."""
+    content = command.content
+    properties = command.marshalled_properties
+    size = MESSAGE_OVERHEAD
+    if content is not None:
+        size += len(content)
+    if properties is not None:
+        size += len(properties)
+    return size
