@@ -6,7 +6,7 @@ import msgspec
 
 from entrepot.base.environment import MILLISECOND, Duration
 from entrepot.protocols.stomp.client import AUTO, CLIENT, CLIENT_INDIVIDUAL, Error, Message
-from entrepot.simulation.checkers import REFUSED, Copy, Record, Subscriber, Transaction
+from entrepot.simulation.checkers import DEAD_LETTERS, REFUSED, Copy, Record, Subscriber, Transaction
 from entrepot.simulation.clients import Client, Stage, fate
 from entrepot.simulation.network import Link
 
@@ -46,6 +46,8 @@ class Consumer(Client):
         self.outputs = 0
         if options.durable:
             self.client_id = name
+        if options.destination == f"/queue/{DEAD_LETTERS}" and not name.startswith("drain-"):
+            self.versions = ("1.2",)  # below, an ACK cannot tell apart what died in two queues
 
     # -- subscribing --------------------------------------------------------------------------------------------------
 
