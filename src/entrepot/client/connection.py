@@ -24,6 +24,7 @@ from entrepot.base.environment import SECOND, Instant, WallTime
 from entrepot.base.errors import EntrepotError, TimedOut, Unreachable
 from entrepot.base.uri import Endpoint
 from entrepot.client.discovery import Listening
+from entrepot.client.fanout import Fanout
 from entrepot.client.lifeline import ClientTurn, Lifeline, LifelineEvents
 from entrepot.client.options import ClientOptions, Reach, Target, read_target
 from entrepot.client.session import FOR_EVER, Closing, Session, answer_into
@@ -256,7 +257,11 @@ class _Parts(ConversationPort, LifelineEvents):
         )
         self.turn.conversation = self.core
         self._target = target
-        self.lifeline: Final = Lifeline(FailoverCore(target.places, failover, entropy), self.core, self.turn, self)
+        self.lifeline: Final[Lifeline | Fanout] = (
+            Lifeline(FailoverCore(target.places, failover, entropy), self.core, self.core, self.turn, self)
+            if target.fanout is None
+            else Fanout(target, target.fanout, self.core, self.turn, entropy, self.ended)
+        )
         self._beacon: Listening | None = None
         self._opened: asyncio.Future[None] = self.loop.create_future()
         self._waiters: dict[asyncio.Future[None], None] = {}

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import urllib.request
 from pathlib import Path
-from typing import Final, assert_never
+from typing import Final, Protocol, assert_never
 
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import EntrepotError, OperatorError, Unreachable
@@ -62,6 +62,27 @@ class ClientTurn(Turn):
                 record.inbox.flush()
 
 
+class Conversing(Protocol):
+    """Who uses the transports of a lifeline: a conversation, or one member of a fanout."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether to leave now would repeat or undo something."""
+        ...
+
+    def use(self, wire: OpenWireClient) -> None:
+        """Take a wire whose format is agreed."""
+        ...
+
+    def told(self, client: OpenWireClient, command: Command) -> None:
+        """As `ClientPort.told`."""
+        ...
+
+    def leave_wire(self, client: OpenWireClient, why: str) -> None:
+        """Settle what is processed, and use this wire no more."""
+        ...
+
+
 class LifelineEvents:
     """What the owner hears."""
 
@@ -101,10 +122,17 @@ class Lifeline:
     """Performs effects. ``place`` is the broker in use."""
 
     def __init__(
-        self, failover: FailoverCore, conversation: ConversationCore, turn: Turn, events: LifelineEvents
+        self,
+        failover: FailoverCore,
+        conversation: Conversing,
+        port: ClientPort,
+        turn: Turn,
+        events: LifelineEvents,
     ) -> None:
+        """``port`` hears a transport from the moment on in which ``conversation`` uses it."""
         self.failover: Final = failover
         self.conversation: Final = conversation
+        self._port = port
         self.turn: Final = turn
         self.place: Endpoint | None = None
         self._events = events
@@ -229,7 +257,7 @@ class Lifeline:
             return
         self.place = place
         client = transport.client
-        client.port = self.conversation
+        client.port = self._port
         if transport.broker is not None:
             self.conversation.told(client, transport.broker)
         self.conversation.use(client)
@@ -241,11 +269,8 @@ class Lifeline:
         if transport.task is not None and transport.connection is None:
             transport.task.cancel()
         client, connection = transport.client, transport.connection
-        if client is not None and client is self.conversation.wire:
-            for record in self.conversation.inboxes.values():
-                record.inbox.flush()
-            self.conversation.lost(client, "this connection moves to another broker")
         if client is not None:
+            self.conversation.leave_wire(client, "this connection moves to another broker")
             client.port = ClientPort()  # nobody listens to it any more
         if connection is not None:
             connection.shut("this connection moves to another broker")

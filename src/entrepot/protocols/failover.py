@@ -26,6 +26,7 @@ from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse_list
 from entrepot.protocols.session import NEVER
 
 DEFAULT_PORT: Final = 61616
+SHORT_LIFE: Final = 5 * SECOND  # ActiveMQ's minConnectTime: what ends sooner, again and again, is no connection
 
 
 class State(Enum):
@@ -227,6 +228,8 @@ class FailoverCore:
         self._due: Instant = NEVER
         self._reserve_delay = options.initial_reconnect_delay
         self._reserve_due: Instant = NEVER
+        self._used_at: Instant = 0
+        self._short_lives = 0  # connections in a row that ended soon: a peer that accepts, and then turns us away
         self._unanswered: dict[tuple[str, int, str], None] = {}  # no reserve to be had there, this time round
 
     # -- what happens --------------------------------------------------------------------------------------------------
@@ -245,7 +248,6 @@ class FailoverCore:
             return self._use(attempt, now)
         if transport.role is _Role.SUCCESSOR:
             return self._move(attempt, "a better place was found", now)
-        self._reserve_delay = self.options.initial_reconnect_delay
         if self.options.priority_backup and self._preferred(transport.place) and not self._at_priority():
             return self._move(attempt, "a priority peer is back", now)
         return self._fill_reserves(now)
@@ -389,7 +391,7 @@ class FailoverCore:
         self.ever_connected = True
         self.rounds = 0
         self._failed = None
-        self._delay = self._reserve_delay = self.options.initial_reconnect_delay
+        self._used_at = now
         return [Use(attempt, transport.place, first), *self._fill_reserves(now)]
 
     def _lost(self, place: Endpoint, why: str, now: Instant) -> list[Effect]:
@@ -398,7 +400,11 @@ class FailoverCore:
         self._unanswered = {_key(place): None}
         self._why = why
         self.rounds = 0
-        self._delay = self.options.initial_reconnect_delay
+        self._short_lives = self._short_lives + 1 if now - self._used_at < SHORT_LIFE else 0
+        if self._short_lives <= 1:
+            self._delay = self._reserve_delay = self.options.initial_reconnect_delay
+        else:
+            self._delay, self._reserve_delay = self._grown(self._delay), self._grown(self._reserve_delay)
         effects: list[Effect] = self._drop_successor()
         if self._rounds_max() == 0:
             return [*effects, *self._give_up(why)]

@@ -154,6 +154,14 @@ class TestRounds:
         world.kill("a")
         assert world.core.deadline() - world.now == 10 * MILLISECOND
 
+    def test_a_peer_that_accepts_and_turns_us_away_is_not_stormed(self) -> None:
+        world = World("a").start("a")
+        for _ in range(20):
+            world.kill("a")
+            world.up = {"a": None}
+            world.wait(world.core.deadline() - world.now)
+        assert world.now > 60 * SECOND
+
     def test_randomize_shuffles_all_but_the_lost_one(self) -> None:
         core = FailoverCore([place(name) for name in "abcd"], FailoverOptions(), Lots(0.0))
         assert [each.host for each in core.connect_list()] == ["b", "c", "d", "a"]

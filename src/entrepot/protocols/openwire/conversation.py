@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from entrepot.base.environment import Entropy, Instant, WallTime
 from entrepot.base.errors import (
@@ -73,6 +73,11 @@ from entrepot.protocols.openwire.ids import (
     is_temporary,
     text_of,
 )
+
+if TYPE_CHECKING:
+    from entrepot.protocols.openwire.fanout import FanoutWire
+
+    Wire = OpenWireClient | FanoutWire
 
 Answer = Callable[[Response | None, EntrepotError | None], None]
 """Called once: with the response, None where nothing had to be asked, or with what went wrong."""
@@ -231,7 +236,7 @@ class ConversationCore(ClientPort):
         self.info: Final = info
         self.port: Final = port
         self.reconnects: Final = reconnects
-        self.wire: OpenWireClient | None = None
+        self.wire: Wire | None = None
         self.introduced = False
         self.broker_name = ""
         self.broker_url = ""
@@ -259,21 +264,47 @@ class ConversationCore(ClientPort):
 
     # -- the wire ------------------------------------------------------------------------------------------------------
 
-    def use(self, wire: OpenWireClient) -> None:
+    def use(self, wire: Wire) -> None:
         """Take ``wire``, which has agreed on a format: introduce ourselves and tell again what was."""
         self.wire = wire
-        if self.reconnects:
-            self.post(ConnectionControl(fault_tolerant=True))
-        self.info.failover_reconnect = not self._first
-        self._introduction = wire.ask(self.info)
+        *said, introduction = self.opening()
+        for command in said:
+            self.post(command)
+        self._introduction = wire.ask(introduction)
         if not self._first:
             self._replay()
 
-    def lost(self, client: OpenWireClient, why: str) -> None:
+    def opening(self) -> list[Command]:
+        """Return what introduces us; the last of it is to be answered."""
+        self.info.failover_reconnect = not self._first
+        return [ConnectionControl(fault_tolerant=True), self.info] if self.reconnects else [self.info]
+
+    def opened(self, *, consumers: bool) -> list[Command]:
+        """Return what is open for a broker that joins: all but consumers, or the consumers."""
+        if consumers:
+            return [record.info for record in self.inboxes.values() if record.confirmed]
+        commands: list[Command] = [_add(self.info.connection_id, where) for where in self.temporaries.values()]
+        for session in self.sessions.values():
+            commands.append(session.info)
+            commands += [producer.info for producer in session.producers.values() if producer.confirmed]
+            transaction = session.transaction
+            if transaction is not None and transaction.begun and not transaction.doomed:
+                commands.append(self._step(transaction.transaction_id, TransactionStep.BEGIN))
+                commands += transaction.sends
+        return commands
+
+    def lost(self, client: Wire, why: str) -> None:
         """The wire is gone: see what that means for what was under way."""
         if client is self.wire:
             self._withdraw()
             self.port.lost(why)
+
+    def leave_wire(self, client: Wire, why: str) -> None:
+        """Settle what is processed, and use this wire no more; whoever calls this knows why it goes."""
+        if client is self.wire:
+            for record in self.inboxes.values():
+                record.inbox.flush()
+            self._withdraw()
 
     def _withdraw(self) -> None:
         self.wire = None
@@ -309,7 +340,7 @@ class ConversationCore(ClientPort):
 
     @property
     def busy(self) -> bool:
-        """Whether to leave the broker now would repeat or undo something: a request, a transaction, what was received."""
+        """Whether to leave the broker now would repeat or undo something: requests, a transaction, what came in."""
         if self._pending:
             return True
         for session in self.sessions.values():
@@ -341,7 +372,7 @@ class ConversationCore(ClientPort):
         else:
             self._parked.append(request)
 
-    def _ask(self, wire: OpenWireClient, request: Request) -> None:
+    def _ask(self, wire: Wire, request: Request) -> None:
         transaction = request.transaction
         self._pending[wire.ask(request.command)] = request
         if transaction is None:
@@ -425,7 +456,7 @@ class ConversationCore(ClientPort):
 
     # -- what the broker says ------------------------------------------------------------------------------------------
 
-    def dispatched(self, client: OpenWireClient, dispatch: MessageDispatch) -> None:
+    def dispatched(self, client: Wire, dispatch: MessageDispatch) -> None:
         """Put a message into its inbox."""
         consumer_id = dispatch.consumer_id
         record = self.inboxes.get(consumer_id.value) if consumer_id is not None else None
@@ -433,7 +464,7 @@ class ConversationCore(ClientPort):
             return
         record.inbox.arrive(dispatch, self.wall)
 
-    def responded(self, client: OpenWireClient, response: Response) -> None:
+    def responded(self, client: Wire, response: Response) -> None:
         """Answer the request."""
         if client is not self.wire:
             return
@@ -447,7 +478,7 @@ class ConversationCore(ClientPort):
         if request is not None:
             request.answer(None if error is not None else response, error)
 
-    def told(self, client: OpenWireClient, command: Command) -> None:
+    def told(self, client: Wire, command: Command) -> None:
         """Take what answers nothing."""
         if isinstance(command, BrokerInfo):
             self.broker_name = command.broker_name or ""
@@ -463,12 +494,12 @@ class ConversationCore(ClientPort):
         elif isinstance(command, ConsumerControl):
             self._control_consumer(command)
 
-    def settled(self, client: OpenWireClient) -> None:
+    def settled(self, client: Wire) -> None:
         """A chunk is taken in."""
         if client is self.wire:
             self.port.settled()
 
-    def writable(self, client: OpenWireClient, ready: bool) -> None:
+    def writable(self, client: Wire, ready: bool) -> None:
         """The socket drained, or is full."""
         if ready:
             self.port.flowing()
