@@ -52,7 +52,7 @@ from entrepot.protocols.stomp.delivery import (
     tail_for,
     write_headers,
 )
-from entrepot.protocols.stomp.large import Inflow, Outflow
+from entrepot.protocols.stomp.large import PACE_OCTETS, Inflow, Outflow
 from entrepot.protocols.stomp.options import SERVER_MIN_HEARTBEAT_MS, StompOptions
 
 VERSIONS: Final = {"1.0": V10, "1.1": V11, "1.2": V12}
@@ -64,6 +64,7 @@ HEARTBEAT_MS_MAX: Final = 1 << 31  # 25 days: as good as never
 NUMBER_DIGITS_MAX: Final = 18  # every such number fits the 64 bits that the journal has for it
 GROUP_SEQUENCE_MAX: Final = (1 << 31) - 1  # Java's int, and the journal's
 WRITER_KEPT_OCTETS: Final = 64 * KIB  # a writer never shrinks: one that a burst made larger is let go
+ASKED_MAX: Final = 2  # one stretch of a large body is on its way to disk while the next one comes in
 TARGETS_KEPT: Final = 10_000  # destinations that one connection's cache remembers
 RETAINED_BLOCK: Final = 2  # a connection that also consumes is not stopped; its sends fail at twice the memory limit
 
@@ -85,6 +86,23 @@ class _Receipts(Waiter):
         session = self.session
         if session is not None:
             session.answer_failed(token, error)
+
+
+class _Pace(Waiter):
+    """Lets a large body come in as fast as the disk takes it."""
+
+    def __init__(self, session: StompSession) -> None:
+        self.session: StompSession | None = session
+
+    def stored(self, token: bytes) -> None:
+        """Read on."""
+        session = self.session
+        if session is not None:
+            session.paced()
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """Read on, to throw away what comes: the body is refused when it is complete."""
+        self.stored(token)
 
 
 class _Space(SpaceWaiter):
@@ -132,6 +150,8 @@ class StompSession(Session):
         self.stamp: i64 = -1
         self.stamp_lines: bytes = b""
         self.inflow: Inflow | None = None
+        self.pace: _Pace | None = None
+        self.asked: i64 = 0  # how often the disk was asked how far it is and has not answered
         self.outflow: Outflow | None = None  # the body that is being written
         self.outflow_last: Outflow | None = None  # and the last of those that wait behind it
         self.heard: i64 = 0
@@ -259,6 +279,8 @@ class StompSession(Session):
             queue = self.broker.table.queues.get(name)
             if queue is not None:
                 self.broker.delete_queue(queue, "its connection is gone")
+        if self.pace is not None:
+            self.pace.session = None
         self.receipts.session = None  # it points back at us: without this both wait for the cyclic collector
         self.broker.stop_waiting(self.number)
         if self.client_id:
@@ -592,9 +614,7 @@ class StompSession(Session):
         """There was no room for as long as the policy lets a producer wait: say no to what he sends until there is."""
         self.overdue = True
         self.blocked = False
-        self.readable = True
-        self.heard = self.broker.now
-        self.shell.resumed()
+        self._read_on()
 
     def space(self) -> None:
         """There is room again."""
@@ -602,9 +622,7 @@ class StompSession(Session):
         self.overdue = False
         if self.blocked:
             self.blocked = False
-            self.readable = True
-            self.heard = self.broker.now
-            self.shell.resumed()
+            self._read_on()
 
     # -- large bodies -------------------------------------------------------------------------------------------------
 
@@ -619,6 +637,8 @@ class StompSession(Session):
         """Pass on what came of a large body; True when it is complete and its message has been sent."""
         reader = self.reader
         inflow.write(reader.large_piece())
+        if inflow.written >= PACE_OCTETS and inflow.refusal is None:
+            self._ask_the_disk(inflow)
         if reader.large_left > 0:
             return False
         self.inflow = None
@@ -634,6 +654,28 @@ class StompSession(Session):
         finally:
             inflow.finish()
         return True
+
+    def _ask_the_disk(self, inflow: Inflow) -> None:
+        """Stop reading when the disk is far behind: what it has not written yet is in memory."""
+        pace = self.pace
+        if pace is None:
+            pace = _Pace(self)
+            self.pace = pace
+        self.asked += 1
+        self.readable = self.asked < ASKED_MAX and not self.blocked
+        inflow.ask_the_disk(pace)
+
+    def paced(self) -> None:
+        """The disk came nearer."""
+        self.asked -= 1
+        if not self.blocked:
+            self._read_on()
+
+    def _read_on(self) -> None:
+        if not self.readable and self.asked < ASKED_MAX:
+            self.readable = True
+            self.heard = self.broker.now
+            self.shell.resumed()
 
     def begin_outflow(self, message: Message) -> None:
         """Write the body of ``message`` from disk as the socket takes it; all else, other bodies too, waits."""

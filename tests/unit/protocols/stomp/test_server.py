@@ -170,6 +170,25 @@ def test_a_large_body_goes_through_the_disk_and_leaves_nothing_there(chunk: int,
     assert blobs(rig) == []
 
 
+def test_a_body_comes_in_no_faster_than_the_disk_takes_it() -> None:
+    rig = Rig()
+    producer = Client(rig)
+    size = 64 << 20
+    producer.feed(b"SEND\ndestination:/queue/q\npersistent:true\nreceipt:r\ncontent-length:%d\n\n" % size)
+    sent = stops = 0
+    while sent < size:
+        if not producer.session.readable:
+            stops += 1
+            rig.turn()  # the disk has its time
+            assert producer.session.readable
+        producer.feed(bytes(1 << 18))
+        sent += 1 << 18
+    producer.feed(b"\0")
+    rig.turn()
+    assert kinds(producer.hear()) == ["RECEIPT"]
+    assert stops >= 3, "up to 16 MiB may wait for the disk"
+
+
 def test_a_large_body_cut_in_the_middle_leaves_nothing() -> None:
     rig = Rig()
     producer = Client(rig)
