@@ -75,7 +75,8 @@ class Session(Closing):
         self._connection: Final = connection
         self._policies = policies
         self.mode: Final = mode
-        self._record: SessionRecord = connection.core.open_session(mode)
+        self._core: Final = connection.core
+        self._record: SessionRecord = self._core.open_session(mode)
         self._closed = False
         self._requester: _Requester | None = None
 
@@ -173,7 +174,7 @@ class Session(Closing):
         """Close it with all that it opened; an open transaction is rolled back."""
         if not self._closed:
             self._closed = True
-            self._connection.core.close_session(self._record)
+            self._core.close_session(self._record)
 
     def _describe(self, text: str, *, browser: bool, durable: bool) -> tuple[ConsumerInfo, str]:
         name, _, query = text.partition("?")
@@ -325,6 +326,7 @@ class Consumer(Closing):
 
     def __init__(self, connection: Connection, mode: Acknowledge) -> None:
         self._connection: Final = connection
+        self._core: Final = connection.core
         self._record: ConsumerRecord | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._current: Delivery | None = None
@@ -412,7 +414,7 @@ class Consumer(Closing):
             return
         self._finish_current()
         self._closed = True
-        self._connection.core.close_consumer(self._record)
+        self._core.close_consumer(self._record)
         self._wake()
 
     async def __aexit__(
@@ -448,7 +450,7 @@ class Consumer(Closing):
             if self._closed or inbox.exhausted:
                 return None
             if inbox.ended:
-                raise connection.core.failure or Unreachable(inbox.ended)
+                raise self._core.failure or Unreachable(inbox.ended)
             if inbox.pulled_nothing:
                 inbox.pulled_nothing = False
                 return None
