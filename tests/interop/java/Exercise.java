@@ -19,6 +19,7 @@ import org.apache.activemq.ActiveMQConnectionFactory;
 import org.apache.activemq.ActiveMQMessageConsumer;
 import org.apache.activemq.ActiveMQSession;
 import org.apache.activemq.ActiveMQXAConnectionFactory;
+import org.apache.activemq.DestinationDoesNotExistException;
 import org.apache.activemq.RedeliveryPolicy;
 import org.apache.activemq.command.ActiveMQDestination;
 import org.apache.activemq.command.ActiveMQMessage;
@@ -177,6 +178,8 @@ public class Exercise {
             say(what + ": ok");
         } catch (XAException refused) {
             say(what + ": XAException " + refused.errorCode);
+        } catch (InvalidDestinationException | DestinationDoesNotExistException refused) {
+            say(what + ": there is no such destination"); // said by the client or by the broker, whoever knows first
         } catch (Exception refused) {
             say(what + ": " + refused.getClass().getName());
         }

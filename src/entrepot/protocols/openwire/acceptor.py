@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from entrepot.base.errors import InvalidDestination
 from entrepot.core.broker import BrokerCore
 from entrepot.protocols.openwire.advisories import Advisories
-from entrepot.protocols.openwire.refusals import ClientIdInUse
+from entrepot.protocols.openwire.refusals import ClientIdInUse, DestinationGone
 
 if TYPE_CHECKING:
     from entrepot.protocols.openwire.server import OpenWireSession
@@ -51,6 +50,6 @@ class Acceptor:
                 self.broker.clients.pop(session.client_id, None)
 
     def check_temporary(self, name: str) -> None:
-        """Raise InvalidDestination unless the temporary destination ``name`` exists."""
+        """Raise DestinationGone unless the temporary destination ``name`` exists."""
         if name not in self.temporaries and name not in self.broker.table.queues:
-            raise InvalidDestination(f"The destination {name} does not exist.")
+            raise DestinationGone(f"The destination {name} does not exist.")

@@ -18,10 +18,10 @@ from entrepot.core import notices
 from entrepot.core.broker import BrokerCore
 from entrepot.core.ports import NoticePort
 from entrepot.core.queue import Queue
+from entrepot.core.routing import Target
 from entrepot.core.subscription import Subscription
 from entrepot.core.timed import Alarm
 from entrepot.model.address import ANYCAST, MULTICAST
-from entrepot.model.address import Destination as Address
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.bodies import pack_properties
 from entrepot.protocols.openwire.commands import (
@@ -195,7 +195,7 @@ class Advisories(NoticePort):
             shown = without_body(presented(message, where, identity, self.broker.node_id, None))
         except EntrepotError:
             shown = ActiveMQMessage(destination=where)
-        self._later(name, shown, {"orignalMessageId": identity})
+        self._later(name, shown, {"orignalMessageId": identity} if word == "Expired" else {})
 
     def _queue(self, name: str, operation: DestinationOperation) -> None:
         queue = self.broker.table.queues.get(name)
@@ -268,8 +268,11 @@ class Advisories(NoticePort):
         for part in components(where):
             name = part.physical_name or ""
             if not is_advisory(name):
-                count = sum(1 for info in self.producers.values() if info.destination == where)
-                self.tell(f"{PREFIX}Producer.{kind_word(part)}.{name}", said, {"producerCount": count})
+                topic = f"{PREFIX}Producer.{kind_word(part)}.{name}"
+                self.tell(topic, said, {"producerCount": self._writers(where)})
+
+    def _writers(self, where: Destination) -> int:
+        return sum(1 for info in self.producers.values() if info.destination == where)
 
     def _readers(self, where: Destination) -> int:
         address = self.broker.table.addresses.get(where.physical_name or "")
@@ -279,8 +282,13 @@ class Advisories(NoticePort):
         return sum(len(queue.roster.consumers) for queue in queues)
 
     def _is_read(self, topic: str) -> bool:
-        target = self.broker.target([Address(topic, MULTICAST)])
-        return bool(target.queues)
+        return bool(self._target(topic).queues)
+
+    def _target(self, topic: str) -> Target:
+        """Return who reads ``topic``. The name of a wildcard subscription is part of some, and means itself there."""
+        target = Target(topic, MULTICAST)
+        self.broker.table.resolve(target)
+        return target
 
     def _later(self, topic: str, said: Structure | None, properties: dict[str, object]) -> None:
         if len(self.waiting) >= WAITING_MAX:
@@ -298,7 +306,7 @@ class Advisories(NoticePort):
 
     def tell(self, topic: str, said: Structure | None, properties: dict[str, object]) -> None:
         """Publish one advisory, if anybody reads ``topic``."""
-        target = self.broker.target([Address(topic, MULTICAST)])
+        target = self._target(topic)
         if target.queues:
             self.broker.send(self._message(topic, said, properties, None), target)
 
@@ -350,6 +358,8 @@ class Advisories(NoticePort):
                     properties: dict[str, object] = {}
                     if isinstance(said, ConsumerInfo) and said.destination is not None:
                         properties["consumerCount"] = self._readers(said.destination)
+                    elif isinstance(said, ProducerInfo) and said.destination is not None:
+                        properties["producerCount"] = self._writers(said.destination)
                     message = self._message(topic, said, properties, consumer_id)
                     message.number = self.broker.next_number()
                     queue_of.accept(message)

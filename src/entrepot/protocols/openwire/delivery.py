@@ -127,7 +127,9 @@ class OpenWireSubscription(Subscription):
         """Return a consumer that writes to this subscription's connection."""
         if self.consumers:
             self.several = True
-        return OpenWireConsumer(self.session, self, queue, self.session.broker.consumer_key())
+        key = self.session.broker.consumer_key()
+        self.session.advisories.own[str(key)] = True  # the session tells of it, with more than the core knows
+        return OpenWireConsumer(self.session, self, queue, key)
 
     # -- credit -------------------------------------------------------------------------------------------------------
 

@@ -42,6 +42,12 @@ class ClientIdInUse(TransactionError):
     code = "ENT-3015"
 
 
+class DestinationGone(InvalidDestination):
+    """A temporary destination that is no more, or never was."""
+
+    code = "ENT-3017"
+
+
 class UserUnknown(AccessDenied):
     """Who this claims to be is not known, or the password is wrong."""
 
@@ -62,6 +68,8 @@ def _class_of(error: EntrepotError) -> str:
         return "java.lang.SecurityException"
     if isinstance(error, AccessDenied):
         return "javax.jms.JMSSecurityException"
+    if isinstance(error, DestinationGone):
+        return "org.apache.activemq.DestinationDoesNotExistException"
     if isinstance(error, InvalidDestination):
         return "javax.jms.InvalidDestinationException"
     if isinstance(error, InvalidSelector):

@@ -494,6 +494,8 @@ class OpenWireSession(Session):
         target = self.targets.get(destination)
         if target is None:
             target = self._target(destination)
+        elif target.temporary:
+            self.acceptor.check_temporary(target.name)
         broker = self.broker
         transaction_id = command.transaction_id
         if transaction_id is not None:
@@ -617,7 +619,7 @@ class OpenWireSession(Session):
             return target
         addresses = self._addresses(destination)
         for one in addresses:
-            if one.temporary and one.routing == MULTICAST:
+            if one.temporary:
                 self.acceptor.check_temporary(one.name)
         target = self.broker.target(addresses)
         for one in addresses:
@@ -673,8 +675,6 @@ class OpenWireSession(Session):
                 f"Durable consumer is in use for client: {self.client_id} and subscriptionName: {info.subscription_name}"
             ) from None
         self.consumers[consumer_id] = subscription
-        for consumer in subscription.consumers:
-            self.advisories.own[str(consumer.key)] = True
         if subscription.patterns:
             subscription.several = True
         if subscription.pulling:
