@@ -5,7 +5,7 @@ those after it what came of them. ``pytest --rewrite-conversations`` writes the 
 
 Commands (NAME is a connection; arguments as in a shell)::
 
-    open NAME [VERSION]         connect; the CONNECTED frame is shown
+    open NAME [VERSION [h:v]..] connect; the CONNECTED frame is shown
     NAME FRAME h:v ... [| body] send a frame; `{x}` stands for what `keep` remembered
     NAME raw TEXT               send octets as they are; \\n and \\0 mean what they say
     keep X HEADER of NAME       remember a header of the last MESSAGE that NAME got
@@ -66,7 +66,7 @@ class Conversation:
         words = shlex.split(re.sub(r"\{(\w+)\}", lambda found: self.kept[found[1]], line))
         verb = words[0]
         if verb == "open":
-            self.open(words[1], words[2] if len(words) > 2 else "1.2")
+            self.open(words[1], words[2] if len(words) > 2 else "1.2", words[3:])
         elif verb == "close":
             self.wires.pop(words[1]).session.detach("cut", self.rig.now)
         elif verb == "wait":
@@ -91,10 +91,11 @@ class Conversation:
             self.feed(wire, encode_frame(words[1], headers, body.encode() if bar else b"", wire.version))
         return []
 
-    def open(self, name: str, version: str) -> None:
+    def open(self, name: str, version: str, more: list[str]) -> None:
         self.count += 1
         self.wires[name] = wire = Wire(self.rig, self.count)
         headers = {"accept-version": version, "host": "test", "client-id": name}
+        headers.update(word.split(":", 1) for word in more)
         self.feed(wire, encode_frame("CONNECT", {} if version == "1.0" else headers))
         wire.version = version
 
