@@ -29,7 +29,7 @@ CONFIGURATION: Final = """\
     <persistenceAdapter><kahaDB directory="{home}/kahadb"/></persistenceAdapter>
     {plugins}
     <transportConnectors>
-      <transportConnector name="openwire" uri="tcp://{host}:{port}"/>
+      <transportConnector name="openwire" uri="{listen}"/>
     </transportConnectors>
   </broker>
 </beans>
@@ -65,15 +65,25 @@ def free_port() -> int:
 class Classic:
     """One broker. `start` may be called again after `kill`: store and port stay."""
 
-    def __init__(self, home: Path, *, name: str = "test", authenticated: bool = False) -> None:
+    def __init__(
+        self, home: Path, *, name: str = "test", authenticated: bool = False, key_store: Path | None = None
+    ) -> None:
+        """``key_store``: a PKCS#12 file with the password ``secret``; the broker speaks TLS then."""
         self.home = home
         self.name = name
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
         home.mkdir(parents=True, exist_ok=True)
         text = CONFIGURATION.format(
-            name=name, home=home, host=HOST, port=self.port, plugins=AUTHENTICATION if authenticated else ""
+            name=name,
+            home=home,
+            listen=f"{'ssl' if key_store else 'tcp'}://{HOST}:{self.port}",
+            plugins=AUTHENTICATION if authenticated else "",
         )
+        self.java: list[str] = []
+        if key_store is not None:
+            store = {"keyStore": str(key_store), "keyStorePassword": "secret", "keyStoreType": "PKCS12"}
+            self.java = [f"-Djavax.net.ssl.{key}={value}" for key, value in store.items()]
         (home / "activemq.xml").write_text(text)
 
     @property
@@ -82,7 +92,16 @@ class Classic:
 
     def start(self) -> Classic:
         places = [f"-Dactivemq.{place}={self.home}" for place in ("home", "base", "conf", "data")]
-        command = ["java", "-Xms64M", "-Xmx512M", "-XX:TieredStopAtLevel=1", "-cp", ":".join(jars()), *places]
+        command = [
+            "java",
+            "-Xms64M",
+            "-Xmx512M",
+            "-XX:TieredStopAtLevel=1",
+            *self.java,
+            "-cp",
+            ":".join(jars()),
+            *places,
+        ]
         command += ["org.apache.activemq.console.Main", "start", f"xbean:{(self.home / 'activemq.xml').as_uri()}"]
         with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.home)

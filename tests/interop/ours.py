@@ -18,11 +18,13 @@ READY_PATIENCE_S: Final = 20.0
 class Entrepot:
     """One broker. `start` may be called again after `kill`: store and port stay."""
 
-    def __init__(self, home: Path, *, name: str = "test") -> None:
+    def __init__(self, home: Path, *, name: str = "test", key_store: Path | None = None) -> None:
         self.home = home
         self.name = name
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
+        self.layer = "" if key_store is None else "+ssl"
+        self.query = "" if key_store is None else f"?keyStorePath={key_store}&keyStorePassword=secret"
         home.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -31,7 +33,7 @@ class Entrepot:
 
     def start(self) -> Entrepot:
         command = [sys.executable, "-m", "entrepot", "run", "--name", self.name, "--data", str(self.home / "data")]
-        command += ["--listen", f"openwire://{HOST}:{self.port}"]
+        command += ["--listen", f"openwire{self.layer}://{HOST}:{self.port}{self.query}"]
         with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         return self

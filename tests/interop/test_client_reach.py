@@ -17,6 +17,7 @@ from entrepot.base.errors import TimedOut, Unreachable
 from entrepot.client.connection import connect
 from entrepot.client.discovery import announcement
 from entrepot.io.datagram import join
+from shell.certificates import Certificates
 
 Broker = Classic | Entrepot
 PATIENCE = 10.0
@@ -140,6 +141,31 @@ def test_without_failover_the_loss_is_told(pair: list[Broker]) -> None:
             assert not connection.connected
 
     run(main())
+
+
+def test_tls(kind: str, tmp_path: Path) -> None:
+    files = Certificates(tmp_path)
+    made: Broker
+    made = Classic(tmp_path, key_store=files.store) if kind == "classic" else Entrepot(tmp_path, key_store=files.store)
+    made.start()
+
+    async def main() -> None:
+        where = f"ssl://localhost:{made.port}"
+        trusting = f"{where}?transport.trustStorePath={files.authority}"
+        async with connect(f"failover:({trusting})?maxReconnectDelay=200") as connection:
+            async with connection.session() as session, session.producer("Q") as producer:
+                await producer.send("secret")
+            async with connection.session() as session, session.consumer("Q") as consumer:
+                message = await consumer.receive(PATIENCE)
+                assert message is not None
+                assert message.body == "secret"
+        with pytest.raises(Unreachable, match="certificate"):
+            await connect(where)
+
+    try:
+        run(main())
+    finally:
+        made.kill()
 
 
 def test_nobody_there() -> None:
