@@ -264,14 +264,9 @@ class Replay(Rule):
 
     @staticmethod
     def _arrived(message: Message) -> int:
-        """Return when ``message`` came to this broker, ms: what its bridge wrote there, or when it was made."""
+        """Return when ``message`` came to this broker, ms: when its last broker let it go, or when it was made."""
         if message.language is OPENWIRE_LANGUAGE:
-            came = int(OPENWIRE_LANGUAGE.opened(message).arrival)
+            came = int(OPENWIRE_LANGUAGE.opened(message).broker_out_time)
             if came > 0:
                 return came
         return int(message.timestamp)
-
-
-def within(pattern: str, names: Iterable[str]) -> list[str]:
-    """Return those of ``names`` that ``pattern`` covers."""
-    return [name for name in names if matches(pattern, name, MIXED)]

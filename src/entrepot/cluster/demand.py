@@ -278,7 +278,9 @@ class AdvisoryDemand:
         forced = not info.subscription_name and self.lists.forces_durable(where)
         if any(info.consumer_id in demand.remote and demand.where == where for demand in self.demands):
             return []  # said twice: a replay after a live advisory
-        if self.options.conduit_subscriptions and self._merge(info, where, durable=forced or bool(info.subscription_name)):
+        if self.options.conduit_subscriptions and self._merge(
+            info, where, durable=forced or bool(info.subscription_name)
+        ):
             return []
         demand = self._made(info, where)
         demand.remote[info.consumer_id] = None

@@ -172,6 +172,9 @@ class LinkPort:
     def lost(self, why: str) -> None:
         """The link gave the connection up: close it. What it reports afterwards is ignored."""
 
+    def retired(self, feed: Feed) -> None:
+        """``feed`` is removed: all that it had on its way arrived."""
+
     def failed_forward(self, feed: Feed, message: Message, why: str) -> None:
         """``message`` could not be forwarded and is a dead letter now."""
 
@@ -187,7 +190,9 @@ class Feed(Subscription):
         self.tracked = True
         self.forwarded = 0
         self.refused = 0
+        self.under_way = 0
         self.over = ""  # why the broker ended it
+        self.retiring = False  # nobody wants more of it; what is on its way may still arrive
 
     def admits(self, message: Message, queue: Queue | None) -> bool:
         """Return whether ``message`` may cross."""
@@ -351,10 +356,13 @@ class LinkCore:
         if self.state is State.CLOSED:
             return []
         attempt = self.attempt
+        alive = self.state in (State.OPENING, State.OPEN, State.DRAINING)
         self.why = why
         self._clear()
         self._become(Signal.CLOSE, now)
         self._due = self._look_due = NEVER
+        if alive:
+            self.port.lost(why)
         return [Drop(attempt)] if attempt else []
 
     def _dial_round(self, now: Instant) -> list[Effect]:
@@ -392,9 +400,10 @@ class LinkCore:
 
     def _clear(self) -> None:
         """Detach every feed: what is on its way goes back, in order, and will be marked when it goes again."""
-        for _, number in self.under_way.values():
+        for consumer, number in self.under_way.values():
             self._doubts[number] = None
             self.counts.requeued += 1
+            consumer.feed.under_way = 0
         while len(self._doubts) > DOUBTS_KEPT:
             del self._doubts[next(iter(self._doubts))]
         self.under_way.clear()
@@ -424,17 +433,28 @@ class LinkCore:
         if feed not in self.feeds:
             return
         del self.feeds[feed]
-        for key in [key for key, (consumer, _) in self.under_way.items() if consumer.feed is feed]:
-            number = self.under_way.pop(key)[1]
-            self._doubts[number] = None
-            self.counts.requeued += 1
+        if feed.under_way > 0:
+            for key in [key for key, (consumer, _) in self.under_way.items() if consumer.feed is feed]:
+                self._doubts[self.under_way.pop(key)[1]] = None
+                self.counts.requeued += 1
+            feed.under_way = 0
         self._unconfirmed = [one for one in self._unconfirmed if not (one[0].feed is feed and self._settle(*one))]
         # A cut link is no failed attempt of a consumer: it must not bring a message nearer to the dead letters.
         self.broker.unsubscribe(feed, NONE_DELIVERED)
 
-    def busy(self, feed: Feed) -> bool:
-        """Return whether something of ``feed`` is on its way."""
-        return any(consumer.feed is feed for consumer, _ in self.under_way.values())
+    def retire(self, feed: Feed) -> bool:
+        """Take no more from ``feed``, and remove it when what is on its way arrived; return whether that was at once.
+
+        Removing it earlier would send again what the peer has already.
+        """
+        if feed not in self.feeds:
+            return True
+        feed.window.paused = True
+        feed.retiring = True
+        if feed.under_way > 0:
+            return False
+        self.remove(feed)
+        return True
 
     def deliver(self, consumer: LinkConsumer, message: Message, deliveries: int) -> None:
         """Send ``message``, which is in flight at ``consumer``."""
@@ -451,6 +471,7 @@ class LinkCore:
         self.counts.forwarded += 1
         if confirmation:
             self.under_way[confirmation] = (consumer, number)
+            feed.under_way += 1
         else:
             self.settle_later(consumer, number)
 
@@ -465,7 +486,12 @@ class LinkCore:
         if found is None:
             return False
         self.counts.confirmed += 1
+        feed = found[0].feed
+        feed.under_way -= 1
         self._settle(*found)
+        if feed.retiring and feed.under_way == 0:
+            self.remove(feed)
+            self.port.retired(feed)
         if self.state is State.DRAINING and not self.under_way:
             self._due = now
         return True
@@ -482,6 +508,7 @@ class LinkCore:
             return self.failed(self.attempt, f"the peer refused a message: {why}", now)
         del self.under_way[confirmation]
         consumer, number = found
+        consumer.feed.under_way -= 1
         reference = consumer.in_flight.get(number)
         queue = consumer.queue
         if queue is not None and reference is not None:
@@ -494,7 +521,7 @@ class LinkCore:
         """The peer does not read fast enough (False), or does again."""
         self.ready = ready
         for feed in list(self.feeds):
-            feed.window.paused = not ready or self.state is not State.OPEN
+            feed.window.paused = not ready or feed.retiring or self.state is not State.OPEN
             if not feed.window.paused:
                 feed.window.reopen()
 
@@ -554,7 +581,9 @@ class LinkCore:
             if self.under_way or not self.ready:
                 self.stalled_since = self.stalled_since or self._probed_at
                 return []
-            return self.failed(self.attempt, f"no answer to the canary for {(now - self._probed_at) // MILLISECOND} ms", now)
+            return self.failed(
+                self.attempt, f"no answer to the canary for {(now - self._probed_at) // MILLISECOND} ms", now
+            )
         if now - self._confirmed_at >= interval:
             self._probe = self.port.probe()
             if self._probe:
@@ -564,7 +593,9 @@ class LinkCore:
 
     def check(self) -> None:
         """Assert the invariants at the head of this module."""
-        assert not self.under_way or self.state in (State.OPEN, State.DRAINING), f"{self.name}: on its way while {self.state}"
+        assert not self.under_way or self.state in (State.OPEN, State.DRAINING), (
+            f"{self.name}: on its way while {self.state}"
+        )
         assert not self.feeds or self.state in (State.OPEN, State.DRAINING), f"{self.name}: feeds while {self.state}"
         seen: dict[tuple[int, int], None] = {}
         for consumer, number in self.under_way.values():

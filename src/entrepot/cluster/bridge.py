@@ -1,0 +1,857 @@
+"""The Classic network connector: a link over OpenWire, fed by the demand of the far side; one way, or duplex.
+
+`Bridge` is one end of one connection between two brokers. It introduces itself (classic.md 1.3), listens to what the
+other broker's consumers want (`demand.py`), keeps a feed of the link for each demand, and, on a duplex connection, gives
+what the other broker sends to its own (`Inbound`). It never dials: `LinkCore` decides that, a shell does it.
+
+One way and duplex differ on the wire: one way is an ordinary client, which gets advisories as dispatches; on a duplex
+connection both ends send plain messages, advisories too, and the ConsumerInfo of one is a demand for the other.
+
+Decided on purpose, where Classic does otherwise:
+- a message that the far end of a duplex connection sends is taken even if our lists exclude it: Classic drops it without
+  an answer, and it waits at the other end for ever;
+- brokers keep their identity over a restart, so a path does not forget;
+- a message that may have arrived before the connection died goes again marked as redelivered.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from entrepot.base.environment import SECOND, Duration, Instant
+from entrepot.base.errors import EntrepotError, InvalidDestination, LimitExceeded, Refused, StorageError
+from entrepot.cluster.admission import (
+    ADVISORY,
+    All,
+    BrokerPath,
+    Interpreted,
+    Lists,
+    Replay,
+    Rule,
+    destination_filter,
+    is_interpreted,
+)
+from entrepot.cluster.demand import (
+    SESSION,
+    AdvisoryDemand,
+    Demand,
+    DropTemporary,
+    ForgetDurable,
+    Interests,
+    MakeTemporary,
+    Names,
+    StaticDemand,
+    Subscribe,
+    Unsubscribe,
+    durables_of,
+)
+from entrepot.cluster.demand import Effect as DemandEffect
+from entrepot.cluster.link import Effect, Feed, LinkCore, LinkPort, State
+from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
+from entrepot.cluster.properties import write_properties
+from entrepot.core.broker import BLOCKED, BrokerCore, SpaceWaiter, selector_or_none
+from entrepot.core.queue import Queue
+from entrepot.core.routing import Target
+from entrepot.journal.log import Waiter
+from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.model.address import Destination as Address
+from entrepot.model.message import Message
+from entrepot.protocols.openwire import commands
+from entrepot.protocols.openwire.acceptor import Acceptor
+from entrepot.protocols.openwire.client import ClientPort, OpenWireClient
+from entrepot.protocols.openwire.commands import (
+    ActiveMQTopic,
+    BrokerId,
+    BrokerInfo,
+    Command,
+    ConnectionError,
+    ConnectionId,
+    ConnectionInfo,
+    ConsumerId,
+    ConsumerInfo,
+    Destination,
+    DestinationInfo,
+    ExceptionResponse,
+    FlushCommand,
+    MessageAck,
+    MessageDispatch,
+    ProducerId,
+    ProducerInfo,
+    Response,
+    SessionId,
+    SessionInfo,
+    ShutdownInfo,
+)
+from entrepot.protocols.openwire.convert import message_of, named, presented
+from entrepot.protocols.openwire.ids import AckType, components, is_queue, is_temporary, text_of
+from entrepot.protocols.openwire.refusals import throwable_of
+
+if TYPE_CHECKING:
+    from entrepot.protocols.openwire.server import OpenWireSession
+
+NETWORK_ADVISORY: Final = ADVISORY + "NetworkBridge"
+FAILURE_ADVISORY: Final = ADVISORY + "NetworkBridge.ForwardFailure"
+TARGETS_KEPT: Final = 10_000
+FRAME_OCTETS_MAX: Final = 100 * 1024 * 1024  # what is agreed with brokers as they are shipped
+COMPRESS_FROM: Final = 64  # octets; below, zlib makes bodies longer
+GONE: Final = ("InvalidDestinationException", "DestinationDoesNotExistException")
+
+
+class Wire:
+    """The connection of a bridge, whoever opened it."""
+
+    def post(self, command: Command) -> None:
+        """Send; no answer is wanted."""
+        raise NotImplementedError
+
+    def ask(self, command: Command) -> int:
+        """Send, and return the number that the answer will carry."""
+        raise NotImplementedError
+
+    def end(self, why: str) -> None:
+        """Close."""
+        raise NotImplementedError
+
+
+class Neighbourhood:
+    """What all bridges of one broker share. ``filters``: what may go back, for a queue or topic by name and kind."""
+
+    def __init__(
+        self,
+        acceptor: Acceptor,
+        *,
+        filters: Callable[[str, bool], BridgeFilterOptions | None] = lambda name, topic: None,
+        interval: Duration = 10 * SECOND,
+        say: Callable[[str, str], None] = lambda who, what: None,
+    ) -> None:
+        """``interval``: of supervision, see `LinkOptions`. ``say``: what an operator should know, for the log."""
+        self.acceptor: Final = acceptor
+        self.broker: Final[BrokerCore] = acceptor.broker
+        self.filters: Final = filters
+        self.interval: Final = interval
+        self.say: Final = say
+        self.arrivals: dict[str, OpenWireSession] = {}  # client id -> the accepted connection of another broker
+        self.interests: Final = Interests()
+        self.bridges: dict[Bridge, None] = {}
+        self.duplex: dict[tuple[str, str], Bridge] = {}  # connector's name and the initiator -> the end that we are
+        self._serial = 0
+
+    def enter(self, bridge: Bridge) -> int:
+        """Take ``bridge`` in; return a number for its identities."""
+        self.bridges[bridge] = None
+        self._serial += 1
+        return self._serial
+
+    def leave(self, bridge: Bridge) -> None:
+        """``bridge`` is no more."""
+        self.bridges.pop(bridge, None)
+        for key, known in list(self.duplex.items()):
+            if known is bridge:
+                del self.duplex[key]
+
+
+class BridgeFeed(Feed):
+    """The local subscription of one demand."""
+
+    def __init__(self, bridge: Bridge, demand: Demand, addresses: list[Address], rule: Rule) -> None:
+        super().__init__(bridge.link, addresses, int(demand.info.prefetch_size))
+        self.bridge = bridge
+        self.demand = demand
+        self.rule = rule
+        self.temporary = is_temporary(demand.where)
+        self.forget = False  # a durable one goes with all that it holds when it is retired
+        self.priority = int(demand.info.priority)
+        self.selector = selector_or_none(demand.info.selector or "")
+        self.connection = bridge.link.name
+        self.origin = bridge.origin
+        # Not meant for no-local, but the queue then asks `wants` for every message, also where nobody has a selector.
+        self.no_local = addresses[0].routing == ANYCAST
+        if demand.durable_name:
+            self.durable_name = demand.durable_name
+            self.client_id = bridge.names.local_client
+
+    def admits(self, message: Message, queue: Queue | None) -> bool:
+        """Ask the bridge's rules."""
+        return not self.rule.refusal(message, queue)
+
+    def named(self, key: str) -> None:
+        """The advisory about us is made from the demand: the core's own would lack the path."""
+        self.bridge.neighbourhood.acceptor.advisories.own[key] = True
+
+
+class Bridge(LinkPort):
+    """One end of one connection. ``origin`` marks what came in over it; it is no connection's number."""
+
+    def __init__(
+        self,
+        neighbourhood: Neighbourhood,
+        options: NetworkConnectorOptions,
+        lists: Lists,
+        link: LinkCore,
+        *,
+        initiator: bool,
+        perform: Callable[[list[Effect]], None] = lambda effects: None,
+    ) -> None:
+        self.neighbourhood: Final = neighbourhood
+        self.broker: Final = neighbourhood.broker
+        self.advisories: Final = neighbourhood.acceptor.advisories
+        self.options: Final = options
+        self.lists: Final = lists
+        self.link: Final = link
+        self.initiator: Final = initiator
+        self.perform = perform
+        self.serial: Final = neighbourhood.enter(self)
+        self.origin: Final = -self.serial
+        kind = StaticDemand if options.static else AdvisoryDemand
+        self.demand: Final = kind(options, lists, neighbourhood.interests)
+        self.names = Names("", "", "", "", "", "")
+        self.wire: Wire | None = None
+        self.feeds: dict[Demand, BridgeFeed] = {}
+        self.temporaries: dict[Destination, DestinationInfo] = {}
+        self.inbound: Final = Inbound(self)
+        self.told: list[str] = []  # what the operator should know, newest last
+        self.answers_probes = not options.duplex
+        self._trial = 0
+        self._producer = ProducerId("", 1, SESSION)
+        self._listener = ConsumerId("", SESSION, 1)
+        self._runs = 0
+        self._introduced = 0  # the answer to our ConnectionInfo
+        self._unacknowledged = 0
+        self._here = BrokerId(self.broker.node_id)
+        link.port = self
+
+    @property
+    def duplex(self) -> bool:
+        """Whether messages go both ways on this connection."""
+        return self.options.duplex
+
+    # -- the life of a connection (classic.md 1.3) ---------------------------------------------------------------------
+
+    def meet(self, wire: Wire, peer: BrokerInfo, now: Instant) -> None:
+        """The initiator hears who the other broker is: introduce ourselves."""
+        there = text_of(peer.broker_id) if peer.broker_id is not None else ""
+        if there == self.broker.node_id:
+            self.perform(self.link.give_up("it leads back to this broker", now))
+            return
+        self._name(wire, peer.broker_name or "", there)
+        options = self.options
+        wire.post(
+            BrokerInfo(
+                broker_id=self._here,
+                broker_url=self.neighbourhood.acceptor.url,
+                broker_name=self.names.here,
+                duplex_connection=self.duplex,
+                network_connection=True,
+                network_properties=write_properties(options, self.lists),
+            )
+        )
+        info = ConnectionInfo(
+            connection_id=ConnectionId(self._connection()),
+            client_id=self.names.remote_client,
+            user_name=options.remote_user or options.user or None,
+            password=options.remote_password or options.password or None,
+        )
+        if self.duplex:  # Classic's end of a duplex connection answers nothing before there are messages
+            wire.post(info)
+            self._open(now)
+        else:
+            self._introduced = wire.ask(info)
+
+    def accept(self, wire: Wire, peer: BrokerInfo, now: Instant) -> None:
+        """The other broker opened a duplex connection and is let in: be its other end."""
+        there = text_of(peer.broker_id) if peer.broker_id is not None else ""
+        key = (self.options.name, there)
+        before = self.neighbourhood.duplex.get(key)
+        if before is not None and before is not self:  # a half-open connection: the new one counts
+            before.perform(before.link.close("the other broker came in again", now))
+        self.neighbourhood.duplex[key] = self
+        self._name(wire, peer.broker_name or "", there)
+        self.link.connected(0, now)
+        wire.post(ConnectionInfo(connection_id=ConnectionId(self._connection()), client_id=self.names.remote_client))
+        self._open(now)
+
+    def _name(self, wire: Wire, there: str, there_id: str) -> None:
+        self.wire = wire
+        here = self.broker.options.name
+        self._runs += 1
+        token = self.broker.entropy.token(4).hex()
+        self.names = Names(
+            self.options.name,
+            here,
+            self.broker.node_id,
+            there,
+            there_id,
+            f"{there}->{here}-{token}-{self.serial}:{self._runs}",
+            self.options.client_id_token,
+        )
+        connection = f"{here}->{there}-{token}-{self.serial}:{self._runs}"
+        self._producer = ProducerId(connection, 1, SESSION)
+        self._listener = ConsumerId(connection, SESSION, 1)
+
+    def _connection(self) -> str:
+        return self._producer.connection_id or ""
+
+    def _open(self, now: Instant) -> None:
+        """Say the rest of the introduction, and let messages flow."""
+        wire = self.wire
+        assert wire is not None
+        wire.post(SessionInfo(session_id=SessionId(self._connection(), SESSION)))
+        wire.post(ProducerInfo(producer_id=self._producer, dispatch_async=True))
+        if not self.options.static:
+            wire.post(
+                ConsumerInfo(
+                    consumer_id=self._listener,
+                    destination=ActiveMQTopic(destination_filter(self.options, self.lists)),
+                    prefetch_size=self.options.advisory_prefetch or self.options.prefetch,
+                    dispatch_async=True,
+                )
+            )
+        if self.duplex:
+            self._trial = wire.ask(FlushCommand())
+        self._unacknowledged = 0
+        self.link.opened(now)
+        self._say(f"the bridge to {self.names.there} ({self.names.there_id}) is open")
+        self._advise(started=True)
+        self._obey(self.demand.begin(self.names))
+        queues = [(queue.owner, queue.address) for queue in self.broker.table.queues.values() if queue.owner]
+        self._obey(self.demand.restore(durables_of(queues, self.names.local_client)))
+
+    def lost(self, why: str) -> None:
+        """The link gave the connection up."""
+        wire, self.wire = self.wire, None
+        ended = self.demand.end()
+        self._introduced = self._trial = 0
+        self.answers_probes = not self.duplex
+        for demand in list(self.feeds):
+            self.feeds.pop(demand)
+            if demand.info.consumer_id is not None:
+                self.advisories.consumer_removed(demand.info.consumer_id)
+        for where in list(self.temporaries):
+            self._drop_temporary(where)
+        self.inbound.clear()
+        if ended or wire is not None:
+            self._advise(started=False)
+        if wire is not None:
+            self._say(f"the bridge to {self.names.there} ended: {why}")
+            wire.end(why)
+        if not self.initiator:
+            self.neighbourhood.leave(self)
+
+    def _advise(self, *, started: bool) -> None:
+        info = BrokerInfo(broker_id=BrokerId(self.names.there_id), broker_name=self.names.there)
+        told: dict[str, object] = {"started": started, "createdByDuplex": not self.initiator}
+        self.advisories.tell(NETWORK_ADVISORY, info, told)
+
+    def _say(self, what: str) -> None:
+        self.neighbourhood.say(self.link.name, what)
+        self.told.append(what)
+        del self.told[:-20]
+
+    # -- what the other broker says ------------------------------------------------------------------------------------
+
+    def take(self, command: Command, now: Instant) -> bool:
+        """Obey a command of the other broker; False when it is none of a bridge's."""
+        if isinstance(command, Response):
+            self._responded(command, now)
+        elif isinstance(command, MessageDispatch):
+            self._dispatched(command)
+        elif isinstance(command, ConnectionError):
+            why = "" if command.exception is None else f"{command.exception.class_name}: {command.exception.message}"
+            self.perform(self.link.failed(self.link.attempt, f"the other broker reports an error: {why}", now))
+        elif not self.duplex:
+            return False
+        elif isinstance(command, commands.Message):
+            self._received(command)
+        elif isinstance(command, ConsumerInfo):
+            self._obey(self.demand.subscribed(command))
+            self._answer(command)
+        elif isinstance(command, (ConnectionInfo, SessionInfo, ProducerInfo, FlushCommand, MessageAck)):
+            self._answer(command)
+        else:
+            return False
+        return True
+
+    def _answer(self, command: Command) -> None:
+        if command.response_required and self.wire is not None:
+            self.wire.post(Response(correlation_id=command.command_id))
+
+    def _responded(self, response: Response, now: Instant) -> None:
+        number = int(response.correlation_id)
+        if number == self._trial and number:
+            self._trial = 0
+            self.answers_probes = True
+        exception = response.exception if isinstance(response, ExceptionResponse) else None
+        if number == self._introduced and number:
+            self._introduced = 0
+            if isinstance(response, ExceptionResponse):
+                why = "" if exception is None else f"{exception.class_name}: {exception.message}"
+                self.perform(self.link.failed(self.link.attempt, f"the other broker does not let us in: {why}", now))
+            else:
+                self._open(now)
+            return
+        if not isinstance(response, ExceptionResponse):
+            self.link.confirmed(number, now)
+            return
+        name = "" if exception is None else (exception.class_name or "").rpartition(".")[2]
+        found = self.link.under_way.get(number)
+        gone = found is not None and isinstance(found[0].feed, BridgeFeed) and found[0].feed.temporary and name in GONE
+        why = name if exception is None else f"{name}: {exception.message}"
+        self.perform(self.link.rejected(number, why, for_good=gone, now=now))
+
+    def _dispatched(self, dispatch: MessageDispatch) -> None:
+        message = dispatch.message
+        if message is None:
+            return
+        self._obey(self.demand.heard(message.data_structure))
+        self._unacknowledged += 1
+        prefetch = self.options.advisory_prefetch or self.options.prefetch
+        if self._unacknowledged * 100 >= prefetch * self.options.advisory_ack_percentage and self.wire is not None:
+            self.wire.post(
+                MessageAck(
+                    destination=message.destination,
+                    consumer_id=self._listener,
+                    ack_type=int(AckType.STANDARD),
+                    last_message_id=message.message_id,
+                    message_count=self._unacknowledged,
+                )
+            )
+            self._unacknowledged = 0
+
+    def _received(self, message: commands.Message) -> None:
+        where = message.destination
+        if where is not None and is_interpreted(where.physical_name or ""):
+            self._obey(self.demand.heard(message.data_structure))
+            self._answer(message)
+            return
+        self.inbound.take(message)
+
+    # -- demand --------------------------------------------------------------------------------------------------------
+
+    def _obey(self, effects: Iterable[DemandEffect]) -> None:
+        """Do what the demand of the far side changes here, and at other bridges whose demand it replaces."""
+        for effect in effects:
+            if isinstance(effect, Subscribe):
+                self._subscribe(effect.demand)
+            elif isinstance(effect, Unsubscribe):
+                self._unsubscribe(effect.demand, effect.forget)
+            elif isinstance(effect, ForgetDurable):
+                self._forget_durable(effect.name)
+            elif isinstance(effect, MakeTemporary):
+                self._make_temporary(effect.info)
+            elif isinstance(effect, DropTemporary) and effect.info.destination is not None:
+                self._drop_temporary(effect.info.destination)
+        for bridge in list(self.neighbourhood.bridges):
+            if bridge.demand.pending:
+                waiting = list(bridge.demand.pending)
+                bridge.demand.pending.clear()
+                bridge._obey(waiting)
+
+    def _subscribe(self, demand: Demand) -> None:
+        addresses = [_address(part) for part in components(demand.where)]
+        feed = BridgeFeed(self, demand, addresses, self._rule(demand, addresses[0]))
+        self.feeds[demand] = feed
+        try:
+            self.link.add(feed)
+        except EntrepotError as error:
+            self.feeds.pop(demand, None)
+            self.demand.demands.pop(demand, None)
+            self.neighbourhood.interests.demands.pop(demand, None)
+            self._say(f"no subscription to {demand.name}: {error}")
+            return
+        self.advisories.consumer_added(demand.info)
+        if addresses[0].name.startswith(ADVISORY) and demand.info.consumer_id is not None:
+            self.advisories.replay(feed, demand.info.consumer_id)
+
+    def _rule(self, demand: Demand, first: Address) -> Rule:
+        path = BrokerPath(self.names.there_id, self.options.message_ttl)
+        topic = first.routing == MULTICAST
+        back = self.neighbourhood.filters(first.name, topic)
+        rules: list[Rule] = [path if back is None else Replay(path, back)]
+        if topic:
+            rules.append(Interpreted(self.names.there_id, self.options.consumer_ttl, for_network=demand.for_network))
+        return All(rules)
+
+    def _unsubscribe(self, demand: Demand, forget: bool) -> None:
+        feed = self.feeds.get(demand)
+        if feed is None:
+            if forget and demand.durable_name:
+                self._forget_durable(demand.durable_name)
+            return
+        feed.forget = forget
+        if demand.info.consumer_id is not None:
+            self.advisories.consumer_removed(demand.info.consumer_id)
+        if self.link.retire(feed):
+            self.retired(feed)
+
+    def retired(self, feed: Feed) -> None:
+        """All that ``feed`` had on its way arrived, and it is gone."""
+        if isinstance(feed, BridgeFeed):
+            self.feeds.pop(feed.demand, None)
+            if feed.forget and feed.durable_name:
+                self._forget_durable(feed.durable_name)
+
+    def _forget_durable(self, name: str) -> None:
+        try:
+            self.broker.forget_durable(self.names.local_client, name)
+        except Refused as refusal:
+            self._say(f"the durable subscription {name} stays: {refusal}")
+
+    def _make_temporary(self, info: DestinationInfo) -> None:
+        where = info.destination
+        if where is None or where in self.temporaries:
+            return
+        name = where.physical_name or ""
+        acceptor = self.neighbourhood.acceptor
+        if name in acceptor.temporaries:
+            return  # it came along another way
+        acceptor.temporaries[name] = self.names.connection
+        if is_queue(where) and name not in self.broker.table.queues:
+            queue = self.broker.create_queue(name, name, ANYCAST, durable=False, owner=self.names.connection)
+            queue.temporary = True
+        info.connection_id = ConnectionId(self.names.connection)
+        self.temporaries[where] = info
+        self.advisories.temporary_added(info)
+
+    def _drop_temporary(self, where: Destination) -> None:
+        info = self.temporaries.pop(where, None)
+        if info is None:
+            return
+        name = where.physical_name or ""
+        self.neighbourhood.acceptor.temporaries.pop(name, None)
+        queue = self.broker.table.queues.get(name)
+        if queue is not None and queue.temporary:
+            self.broker.delete_queue(queue, "it is gone on the other broker")
+        self.advisories.temporary_removed(where, info.connection_id)
+
+    # -- forwarding (classic.md 1.11) ----------------------------------------------------------------------------------
+
+    def forward(self, feed: Feed, message: Message, deliveries: int, doubtful: bool) -> int:
+        """Write ``message`` as it arrives there: the path longer by us, the producer ours, the rest as it was."""
+        wire = self.wire
+        assert wire is not None
+        assert isinstance(feed, BridgeFeed)
+        topic = feed.destinations[0].routing == MULTICAST
+        broker = self.broker
+        where = named(message.address, topic, feed.temporary)
+        made = presented(message, where, broker.identity_of(message), broker.node_id, self._large_body(message))
+        made.broker_path = [*(made.broker_path or ()), self._here]
+        made.producer_id = self._producer
+        if made.original_transaction_id is None:
+            made.original_transaction_id = made.transaction_id
+        made.transaction_id = None
+        made.target_consumer_id = None
+        made.redelivery_counter = max(int(message.redelivered), deliveries) + int(doubtful)
+        made.broker_out_time = broker.wall
+        if self.options.compress:
+            _compress(made)
+        if message.address.startswith(ADVISORY) or not (made.persistent or self.options.always_sync_send):
+            wire.post(made)
+            return 0
+        return wire.ask(made)
+
+    def _large_body(self, message: Message) -> bytes | None:
+        rare = message.rare
+        if rare is None or rare.large_id == 0:
+            return None
+        if rare.large_length > FRAME_OCTETS_MAX:
+            raise LimitExceeded(f"its body of {rare.large_length} octets is larger than a frame may be")
+        pieces: list[bytes] = []
+        at = 0
+        while at < rare.large_length:
+            piece = self.broker.journal.overflow.read(rare.large_id, at, rare.large_length - at)
+            if not piece:
+                raise StorageError("a large body ends too early")
+            pieces.append(piece)
+            at += len(piece)
+        return b"".join(pieces)
+
+    def probe(self) -> int:
+        """Ask something that the broker itself answers; 0 where the other end is known not to."""
+        if self.wire is None or not self.answers_probes:
+            return 0
+        return self.wire.ask(FlushCommand())
+
+    def failed_forward(self, feed: Feed, message: Message, why: str) -> None:
+        """A message is a dead letter now: say so, if that is wanted."""
+        self._say(f"a message of {message.address} cannot be forwarded: {why}")
+        if self.options.advise_failed_forward:
+            self.advisories.tell(FAILURE_ADVISORY, None, {"cause": why})
+
+    # -- for people ----------------------------------------------------------------------------------------------------
+
+    def explain(self, message: Message, queue: Queue) -> list[str]:
+        """Return for each feed that reads ``queue`` why ``message`` does not cross, "" when it may."""
+        return [
+            feed.rule.refusal(message, queue)
+            for feed in self.feeds.values()
+            if any(consumer.queue is queue for consumer in feed.consumers)
+        ]
+
+    def describe(self) -> dict[str, str]:
+        """Return the state, for people."""
+        return {
+            **self.link.describe(),
+            "peer": self.names.there,
+            "peer id": self.names.there_id,
+            "duplex": str(self.duplex),
+            "initiator": str(self.initiator),
+            "demands": str(len(self.demand.demands)),
+            "received": str(self.inbound.accepted),
+        }
+
+    def check(self) -> None:
+        """Assert the invariants of link and demand, and that they agree."""
+        self.link.check()
+        self.demand.check()
+        for demand in self.demand.demands:
+            assert demand in self.feeds, f"{self.link.name}: no feed serves the demand for {demand.name}"
+
+
+class _Stored(Waiter):
+    """Answers when a message is on disk. A token is the number of the command."""
+
+    def __init__(self, inbound: Inbound, wire: Wire) -> None:
+        self.inbound = inbound
+        self.wire = wire
+
+    def stored(self, token: bytes) -> None:
+        """Answer."""
+        self.inbound.answer(self.wire, int.from_bytes(token, "big"), None)
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """Say that it is not stored."""
+        self.inbound.answer(self.wire, int.from_bytes(token, "big"), error)
+
+
+class _Space(SpaceWaiter):
+    def __init__(self, inbound: Inbound) -> None:
+        self.inbound = inbound
+
+    def space(self) -> None:
+        """Answer what waits: the other broker sends more then."""
+        self.inbound.space()
+
+
+class Inbound:
+    """What the other end of a duplex connection sends: given to our broker, answered when it is stored.
+
+    A broker that is full answers later; the other end has its prefetch on its way and no more.
+    """
+
+    def __init__(self, bridge: Bridge) -> None:
+        self.bridge: Final = bridge
+        self.accepted = 0
+        self.duplicates = 0
+        self._targets: dict[Destination, Target] = {}
+        self._held: list[tuple[Wire, int, bool]] = []
+        self._space = _Space(self)
+
+    def take(self, command: commands.Message) -> None:
+        """Send ``command`` to our broker."""
+        wire = self.bridge.wire
+        assert wire is not None
+        try:
+            blocked = self._send(command)
+        except (Refused, StorageError) as error:
+            self.bridge._say(f"a message was refused: {error}")
+            if command.response_required:
+                self.answer(wire, command.command_id, error)
+            return
+        if blocked:
+            self._held.append((wire, command.command_id if command.response_required else 0, command.persistent))
+            self.bridge.broker.wait_for_space(self.bridge.origin, self._space)
+        elif command.response_required:
+            self._confirm(wire, command.command_id, command.persistent)
+
+    def _send(self, command: commands.Message) -> bool:
+        bridge = self.bridge
+        broker = bridge.broker
+        where = command.destination
+        if where is None or command.message_id is None:
+            raise InvalidDestination("a message has no destination or no id")
+        target = self._targets.get(where)
+        if target is None:
+            target = self._target(where)
+        message = message_of(command, target.name)
+        message.origin = bridge.origin
+        if bridge.options.check_duplicates_on_duplex:
+            message.need_rare().duplicate_id = text_of(command.message_id).encode()
+        self.accepted += 1
+        return broker.send(message, target) == BLOCKED
+
+    def _target(self, where: Destination) -> Target:
+        addresses = [_address(part) for part in components(where)]
+        for one in addresses:
+            if one.temporary and one.routing == MULTICAST:
+                self.bridge.neighbourhood.acceptor.check_temporary(one.name)
+        target = self.bridge.broker.target(addresses)
+        if len(self._targets) >= TARGETS_KEPT:
+            self._targets.clear()
+        self._targets[where] = target
+        return target
+
+    def _confirm(self, wire: Wire, number: int, durable: bool) -> None:
+        if durable:
+            self.bridge.broker.journal.confirm(_Stored(self, wire), number.to_bytes(8, "big"))
+        else:
+            self.answer(wire, number, None)
+
+    def answer(self, wire: Wire, number: int, error: EntrepotError | None) -> None:
+        """Answer, unless the connection is gone."""
+        if wire is not self.bridge.wire:
+            return
+        if error is None:
+            wire.post(Response(correlation_id=number))
+        else:
+            wire.post(ExceptionResponse(correlation_id=number, exception=throwable_of(error)))
+
+    def space(self) -> None:
+        """There is room again."""
+        held = self._held
+        self._held = []
+        for wire, number, durable in held:
+            if number:
+                self._confirm(wire, number, durable)
+
+    def clear(self) -> None:
+        """The connection is gone: nobody waits for an answer."""
+        self._held.clear()
+        self._targets.clear()
+        self.bridge.broker.stop_waiting(self.bridge.origin)
+
+
+class ClientWire(Wire):
+    """A connection that we opened."""
+
+    def __init__(self, client: OpenWireClient) -> None:
+        self.client = client
+
+    def post(self, command: Command) -> None:
+        """Send."""
+        if not self.client.closing:
+            self.client.post(command)
+
+    def ask(self, command: Command) -> int:
+        """Send, and return the number of the answer."""
+        return self.client.ask(command)
+
+    def end(self, why: str) -> None:
+        """Take leave."""
+        if not self.client.closing:
+            if self.client.live:
+                self.client.post(ShutdownInfo())
+            self.client.closing = True
+            self.client.note()
+
+
+class Opening(ClientPort):
+    """Hears one dialled connection for its bridge. ``attempt``: the link's number for it."""
+
+    def __init__(self, bridge: Bridge, attempt: int) -> None:
+        self.bridge = bridge
+        self.attempt = attempt
+        self.wire: ClientWire | None = None
+
+    def agreed(self, client: OpenWireClient) -> None:
+        """Both sides speak the same format."""
+        bridge = self.bridge
+        self.wire = ClientWire(client)
+        bridge.perform(bridge.link.connected(self.attempt, self._now()))
+
+    def dispatched(self, client: OpenWireClient, dispatch: MessageDispatch) -> None:
+        """An advisory."""
+        self._take(dispatch)
+
+    def responded(self, client: OpenWireClient, response: Response) -> None:
+        """An answer."""
+        self._take(response)
+
+    def told(self, client: OpenWireClient, command: Command) -> None:
+        """All else; the first is who the other broker is."""
+        bridge = self.bridge
+        if isinstance(command, BrokerInfo):
+            if bridge.wire is None and self._current() and bridge.link.state is State.OPENING:
+                assert self.wire is not None
+                bridge.meet(self.wire, command, self._now())
+            return
+        self._take(command)
+
+    def settled(self, client: OpenWireClient) -> None:
+        """A chunk was read."""
+        if self._current():
+            self.bridge.link.heard(self._now())
+
+    def writable(self, client: OpenWireClient, ready: bool) -> None:
+        """Back-pressure."""
+        if self._current():
+            self.bridge.link.writable(ready)
+
+    def lost(self, client: OpenWireClient, why: str) -> None:
+        """The connection ended."""
+        self.bridge.perform(self.bridge.link.failed(self.attempt, why, self._now()))
+
+    def _take(self, command: Command) -> None:
+        if self._current() and self.bridge.wire is self.wire:
+            self.bridge.take(command, self._now())
+
+    def _current(self) -> bool:
+        return self.bridge.link.attempt == self.attempt
+
+    def _now(self) -> Instant:
+        return int(self.bridge.broker.now)
+
+
+class SessionWire(Wire):
+    """A connection that the other broker opened."""
+
+    def __init__(self, session: OpenWireSession) -> None:
+        self.session = session
+        self._commands = 0
+
+    def post(self, command: Command) -> None:
+        """Send."""
+        self._commands += 1
+        command.command_id = self._commands
+        command.response_required = False
+        self.session.write(command)
+
+    def ask(self, command: Command) -> int:
+        """Send, and return the number of the answer."""
+        self._commands += 1
+        command.command_id = self._commands
+        command.response_required = True
+        session = self.session
+        session.write(command)
+        if len(session.out) > session.high:
+            session.choke()
+        return self._commands
+
+    def end(self, why: str) -> None:
+        """Take leave."""
+        if not self.session.closing:
+            self.session.write(ShutdownInfo())
+            self.session.closing = True
+            self.session.note()
+            self.session.release()
+
+
+def _address(where: Destination) -> Address:
+    """Return what ``where`` names here. Raises InvalidDestination."""
+    name, _, queue = (where.physical_name or "").partition("::")
+    if not name:
+        raise InvalidDestination("a destination has no name")
+    return Address(name, ANYCAST if is_queue(where) else MULTICAST, is_temporary(where), queue)
+
+
+def _compress(made: commands.Message) -> None:
+    """Deflate the body (classic.md 5.6), unless it is, or is too short to gain by it."""
+    content = made.content
+    if content is None or made.compressed or len(content) < COMPRESS_FROM:
+        return
+    packed = zlib.compress(content)
+    if isinstance(made, commands.ActiveMQBytesMessage):
+        packed = len(content).to_bytes(4, "big") + packed
+    made.content = packed
+    made.compressed = True

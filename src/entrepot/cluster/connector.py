@@ -1,0 +1,87 @@
+"""A network connector: the bridges of one ``<networkConnector>``, one for each broker that it is to reach.
+
+Owns which bridges there are; each lives by itself (`LinkCore`). A broker that discovery finds gets a bridge, one that
+discovery forgets keeps it as long as it is connected: an announcement lost is no broker lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from entrepot.base.environment import Instant
+from entrepot.cluster.admission import Lists
+from entrepot.cluster.bridge import Bridge, Neighbourhood
+from entrepot.cluster.discovery import Discovery, Forgotten, Found, Target, parse_connector
+from entrepot.cluster.link import Effect, LinkCore, LinkOptions, State
+from entrepot.cluster.options import NetworkConnectorOptions
+
+Perform = Callable[[Bridge, list[Effect]], None]
+
+
+class NetworkConnector:
+    """One connector. ``bridges`` by the key of their target. Raises InvalidURI, InvalidOption when it is made."""
+
+    def __init__(self, options: NetworkConnectorOptions, lists: Lists | None = None) -> None:
+        if options.network_ttl != 1:  # the setter of both others (classic.md 1.2)
+            defaults = NetworkConnectorOptions()
+            ttl = options.network_ttl
+            message = ttl if options.message_ttl == defaults.message_ttl else options.message_ttl
+            consumer = ttl if options.consumer_ttl == defaults.consumer_ttl else options.consumer_ttl
+            options = options.replaced(message_ttl=message, consumer_ttl=consumer)
+        self.options: Final = options
+        self.lists: Final = Lists() if lists is None else lists
+        self.discovery: Final[Discovery] = parse_connector(options.uri)
+        self.bridges: dict[str, Bridge] = {}
+        self._neighbourhood: Neighbourhood | None = None
+        self._perform: Perform = lambda bridge, effects: None
+
+    def start(self, neighbourhood: Neighbourhood, perform: Perform, now: Instant) -> None:
+        """Make a bridge to every broker that is listed, and dial."""
+        self._neighbourhood = neighbourhood
+        self._perform = perform
+        for target in self.discovery.targets:
+            self.add(target, now)
+
+    def add(self, target: Target, now: Instant) -> None:
+        """Bridge to ``target``, unless there is one already."""
+        neighbourhood = self._neighbourhood
+        known = self.bridges.get(target.key)
+        if neighbourhood is None or (known is not None and known.link.state not in (State.FAILED, State.CLOSED)):
+            return
+        name = f"{self.options.name} to {target.key}"
+        options = LinkOptions(reconnect=self.discovery.reconnect, interval=neighbourhood.interval)
+        link = LinkCore(name, neighbourhood.broker, options, target.places)
+        bridge = Bridge(neighbourhood, self.options, self.lists, link, initiator=True)
+        bridge.perform = lambda effects: self._perform(bridge, effects)
+        self.bridges[target.key] = bridge
+        bridge.perform(link.start(now))
+
+    def heard(self, event: Found | Forgotten, now: Instant) -> None:
+        """Discovery says who is there."""
+        target = Target((event.place,))
+        if isinstance(event, Found):
+            self.add(target, now)
+            return
+        bridge = self.bridges.get(target.key)
+        if bridge is not None and bridge.link.state not in (State.OPEN, State.OPENING, State.DRAINING):
+            self._end(target.key, bridge, "it is announced no more", now)
+
+    def stop(self, now: Instant) -> None:
+        """End every bridge; what is on its way is given back."""
+        for key, bridge in list(self.bridges.items()):
+            self._end(key, bridge, "the broker stops", now)
+
+    def drain(self, now: Instant) -> bool:
+        """Take no more, let arrive what is on its way; return whether nothing is any more."""
+        busy = False
+        for bridge in self.bridges.values():
+            bridge.link.drain(now)
+            busy = busy or bool(bridge.link.under_way)
+        return not busy
+
+    def _end(self, key: str, bridge: Bridge, why: str, now: Instant) -> None:
+        del self.bridges[key]
+        bridge.perform(bridge.link.close(why, now))
+        if self._neighbourhood is not None:
+            self._neighbourhood.leave(bridge)

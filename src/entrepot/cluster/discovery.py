@@ -1,0 +1,217 @@
+"""Which brokers there are: lists of places, and what is heard in a multicast group (classic.md 1.4).
+
+`parse_connector` turns the URI of a network connector into what is to be linked: each `Target` is one bridge, which has
+one place or, for ``masterslave:``, several of which one is alive. `Hearing` keeps who announces itself, and forgets who is
+silent; datagrams are made and read here, sent and received elsewhere. Nothing here dials.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from entrepot.base.environment import MILLISECOND, Duration, Instant
+from entrepot.base.errors import InvalidURI
+from entrepot.base.settings import Dialect, Options, Unit, setting
+from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse, split_options
+from entrepot.cluster.link import ReconnectOptions
+from entrepot.protocols.session import NEVER
+
+STATIC: Final = ("static", "simple")
+MULTICAST_HOST: Final = "239.255.2.3"
+MULTICAST_PORT: Final = 6155
+MISSED_MAX: Final = 10  # announcements that a broker may miss
+PLACES_MAX: Final = 1000  # a flood of forged announcements must not fill memory
+SERVICE_TYPE: Final = "ActiveMQ-4."
+TRANSPORTS: Final = ("tcp", "nio", "ssl", "auto", "openwire", "unix")
+
+
+class MulticastOptions(Options, frozen=True):
+    """How a group is heard and spoken to; the query of ``multicast://``."""
+
+    group: str = setting("default", uri="group", about="whose announcements count")
+    keep_alive_interval: Duration = setting(
+        500 * MILLISECOND, unit=Unit.DURATION, uri="keepAliveInterval", low=1, about="how often brokers announce"
+    )
+    time_to_live: int = setting(1, high=255, uri="timeToLive", about="networks that our datagrams may cross")
+    loop_back_mode: bool = setting(False, uri="loopBackMode", about="accepted; programs of one machine always hear")
+    network_interface: str = setting("", uri="networkInterface", about="address of the network to use")
+    join_network_interface: str = setting("", uri="joinNetworkInterface", about="the same for listening")
+    interface: str = setting("", uri="interface", about="another name of networkInterface")
+
+    @property
+    def address(self) -> str:
+        """The address of the network to use, "" for any."""
+        return self.join_network_interface or self.network_interface or self.interface
+
+
+class MulticastReconnectOptions(ReconnectOptions, frozen=True):
+    """How a broker found in a group is dialled again: Classic's defaults differ from those of a list."""
+
+    initial_delay: Duration = 5_000 * MILLISECOND
+    exponential: bool = False
+
+
+class Target(Struct, frozen=True):
+    """One bridge to be. ``places``: dialled one after the other; ``key`` tells it from others of its connector."""
+
+    places: tuple[Endpoint, ...]
+
+    @property
+    def key(self) -> str:
+        """What names it."""
+        return ",".join(f"{place.host}:{place.port}" for place in self.places)
+
+
+class Beacon(Struct, frozen=True):
+    """A multicast group to listen to."""
+
+    host: str
+    port: int
+    options: MulticastOptions
+    discovered: dict[str, str]
+
+
+class Discovery(Struct, frozen=True):
+    """What the URI of a network connector says."""
+
+    targets: tuple[Target, ...]
+    beacons: tuple[Beacon, ...]
+    reconnect: ReconnectOptions
+
+
+def parse_connector(text: str) -> Discovery:
+    """Return what ``text`` names: static, simple, masterslave, multicast, or a single place. Raises InvalidURI."""
+    found = parse(text)
+    if isinstance(found, Endpoint):
+        if found.scheme == "multicast":
+            return _multicast(found)
+        return Discovery((Target((_place(found),)),), (), ReconnectOptions())
+    discovered, own = split_options(found.options, "discovered.")
+    reconnect = ReconnectOptions.read(own, Dialect.URI)
+    if found.scheme in STATIC:
+        targets = tuple(_target(member, discovered) for member in found.members)
+        if not targets:
+            raise InvalidURI("static: names no broker", remedy="write static:(tcp://host:61616)")
+        return Discovery(targets, (), reconnect)
+    if found.scheme == "masterslave":
+        places = tuple(_place(each).with_options(discovered) for each in found.endpoints())
+        if len(places) < 2:
+            raise InvalidURI("masterslave: needs two brokers at least", remedy="use static: for a single one")
+        return Discovery((Target(places),), (), reconnect)
+    if found.scheme == "failover":
+        return Discovery((_target(found, {}),), (), ReconnectOptions())
+    raise InvalidURI(
+        f"a network connector cannot find brokers by {found.scheme!r}",
+        remedy="use static:, masterslave: or multicast:",
+    )
+
+
+def _target(member: Endpoint | Composite, discovered: dict[str, str]) -> Target:
+    """A nested ``failover:`` is one bridge with several places: the bridge notices every change of broker."""
+    if isinstance(member, Composite) and member.scheme not in ("failover", "masterslave", ""):
+        raise InvalidURI(f"{member.scheme}: inside of static: means nothing", remedy="list the brokers themselves")
+    return Target(tuple(_place(each).with_options(discovered) for each in member.endpoints()))
+
+
+def _place(place: Endpoint) -> Endpoint:
+    if not any(word in TRANSPORTS for word in place.scheme.split("+")):
+        raise InvalidURI(f"a bridge cannot be dialled by {place.scheme!r}", remedy="use tcp:// or ssl://")
+    return place
+
+
+def _multicast(found: Endpoint) -> Discovery:
+    discovered, own = split_options(found.options, "discovered.")
+    reconnect, rest = MulticastReconnectOptions.take(own, Dialect.URI)
+    options = MulticastOptions.read(rest, Dialect.URI)
+    host = MULTICAST_HOST if found.host in ("", "default") else found.host
+    port = MULTICAST_PORT if found.port == NO_PORT else found.port
+    return Discovery((), (Beacon(host, port, options, discovered),), reconnect)
+
+
+# -- announcements -----------------------------------------------------------------------------------------------------
+
+
+class Found(Struct, frozen=True):
+    """A broker announces itself."""
+
+    place: Endpoint
+
+
+class Forgotten(Struct, frozen=True):
+    """It left, or was not heard for too long."""
+
+    place: Endpoint
+
+
+class Hearing:
+    """Who announces itself in one group. ``places`` by the text that they announce."""
+
+    def __init__(self, beacon: Beacon) -> None:
+        self.beacon: Final = beacon
+        self.places: dict[str, Endpoint] = {}
+        self._heard_at: dict[str, Instant] = {}
+
+    def heard(self, data: bytes, now: Instant) -> list[Found | Forgotten]:
+        """Take a datagram; what is no announcement of our group is ignored."""
+        said = parse_announcement(data, self.beacon.options.group)
+        if said is None:
+            return []
+        alive, text = said
+        if not alive:
+            return self._forget(text)
+        if text in self.places:
+            self._heard_at[text] = now
+            return []
+        if len(self.places) >= PLACES_MAX:
+            return []
+        try:
+            place = parse(text)
+            if not isinstance(place, Endpoint):
+                return []
+            place = _place(place).with_options(self.beacon.discovered)
+        except InvalidURI:
+            return []
+        self.places[text] = place
+        self._heard_at[text] = now
+        return [Found(place)]
+
+    def deadline(self) -> Instant:
+        """Return when `advance` must be called."""
+        patience = MISSED_MAX * self.beacon.options.keep_alive_interval
+        return min((at + patience for at in self._heard_at.values()), default=NEVER)
+
+    def advance(self, now: Instant) -> list[Found | Forgotten]:
+        """Forget who was not heard for ten announcements."""
+        patience = MISSED_MAX * self.beacon.options.keep_alive_interval
+        gone: list[Found | Forgotten] = []
+        for text in [text for text, at in self._heard_at.items() if at + patience <= now]:
+            gone += self._forget(text)
+        return gone
+
+    def _forget(self, text: str) -> list[Found | Forgotten]:
+        self._heard_at.pop(text, None)
+        place = self.places.pop(text, None)
+        return [] if place is None else [Forgotten(place)]
+
+
+def announcement(group: str, uri: str, *, alive: bool) -> bytes:
+    """Return the datagram that announces ``uri``, or takes it back."""
+    return f"{group}.{SERVICE_TYPE}{'alive' if alive else 'dead'}.%localhost%{uri}".encode()
+
+
+def parse_announcement(data: bytes, group: str) -> tuple[bool, str] | None:
+    """Return whether a broker lives and its URI, None for a datagram that says nothing about ``group``."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    prefix = f"{group}.{SERVICE_TYPE}"
+    if not text.startswith(prefix):
+        return None
+    state, _, rest = text[len(prefix) :].partition(".%")
+    _, mark, uri = rest.partition("%")
+    if state not in ("alive", "dead") or not mark or not uri:
+        return None
+    return state == "alive", uri

@@ -1,0 +1,122 @@
+"""The door for other brokers: an accepted OpenWire connection that turns out to be one end of a bridge.
+
+A one-way bridge is an ordinary client here. On a duplex one, once it is let in, this end becomes a `Bridge` of its own.
+A broker that comes back takes the place of its own stale connection, which would hold its client id until it times out
+(classic.md 1.3, "the half-open TCP cure"; Classic does so for duplex connections only).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.base.environment import Instant
+from entrepot.base.errors import Refused
+from entrepot.cluster.bridge import Bridge, Neighbourhood, SessionWire
+from entrepot.cluster.link import Effect, LinkCore, LinkOptions
+from entrepot.cluster.properties import read_properties
+from entrepot.protocols.openwire.commands import BrokerInfo, Command, ConnectionInfo
+from entrepot.protocols.openwire.frames import Structure
+from entrepot.protocols.openwire.ids import text_of
+from entrepot.protocols.openwire.options import OpenWireOptions
+from entrepot.protocols.openwire.server import OpenWireSession
+from entrepot.protocols.session import Shell
+
+
+class NetworkSession(OpenWireSession):
+    """An accepted connection of a client or of another broker."""
+
+    def __init__(
+        self, shell: Shell, neighbourhood: Neighbourhood, options: OpenWireOptions, number: i64, peer: str
+    ) -> None:
+        super().__init__(shell, neighbourhood.acceptor, options, number, peer)
+        self.neighbourhood: Final = neighbourhood
+        self.peer_broker: BrokerInfo | None = None
+        self.bridge: Bridge | None = None
+
+    def receive(self, data: bytes, now: Instant) -> None:
+        """Take the next chunk."""
+        super().receive(data, now)
+        if self.bridge is not None and data:
+            self.bridge.link.heard(now)
+
+    def _take(self, command: Structure) -> None:
+        if self.bridge is not None and isinstance(command, Command) and self.bridge.take(command, int(self.broker.now)):
+            self.received += 1
+            return
+        if self.info is None and isinstance(command, BrokerInfo) and command.network_connection:
+            self.peer_broker = command
+        peer = self.peer_broker
+        if peer is not None and self.info is None and isinstance(command, ConnectionInfo):
+            self._replace(peer, command)
+        super()._take(command)
+        if peer is not None and peer.duplex_connection and self.bridge is None and self.info is not None:
+            self._be_the_other_end(peer)
+
+    def _replace(self, peer: BrokerInfo, info: ConnectionInfo) -> None:
+        """End the stale connection of the same broker that holds the client id, if this one may come in."""
+        client_id = info.client_id or ""
+        before = self.neighbourhood.arrivals.get(client_id)
+        if isinstance(before, NetworkSession) and before.peer_broker is not None:
+            try:
+                self.options.admission.admit(info.user_name or "", info.password or "", self.peer)
+            except Refused:
+                return
+            if before.peer_broker.broker_id == peer.broker_id and before is not self:
+                before.superseded()
+        self.neighbourhood.arrivals[client_id] = self
+
+    def _be_the_other_end(self, peer: BrokerInfo) -> None:
+        options, lists = read_properties(peer.network_properties or "")
+        options = options.replaced(duplex=True)
+        name = f"{options.name} from {peer.broker_name or ''}"
+        link = LinkCore(name, self.broker, LinkOptions(interval=self.neighbourhood.interval))
+        bridge = Bridge(self.neighbourhood, options, lists, link, initiator=False, perform=self._perform)
+        self.bridge = bridge
+        there = "" if peer.broker_id is None else text_of(peer.broker_id)
+        if there == self.broker.node_id:
+            self.fail_loop()
+            return
+        bridge.accept(SessionWire(self), peer, int(self.broker.now))
+
+    def fail_loop(self) -> None:
+        """We talk to ourselves."""
+        self.closing = True
+        self.note()
+
+    def _perform(self, effects: list[Effect]) -> None:
+        """A passive link has nothing to dial or to drop: its end is the session's."""
+
+    def deadline(self) -> Instant:
+        """Return when something is due, of the session or of the link."""
+        due = super().deadline()
+        return due if self.bridge is None else min(due, self.bridge.link.deadline())
+
+    def advance(self, now: Instant) -> None:
+        """Do what is due."""
+        super().advance(now)
+        bridge = self.bridge
+        if bridge is not None and bridge.link.deadline() <= now:
+            bridge.link.advance(now)
+
+    def choke(self) -> None:
+        """The other side reads too slowly."""
+        super().choke()
+        if self.bridge is not None:
+            self.bridge.link.writable(False)
+
+    def _unchoke(self) -> None:
+        super()._unchoke()
+        if self.bridge is not None and not self.choked and not self.detached:
+            self.bridge.link.writable(True)
+
+    def release(self) -> None:
+        """Give back all that this connection holds."""
+        bridge, self.bridge = self.bridge, None
+        if bridge is not None:
+            bridge.link.failed(0, "the other broker closed the connection", int(self.broker.now))
+            self.neighbourhood.leave(bridge)
+        if self.neighbourhood.arrivals.get(self.client_id) is self:
+            del self.neighbourhood.arrivals[self.client_id]
+        super().release()
