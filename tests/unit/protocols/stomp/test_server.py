@@ -423,6 +423,37 @@ def test_one_who_produces_and_consumes_is_never_stopped_and_never_unbounded() ->
     assert kinds(client.send(b"room again")) == ["MESSAGE", "RECEIPT"]
 
 
+@pytest.mark.parametrize(
+    ("destination", "headers", "credit"),
+    [
+        ("/queue/q", {}, 1000),
+        ("/topic/t", {}, 32_767),
+        ("/topic/t", {"durable-subscription-name": "d"}, 100),
+        ("/queue/q", {"activemq.prefetchSize": "7"}, 7),
+        ("/queue/q?consumer.prefetchSize=8", {}, 8),
+    ],
+)
+def test_credit_is_what_the_page_says(destination: str, headers: dict[str, str], credit: int) -> None:
+    rig = Rig(disk=False)
+    client = Client(rig, client_id="c")
+    client.subscribe(destination, **{"ack": "client-individual", **headers})
+    for _ in range(min(credit, 1200) + 10):
+        client.say("SEND", {"destination": destination.partition("?")[0]}, b"x")
+    assert client.session.subscriptions["1"].window.messages == credit
+    assert len(bodies(client.hear())) == min(credit, min(credit, 1200) + 10)
+
+
+def test_what_one_connection_may_have_open() -> None:
+    client = Client(Rig())
+    client.session.options.transactions_max = 2
+    client.session.options.subscriptions_max = 1
+    answers = [client.ask("BEGIN", transaction=str(number), receipt="r") for number in range(3)]
+    assert [kinds(answer) for answer in answers] == [["RECEIPT"], ["RECEIPT"], ["ERROR"]]
+    client.subscribe()
+    assert kinds(client.subscribe(id="2", receipt="r")) == ["ERROR"]
+    assert not client.session.closing
+
+
 def test_a_slow_reader_is_written_no_more_than_its_mark() -> None:
     rig = Rig()
     producer, consumer = Client(rig), Client(rig)
