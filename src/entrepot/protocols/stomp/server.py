@@ -533,8 +533,9 @@ class StompSession(Session):
             elif name.startswith(b"AMQ_SCHEDULED_"):
                 message.annotate(name.decode(), value)
             elif name == b"reply-to" and value.startswith("/temp-"):
-                line = b"reply-to:" + octets_of(self._reply_to(value), self.reader.version) + b"\n"
+                line = b"reply-to:" + octets_of(self._reply_to(value), V12) + b"\n"
                 message.raw = line + message.raw
+                message.escaped = True  # the real name holds colons
                 message.body_at += len(line)
 
     def _reply_to(self, alias: str) -> str:

@@ -600,3 +600,21 @@ def test_silence_does_not_count_while_the_broker_does_not_read() -> None:
     rig.turn()
     assert client.session.readable
     assert client.session.deadline() == rig.now + 2 * SECOND
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
+def test_the_place_for_answers_reaches_a_reader_of_any_version_whole(version: str) -> None:
+    rig = Rig()
+    asking = Client(rig, version)
+    asking.subscribe("/temp-queue/answers")
+    (receipt,) = asking.send(b"?", reply_to="/temp-queue/answers", colour="red")
+    assert receipt.command == "RECEIPT"
+    for reader in ("1.0", "1.1", "1.2"):
+        answering = Client(rig, reader)
+        (frame,) = answering.subscribe(ack="client")
+        assert frame.headers["colour"] == "red"
+        place = frame.headers["reply-to"]
+        assert "\\" not in place
+        answering.send(b"!", place)
+        assert asking.hear()[-1].body == b"!"
+        answering.cut()
