@@ -528,7 +528,7 @@ class TestFailover:
                         try:
                             async with session.transaction():
                                 batch = await consumer.receive_many(4, timeout=0.5)
-                                idle = 0 if batch else idle + 1
+                                idle = 0 if batch or not connection.connected else idle + 1
                                 for message in batch:
                                     await producer.send(message.body)
                         except TransactionRolledBack:
