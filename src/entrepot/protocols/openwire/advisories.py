@@ -175,7 +175,9 @@ class Advisories(NoticePort):
         elif what == notices.CONSUMER_SLOW:
             self._slow(detail)
         elif what == notices.ADDRESS_FULL:
-            self._later(PREFIX + "FULL.Queue." + subject, None, {"usageName": "memory", "usageCount": detail.get("used", "")})
+            self._later(
+                PREFIX + "FULL.Queue." + subject, None, {"usageName": "memory", "usageCount": detail.get("used", "")}
+            )
         elif what == notices.MESSAGE_UNROUTED:
             self._later(PREFIX + "NoConsumer.Topic." + subject, None, {})
 

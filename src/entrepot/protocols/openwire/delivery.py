@@ -107,7 +107,9 @@ class OpenWireConsumer(Consumer):
 class OpenWireSubscription(Subscription):
     """One ConsumerInfo. ``prefetch`` 0 delivers only what is pulled."""
 
-    def __init__(self, session: OpenWireSession, info: ConsumerInfo, consumer_id: ConsumerId, where: list[Address]) -> None:
+    def __init__(
+        self, session: OpenWireSession, info: ConsumerInfo, consumer_id: ConsumerId, where: list[Address]
+    ) -> None:
         super().__init__(where)
         self.session: OpenWireSession = session
         self.info: ConsumerInfo = info
@@ -260,4 +262,3 @@ class OpenWireSubscription(Subscription):
                 self.browser = None
                 session.write_null_dispatch(self)
                 return
-

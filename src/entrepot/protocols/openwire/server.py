@@ -787,9 +787,13 @@ class OpenWireSession(Session):
         try:
             found = self.broker.forget_durable(client_id, name)
         except SubscriptionInUse:
-            raise SubscriptionInUse(f"Durable consumer is in use for client: {client_id} and subscriptionName: {name}") from None
+            raise SubscriptionInUse(
+                f"Durable consumer is in use for client: {client_id} and subscriptionName: {name}"
+            ) from None
         if not found:
-            raise InvalidDestination(f"No durable subscription exists for clientID: {client_id} and subscriptionName: {name}")
+            raise InvalidDestination(
+                f"No durable subscription exists for clientID: {client_id} and subscriptionName: {name}"
+            )
         self._answer(command, True)
 
     # -- destinations -------------------------------------------------------------------------------------------------
