@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from entrepot.base.environment import KIB, MIB, SECOND, Clock, Instant
-from entrepot.base.errors import EntrepotError, InvalidOption, StorageFull
+from entrepot.base.errors import EntrepotError, InvalidOption, StorageFull, StoreLost
 from entrepot.base.uri import Endpoint
 from entrepot.config.founding import add_policies, found
 from entrepot.config.model import BrokerConfig
@@ -30,13 +30,17 @@ from entrepot.io.disk import Disk
 from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.io.tcp import AUTO, Greeter, Listener, Listening
 from entrepot.journal.log import JournalCore, JournalOptions, RecoveryReport
+from entrepot.ha.options import SharedStoreOptions
+from entrepot.ha.role import Effect, Role, Signal
 from entrepot.journal.memory import MemoryJournal
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.openwire.options import read_option as read_openwire_option
+from entrepot.io.standby import Standby
 from entrepot.protocols.openwire.server import OpenWireSession
 from entrepot.protocols.session import OPENWIRE, STOMP, Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
+from entrepot.journal.ports import Fence
 from entrepot.protocols.stomp.server import StompSession
 from entrepot.protocols.stomp.uri import read_option
 
@@ -58,7 +62,8 @@ class NodeOptions:
     """What a broker is started with. ``data`` None keeps nothing on disk; ``memory_limit`` in octets.
 
     ``policies``: address pattern -> setting -> value, see `core/policy.py`. ``config``: what a file says beyond that;
-    for a pattern that is in both, ``policies`` has the last word.
+    for a pattern that is in both, ``policies`` has the last word. ``shared``: how ``data`` is shared with others, None
+    when it is not.
     """
 
     def __init__(
@@ -79,6 +84,7 @@ class NodeOptions:
         self.policies = {} if policies is None else policies
         self.memory_limit = memory_limit
         self.journal = journal
+        self.shared = shared
 
 
 class LoggedNotices(NoticePort):
@@ -120,11 +126,34 @@ class LoggedNotices(NoticePort):
 class Node:
     """A broker that runs on the current loop. Call `start` once, then `wait` or anything else, then `stop`."""
 
-    def __init__(self, options: NodeOptions) -> None:
-        """Check ``options``; nothing is opened. Raises InvalidURI, InvalidOption."""
+    def __init__(self, options: NodeOptions, standby: Standby | None = None) -> None:
+        """Check ``options``; nothing is opened. Raises InvalidURI, InvalidOption.
+
+        ``standby``: the lease of a shared store, when it has been won already; else `start` waits for it.
+        """
+        if options.shared is not None and options.data is None:
+            raise InvalidOption("a broker that keeps nothing on disk has no store to share")
+        self.standby = standby
+        self._disk: Disk | None = None
+        self._fencing: asyncio.Task[None] | None = None
         if options.memory_limit <= 0:
             raise InvalidOption(f"a broker cannot work with {options.memory_limit} octets of memory")
         self.options: Final = options
+class LeaseFence(Fence):
+    """The journal's question, answered by the lease."""
+
+    def __init__(self, standby: Standby) -> None:
+        self._standby: Final = standby
+
+    def holds(self) -> bool:
+        """Say whether the lease holds."""
+        return self._standby.holds()
+
+    def why(self) -> str:
+        """Return why not."""
+        return self._standby.tenure.lost or "it could not be renewed in time"
+
+
         self.policies: Final = Policies()
         if options.config is not None:
             add_policies(options.config, self.policies)
@@ -175,10 +204,19 @@ class Node:
         raise InvalidOption(f"this broker does not listen for {protocol!r}", remedy="it listens on " + str(self.uris))
 
     async def start(self) -> None:
-        """Recover and listen. Raises OperatorError, StorageError; nothing stays open then."""
+        """Recover and listen. Raises OperatorError, StorageError; nothing stays open then.
+
+        With a shared store it waits until it is this broker's turn.
+        """
         loop = asyncio.get_running_loop()
         self._stop_asked = loop.create_future()
-        journal = self._open_journal(loop)
+        await self._take_turn()
+        try:
+            journal = self._open_journal(loop)
+        except BaseException:
+            if self.standby is not None:
+                await self._hand_over(Signal.FAILED, "the store cannot be opened")
+            raise
         try:
             self._start_core(loop, journal)
             for listening, stomp, openwire in zip(self.listening, self.stomp, self.openwire, strict=True):
@@ -192,6 +230,7 @@ class Node:
             journal.close()
             raise
         self._maintenance = loop.call_later(COMPACT_LOOK, self._maintain)
+            self._recovered()
 
     async def wait(self) -> str:
         """Return why the broker should stop, once somebody asked for it or its journal failed."""
@@ -199,6 +238,9 @@ class Node:
             raise InvalidOption("the broker is not running", remedy="start it first")
         return await asyncio.shield(self._stop_asked)
 
+            if self.standby is not None:
+                await self._hand_over(Signal.FAILED, "the broker could not start")
+                raise
     def ask_to_stop(self, why: str) -> None:
         """Let `wait` return ``why``. The first reason counts."""
         if self._stop_asked is not None and not self._stop_asked.done():
@@ -223,20 +265,107 @@ class Node:
     def _open_journal(self, loop: asyncio.AbstractEventLoop) -> JournalCore:
         if self.options.data is None:
             return MemoryJournal()
-        port = Disk(self.options.data, partial(self._from_disk, loop), name=self.options.name)
+        standby = self.standby
+        epoch = 0 if standby is None else standby.tenure.epoch
+        look = None if standby is None else standby.look
+        port = Disk(self.options.data, partial(self._from_disk, loop), name=self.options.name, epoch=epoch, look=look)
+        self._disk = port
         options = JournalOptions() if self.options.journal is None else self.options.journal
         options.created = SystemClock().wall()
-        return JournalCore(port, options)
+        options.epoch = epoch
+        journal = JournalCore(port, options)
+        if standby is not None:
+            journal.fence = LeaseFence(standby)
+        return journal
 
     def _from_disk(self, loop: asyncio.AbstractEventLoop, deliver: Callable[[], None]) -> None:
         """Run a completion of the disk as a turn. Called by the disk's thread."""
         loop.call_soon_threadsafe(self._run, deliver)
+            if self.standby is not None:
+                await self._hand_over(Signal.STOP, why)
+                return
 
     def _run(self, deliver: Callable[[], None]) -> None:
         if self._turn is None:
             deliver()
         else:
             self._turn.run(deliver)
+    # -- taking turns at a store --------------------------------------------------------------------------------------
+
+    @property
+    def fenced(self) -> bool:
+        """Say whether its store may be another broker's now: it serves no more and should begin anew, as a backup."""
+        return self.standby is not None and self.standby.role.role is Role.FENCED
+
+    async def _take_turn(self) -> None:
+        """Wait for the lease, and learn of its loss from now on."""
+        shared = self.options.shared
+        if self.standby is None and shared is not None and self.options.data is not None:
+            standby = Standby(self.options.data, self.options.name, shared)
+            await standby.win()
+            self.standby = standby
+        if self.standby is not None:
+            self.standby.lost = self._lease_lost
+
+    def _recovered(self) -> None:
+        """The store is read back: from here on the ports may open. Raises StoreLost when it took too long."""
+        if self.standby is None:
+            return
+        if not self.standby.holds() or self.standby.role.role is not Role.ACTIVATING:
+            if self._fencing is None:
+                self._lease_lost("it took longer to read the store back than its lease lasted")
+            raise StoreLost(f"the store was lost while it was read back: {self.standby.tenure.lost}")
+        self.standby.role.signal(Signal.RECOVERED)
+
+    def _lease_lost(self, why: str) -> None:
+        """Another broker may be the master: confirm nothing from this moment on, then close."""
+        assert self.standby is not None
+        effects = self.standby.role.signal(Signal.LOST)
+        if effects:
+            self._disown(why)  # now, not when a task gets its turn
+            self._fencing = asyncio.get_running_loop().create_task(self._carry_out(effects, why))
+        self.ask_to_stop(why)
+
+    async def _hand_over(self, signal: Signal, why: str) -> None:
+        assert self.standby is not None
+        if self._fencing is not None:
+            await self._fencing
+        await self._carry_out(self.standby.role.signal(signal), why)
+        if self.standby.role.role is Role.STOPPING:
+            self.standby.role.signal(Signal.DONE)
+
+    async def _carry_out(self, effects: Sequence[Effect], why: str) -> None:
+        """Do what the role asks for, one after the other: the order is what keeps a pair safe."""
+        assert self.standby is not None
+        for effect in effects:
+            if effect is Effect.STOP_CONFIRMING:
+                self._disown(why)
+            elif effect is Effect.CLOSE_PORTS:
+                await self._close(why)
+            elif effect is Effect.CLOSE_STORE:
+                self._close_store()
+            elif effect is Effect.ABANDON_STORE:
+                self._close_store()
+                self.standby.forfeit(why)
+            elif effect is Effect.RELEASE:
+                self.standby.release(why)
+
+    def _disown(self, why: str) -> None:
+        """Tell everybody who waits that it will not be confirmed here, and begin no more writes."""
+        error = StoreLost(
+            f"this broker is not the master of its store any more: {why}", remedy="connect to the one that is now"
+        )
+        if self._disk is not None:
+            self._disk.abandon(error)
+        if self._broker is not None:
+            self._run(partial(self._broker.journal.failed, error))
+
+    def _close_store(self) -> None:
+        if self._broker is not None:
+            self._broker.journal.close()
+        elif self._disk is not None:
+            self._disk.close()
+
 
     def _start_core(self, loop: asyncio.AbstractEventLoop, journal: JournalCore) -> None:
         options = BrokerOptions(self.options.name, self.options.memory_limit)

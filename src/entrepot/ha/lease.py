@@ -225,6 +225,7 @@ class Watch:
     """The challenger's side: since when the record has not changed."""
 
     def __init__(self) -> None:
+        self.alive = False  # the record changed while we looked on
         self._seen: tuple[str, int, int] | None = None
         self._since: Instant = 0
 
@@ -232,12 +233,14 @@ class Watch:
         """Take what was read; ``now`` is an instant **after** it was read."""
         mark = (record.instance, record.epoch, record.beat)
         if mark != self._seen:
+            self.alive = self._seen is not None
             self._seen = mark
             self._since = now
 
     def forget(self) -> None:
         """Whatever was seen says nothing any more."""
         self._seen = None
+        self.alive = False
 
     def expired(self, record: Record, now: Instant) -> bool:
         """Say whether ``record``, just observed, is that of a lease which has ended everywhere."""

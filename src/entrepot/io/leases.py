@@ -1,0 +1,382 @@
+"""The lock of a shared directory: a lease in a file that also holds a lock of the operating system.
+
+Each of the two is what the other is not. The operating system frees its lock the moment the holder's process dies, so a
+successor need not wait; but it knows nothing of a process that stands still, and NFS, a deleted file or a copy may let
+two have it. The lease in the file knows both; it only takes its time. So:
+
+- whoever gets the lock of the system on the file that carries the last record takes over at once;
+- whoever finds that record unchanged for longer than its lease puts a *new file* in its place: the old holder, should
+  it wake up, finds that the file at that path is not his;
+- whoever gets the lock on a file that does not carry the record written to it (deleted, replaced, restored from a
+  backup) waits as long as a lease may last, because the holder may not know yet.
+
+``DIR/LOCK.guard`` is locked for the few milliseconds of a claim, so that of two who claim one is first.
+
+The wait costs nothing: a thread sleeps in `flock`. Beside it the record is looked at now and then.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from entrepot.base.environment import MILLISECOND, Instant
+from entrepot.base.errors import InvalidOption, StoreLost, StoreUnusable
+from entrepot.ha.lease import Grant, Lease, LeaseOptions, Record, Watch, decode, patience
+from entrepot.io.ledger import Ledger, highest_epoch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOCK: Final = "LOCK"
+GUARD: Final = "LOCK.guard"
+RECORD_OCTETS: Final = 1024
+"""The record is written over itself in one sector or two: no new block, so a full disk does not end a lease."""
+
+REMOTE: Final = ("nfs", "cifs", "smb", "fuse", "ceph", "gluster", "lustre", "9p", "afs")
+"""File systems on which a write is seen by other machines only after a sync."""
+
+
+def now() -> Instant:
+    """Return the clock of leases: it goes on while the machine sleeps, which the monotonic one does not."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def me(name: str, *, store: str, options: LeaseOptions) -> Record:
+    """Return the record of this process; ``instance`` is new each time."""
+    return Record(
+        name=name,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        instance=os.urandom(8).hex(),
+        store=store,
+        lease=options.duration,
+    )
+
+
+def refuse_twin(record: Record, mine: Record) -> None:
+    """Raise InvalidOption when a master that lives has our name: nobody could tell the two apart."""
+    if record.name == mine.name and record.instance != mine.instance and not record.released:
+        raise InvalidOption(
+            f"the master of this store is called {record.name}, too: {record.describe()}",
+            remedy="give each broker of a pair a name of its own with --name",
+        )
+
+
+class Waiter:
+    """A thread that sleeps until the lock of one file is ours. What nobody wants any more is let go of at once."""
+
+    def __init__(self, descriptor: int, wake: Callable[[], None]) -> None:
+        self.place = os.fstat(descriptor).st_ino
+        self.locked = False
+        self._descriptor = descriptor
+        self._wake = wake
+        self._unwanted = False
+        self._lock = threading.Lock()
+        threading.Thread(target=self._wait, name="entrepot-lock", daemon=True).start()
+
+    def _wait(self) -> None:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        except OSError:  # a file system that lost its server: the look that is taken now and then finds out what is
+            self._unwanted = True
+        with self._lock:
+            if self._unwanted:
+                os.close(self._descriptor)
+                return
+            self.locked = True
+        self._wake()
+
+    def take(self) -> int:
+        """Return the descriptor that has the lock; once."""
+        self._unwanted = True
+        return self._descriptor
+
+    def abandon(self) -> None:
+        """Wait no longer, as far as anybody can tell."""
+        with self._lock:
+            if self.locked and not self._unwanted:
+                os.close(self._descriptor)
+            self._unwanted = True
+
+
+class FileLease(Lease):
+    """The lock of a data directory that brokers share."""
+
+    def __init__(self, directory: Path, mine: Record, options: LeaseOptions, wake: Callable[[], None]) -> None:
+        """``wake`` is called, by another thread, when `attempt` may succeed now. Raises StoreUnusable."""
+        self.holder: Record | None = None  # who was seen last
+        self._directory = directory
+        self._path = directory / LOCK
+        self._mine = mine
+        self._options = options
+        self._wake = wake
+        self._watch = Watch()
+        self._waiter: Waiter | None = None
+        self._held = -1
+        self._stamp: tuple[int, int, int] = (0, 0, 0)
+        self._distrusted: dict[int, Instant] = {}  # a file without its record -> since when its lock is ours
+        self._remote = is_remote(directory)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._guard = os.open(directory / GUARD, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise StoreUnusable(
+                f"the lock directory {directory} cannot be written: {error.strerror}",
+                remedy="let the user who runs the broker write it; all brokers of a pair need the same directory",
+            ) from error
+        self._ledger = Ledger(directory)
+
+    # -- winning it ----------------------------------------------------------------------------------------------------
+
+    def attempt(self, now: Instant) -> Grant | None:
+        """Take it when it is free or has run out; else see to it that we are woken when it becomes free."""
+        waiter = self._waiter
+        if waiter is not None and (waiter.locked or waiter.place != self._place()):
+            self._waiter = None
+            if waiter.locked:
+                return self._freed(waiter.take(), now)
+            waiter.abandon()
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise StoreUnusable(
+                f"the lock {self._path} cannot be opened: {error.strerror}",
+                remedy="let the user who runs the broker read and write it",
+            ) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                os.close(descriptor)
+                raise StoreUnusable(
+                    f"the file system of {self._directory} has no locks: {error.strerror}",
+                    remedy="mount it with locks (NFS version 4), or use another locker",
+                ) from error
+            return self._held_by_another(descriptor, now)
+        return self._freed(descriptor, now)
+
+    def _place(self) -> int:
+        try:
+            return self._path.stat().st_ino
+        except OSError:
+            return 0
+
+    def _held_by_another(self, descriptor: int, asked: Instant) -> Grant | None:
+        record = self._read(descriptor)
+        self.holder = record
+        if record is not None:
+            self._watch.observe(record, now())
+            if self._watch.alive:
+                refuse_twin(record, self._mine)
+            if self._watch.expired(record, asked):
+                os.close(descriptor)
+                return self._replace(record)
+        if self._waiter is None:
+            self._waiter = Waiter(descriptor, self._wake)
+        else:
+            os.close(descriptor)
+        return None
+
+    def _freed(self, descriptor: int, asked: Instant) -> Grant | None:
+        """The lock of the system is ours; whether it means anything is for the record to say."""
+        with self._guarded():
+            place = os.fstat(descriptor).st_ino
+            if place != self._place():
+                os.close(descriptor)  # somebody put another file there
+                return None
+            record = self._read(descriptor)
+            if not self._trusted(descriptor, record, place, asked):
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+                os.close(descriptor)
+                return None
+            why = "the store is new"
+            if record is not None and record.released:
+                why = f"{record.describe()} handed over"
+            elif record is not None:
+                why = f"{record.describe()} has ended without handing over"
+            elif self._distrusted:
+                why = "the lock file was not the one that the last master wrote, and its lease has run out"
+            return self._claim(descriptor, record, why)
+
+    def _trusted(self, descriptor: int, record: Record | None, place: int, asked: Instant) -> bool:
+        """Say whether a holder that we cannot see is impossible: else wait for what a lease may last."""
+        if record is not None and record.place == place:
+            return True
+        if record is None and (os.fstat(descriptor).st_size > 0 or self._ledger.empty()):
+            return True  # the file of a broker that stood alone, or a store that nobody ever had
+        since = self._distrusted.setdefault(place, asked)
+        return asked - since >= patience(max(self._options.duration, self._ledger.lease()))
+
+    def _replace(self, expired: Record) -> Grant | None:
+        """The holder has shown no life for longer than its lease: put a new lock in the place of his."""
+        with self._guarded():
+            current = self._read_path()
+            if current is None or (current.instance, current.beat) != (expired.instance, expired.beat):
+                return None
+            draft = self._directory / f"{LOCK}.{self._mine.instance}"
+            descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return self._claim(
+                descriptor, current, f"the lease of {current.describe()} has run out: it gives no sign of life", draft
+            )
+
+    def _claim(self, descriptor: int, before: Record | None, why: str, draft: Path | None = None) -> Grant:
+        """Write our record, with an epoch that nobody had. The guard is held."""
+        asked = now()
+        mine = self._mine
+        mine.epoch = 1 + max(highest_epoch(self._directory), 0 if before is None else before.epoch)
+        mine.beat = 1
+        mine.since = time.time_ns() // MILLISECOND
+        mine.place = os.fstat(descriptor).st_ino
+        mine.released = False
+        mine.store = store_identity(self._directory)
+        self._write(descriptor, sync=True)
+        if draft is not None:
+            os.rename(draft, self._path)
+        self._sync_directory()
+        self._held = descriptor
+        self._stamp = self._look_at_path()
+        self._ledger.append("master", mine, why)
+        if self._waiter is not None:
+            self._waiter.abandon()
+            self._waiter = None
+        return Grant(mine.epoch, asked, why)
+
+    # -- keeping it ----------------------------------------------------------------------------------------------------
+
+    def verify(self) -> None:
+        """See whether the file at the path is still ours and as we left it. Raises StoreLost."""
+        try:
+            stamp = self._look_at_path()
+        except FileNotFoundError:
+            raise StoreLost("the lock file was deleted") from None
+        if stamp == self._stamp:
+            return
+        if stamp[0] != self._stamp[0]:
+            there = self._read_path()
+            whose = f" by {there.describe()}" if there is not None and there.instance != self._mine.instance else ""
+            raise StoreLost(f"the lock file was replaced{whose}")
+        raise StoreLost("the lock file was touched by somebody else")
+
+    def replaced(self) -> bool:
+        """Say whether the file at the path is another one; a microsecond, for after every sync."""
+        try:
+            return os.stat(self._path).st_ino != self._stamp[0]
+        except OSError as error:
+            return error.errno == errno.ENOENT
+
+    def renew(self) -> None:
+        """Write the next beat into the record. Raises StoreLost; OSError when it may work later."""
+        self.verify()
+        self._mine.beat += 1
+        self._write(self._held, sync=self._remote)
+        stamp = os.fstat(self._held)
+        self._stamp = (stamp.st_ino, stamp.st_mtime_ns, stamp.st_size)
+        self.verify()
+
+    def release(self) -> None:
+        """Say in the record that it is free, and free it: whoever waits wakes up."""
+        if self._held < 0:
+            return
+        try:
+            self.verify()
+            self._mine.released = True
+            self._write(self._held, sync=self._remote)
+        except (OSError, StoreLost):
+            pass  # then it is somebody else's, or the lock of the system has to be enough
+        os.close(self._held)
+        self._held = -1
+
+    def close(self) -> None:
+        """Let go without a word: what was ours may be another's."""
+        if self._waiter is not None:
+            self._waiter.abandon()
+            self._waiter = None
+        for descriptor in (self._held, self._guard):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._held = self._guard = -1
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        fcntl.flock(self._guard, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._guard, fcntl.LOCK_UN)
+
+    def _read(self, descriptor: int) -> Record | None:
+        return decode(os.pread(descriptor, 2 * RECORD_OCTETS, 0))
+
+    def _read_path(self) -> Record | None:
+        """Read by name: on NFS that asks the server, where a file that is open already answers from memory."""
+        try:
+            return decode(self._path.read_bytes())
+        except OSError:
+            return None
+
+    def _write(self, descriptor: int, *, sync: bool) -> None:
+        octets = self._mine.encode()
+        os.pwrite(descriptor, octets.ljust(RECORD_OCTETS, b"\0"), 0)
+        if sync:
+            os.fsync(descriptor)
+
+    def _look_at_path(self) -> tuple[int, int, int]:
+        state = os.stat(self._path)
+        return state.st_ino, state.st_mtime_ns, state.st_size
+
+    def _sync_directory(self) -> None:
+        descriptor = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def store_identity(directory: Path) -> str:
+    """Return what tells this store from all others, made when it is asked for first. Raises StoreUnusable."""
+    path = directory / "store.id"
+    with suppress(OSError):
+        known = path.read_text().strip()
+        if known:
+            return known
+    try:
+        draft = directory / f"store.id.{os.getpid()}"
+        draft.write_text(os.urandom(16).hex() + "\n")
+        with suppress(FileExistsError):
+            os.link(draft, path)  # of two who do this, one is first
+        draft.unlink()
+        return path.read_text().strip()
+    except OSError as error:
+        raise StoreUnusable(
+            f"the data directory {directory} cannot be written: {error.strerror}",
+            remedy="let the user who runs the broker write it; all brokers of a pair need the same directory",
+        ) from error
+
+
+def is_remote(directory: Path) -> bool:
+    """Say whether other machines see a file of ``directory`` only after a sync; True where there is no telling."""
+    best, kind = "", "nfs"
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as mounts:
+            path = str(directory.resolve())
+            for line in mounts:
+                point, name = line.split(" ")[1:3]
+                point = point.replace("\\040", " ")
+                inside = path == point or path.startswith(point.rstrip("/") + "/")
+                if inside and len(point) >= len(best):
+                    best, kind = point, name
+    except OSError:
+        return True
+    return kind.startswith(REMOTE)

@@ -1,0 +1,350 @@
+"""Leases that are kept in a database or in ZooKeeper: one small record that is changed by compare-and-swap.
+
+No clock of any other machine is believed, neither the database's nor the challenger's wall clock: the holder changes
+the record with each renewal, and it counts as expired when a challenger saw no change for longer than the lease. So a
+holder that dies is succeeded when its lease has run out, one that stops in good order at once.
+
+URIs, each with ``?name=LOCK`` where several stores share one table (default ``entrepot``)::
+
+    sqlite:/var/lib/entrepot/lock.db              brokers of one machine
+    postgresql://user:password@host/database      needs psycopg (pip install 'entrepot[postgresql]')
+    zookeeper://host:2181,host:2181/path          needs kazoo   (pip install 'entrepot[zookeeper]')
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from entrepot.base.environment import MILLISECOND, SECOND, Instant
+from entrepot.base.errors import InvalidOption, InvalidURI, StoreLost, StoreUnusable
+from entrepot.ha.lease import Grant, Lease, LeaseOptions, Record, Watch, decode
+from entrepot.io.leases import now, refuse_twin, store_identity
+from entrepot.io.ledger import Ledger, highest_epoch
+
+TABLE: Final = "entrepot_lock"
+NAME: Final = "entrepot"
+
+
+class Register:
+    """One record with a version, in a place that all brokers reach. Calls block; errors of the service are OSError."""
+
+    def read(self) -> tuple[bytes, int]:
+        """Return the record and its version; (b"", 0) when there is none."""
+        raise NotImplementedError
+
+    def swap(self, version: int, octets: bytes) -> int:
+        """Write ``octets`` if the version still is ``version``; return the new version, or -1 when it is not."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        raise NotImplementedError
+
+
+class SqliteRegister(Register):
+    """A row in an SQLite file: for the brokers of one machine."""
+
+    def __init__(self, path: str, name: str, patience: float) -> None:
+        """Raises StoreUnusable. ``patience``: s that a locked database is waited for."""
+        self._name = name
+        self._path = path
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
+            self._connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {TABLE} (name TEXT PRIMARY KEY, version INTEGER NOT NULL, record BLOB)"
+            )
+        except (sqlite3.Error, OSError) as error:
+            raise StoreUnusable(
+                f"the lock database {path} cannot be used: {error}", remedy="check its directory and its permissions"
+            ) from error
+
+    def read(self) -> tuple[bytes, int]:
+        """Return the row."""
+        row = self._ask(f"SELECT record, version FROM {TABLE} WHERE name = ?", (self._name,)).fetchone()
+        return (b"", 0) if row is None else (bytes(row[0]), int(row[1]))
+
+    def swap(self, version: int, octets: bytes) -> int:
+        """Change the row, or make it."""
+        if version == 0:
+            made = self._ask(f"INSERT OR IGNORE INTO {TABLE} VALUES (?, 1, ?)", (self._name, octets))
+        else:
+            made = self._ask(
+                f"UPDATE {TABLE} SET record = ?, version = version + 1 WHERE name = ? AND version = ?",
+                (octets, self._name, version),
+            )
+        return version + 1 if made.rowcount == 1 else -1
+
+    def _ask(self, text: str, values: tuple[object, ...]) -> sqlite3.Cursor:
+        try:
+            return self._connection.execute(text, values)
+        except sqlite3.Error as error:
+            raise OSError(f"the lock database {self._path} does not answer: {error}") from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+class PostgresRegister(Register):
+    """A row in PostgreSQL."""
+
+    def __init__(self, conninfo: str, name: str, patience: float) -> None:
+        """Connects when it is first asked. Raises InvalidOption when psycopg is not installed."""
+        try:
+            import psycopg  # noqa: PLC0415 - optional
+        except ImportError:
+            raise InvalidOption(
+                "a lock in PostgreSQL needs psycopg", remedy="pip install 'entrepot[postgresql]'"
+            ) from None
+        self._psycopg = psycopg
+        self._conninfo = conninfo
+        self._name = name
+        self._patience = patience
+        self._connection: Any = None
+
+    def read(self) -> tuple[bytes, int]:
+        """Return the row."""
+        row = self._ask(f"SELECT record, version FROM {TABLE} WHERE name = %s", (self._name,)).fetchone()
+        return (b"", 0) if row is None else (bytes(row[0]), int(row[1]))
+
+    def swap(self, version: int, octets: bytes) -> int:
+        """Change the row, or make it."""
+        if version == 0:
+            text = f"INSERT INTO {TABLE} (name, version, record) VALUES (%s, 1, %s) ON CONFLICT DO NOTHING"
+            made = self._ask(text, (self._name, octets))
+        else:
+            text = f"UPDATE {TABLE} SET record = %s, version = version + 1 WHERE name = %s AND version = %s"
+            made = self._ask(text, (octets, self._name, version))
+        return version + 1 if made.rowcount == 1 else -1
+
+    def _ask(self, text: str, values: tuple[object, ...]) -> Any:
+        """Run one statement in a transaction of its own; a connection that broke is replaced at the next call."""
+        psycopg = self._psycopg
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+            return self._connection.execute(text, values)
+        except psycopg.Error as error:
+            self.close()
+            raise OSError(f"the lock database does not answer: {str(error).strip() or type(error).__name__}") from error
+
+    def _connect(self) -> Any:
+        timeout = max(1, int(self._patience))
+        options = f"-c statement_timeout={int(self._patience * 1000)}"
+        connection = self._psycopg.connect(
+            self._conninfo,
+            autocommit=True,
+            connect_timeout=timeout,
+            options=options,
+            application_name="entrepot-lock",
+            tcp_user_timeout=int(self._patience * 1000),
+        )
+        connection.execute(
+            f"CREATE TABLE IF NOT EXISTS {TABLE} (name TEXT PRIMARY KEY, version BIGINT NOT NULL, record BYTEA)"
+        )
+        return connection
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class ZooKeeperRegister(Register):
+    """A node in ZooKeeper. It is no ephemeral one: the lease decides, not the session, which has timers of its own."""
+
+    def __init__(self, hosts: str, path: str, patience: float) -> None:
+        """Connects when it is first asked. Raises InvalidOption when kazoo is not installed."""
+        try:
+            from kazoo.client import KazooClient  # noqa: PLC0415 - optional
+        except ImportError:
+            raise InvalidOption("a lock in ZooKeeper needs kazoo", remedy="pip install 'entrepot[zookeeper]'") from None
+        self._client: Any = KazooClient(hosts=hosts, timeout=max(2.0, patience), command_retry=None)
+        self._path = path
+        self._patience = patience
+        self._started = False
+
+    def read(self) -> tuple[bytes, int]:
+        """Return the node. Versions begin at 1 here, at 0 there."""
+        from kazoo.exceptions import NoNodeError  # noqa: PLC0415
+
+        try:
+            octets, state = self._ask(lambda: self._client.get_async(self._path))
+        except NoNodeError:
+            return b"", 0
+        return bytes(octets), int(state.version) + 1
+
+    def swap(self, version: int, octets: bytes) -> int:
+        """Change the node, or make it and its parents."""
+        from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError  # noqa: PLC0415
+
+        try:
+            if version == 0:
+                self._ask(lambda: self._client.create_async(self._path, octets, makepath=True))
+                return 1
+            state = self._ask(lambda: self._client.set_async(self._path, octets, version=version - 1))
+        except (BadVersionError, NodeExistsError, NoNodeError):
+            return -1
+        return int(state.version) + 1
+
+    def _ask(self, call: Callable[[], Any]) -> Any:
+        from kazoo.exceptions import (  # noqa: PLC0415
+            BadVersionError,
+            KazooException,
+            NodeExistsError,
+            NoNodeError,
+        )
+        from kazoo.handlers.threading import KazooTimeoutError  # noqa: PLC0415
+
+        try:
+            if not self._started:
+                self._client.start(timeout=self._patience)
+                self._started = True
+            return call().get(timeout=self._patience)
+        except (BadVersionError, NodeExistsError, NoNodeError):
+            raise
+        except (KazooException, KazooTimeoutError) as error:
+            raise OSError(f"ZooKeeper does not answer: {str(error) or type(error).__name__}") from error
+
+    def close(self) -> None:
+        """End the session."""
+        self._client.stop()
+        self._client.close()
+        self._started = False
+
+
+class RegisterLease(Lease):
+    """The lease of a store in a `Register`."""
+
+    def __init__(self, register: Register, directory: Path, mine: Record, options: LeaseOptions) -> None:
+        """``directory``: the store, which must be the same for all. Raises StoreUnusable."""
+        self.holder: Record | None = None
+        self._register = register
+        self._directory = directory
+        self._mine = mine
+        self._options = options
+        self._watch = Watch()
+        self._version = 0
+        self._held = False
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreUnusable(f"the data directory {directory} cannot be made: {error.strerror}") from error
+        mine.store = store_identity(directory)
+        self._ledger = Ledger(directory)
+
+    def attempt(self, asked: Instant) -> Grant | None:
+        """Take it when it was handed back, or has run out. Raises OSError when the service does not answer."""
+        try:
+            octets, version = self._register.read()
+        except OSError:
+            self._watch.forget()  # what happened meanwhile is not known
+            raise
+        record = decode(octets)
+        self.holder = record
+        if record is None:
+            if octets:
+                raise StoreUnusable(
+                    "the lock holds something that no broker wrote", remedy="give the lock another name: ?name=..."
+                )
+            return self._claim(version, None, "the lock is new")
+        self._compare(record)
+        if record.released:
+            return self._claim(version, record, f"{record.describe()} handed over")
+        self._watch.observe(record, now())
+        if self._watch.alive:
+            refuse_twin(record, self._mine)
+        if not self._watch.expired(record, asked):
+            return None
+        why = f"the lease of {record.describe()} has run out: it gives no sign of life"
+        return self._claim(version, record, why)
+
+    def _compare(self, record: Record) -> None:
+        if record.store != self._mine.store:
+            raise InvalidOption(
+                f"the lock is that of another store: {record.describe()} does not use {self._directory}",
+                remedy="give both brokers the same --data, or this store a lock of its own: ?name=...",
+            )
+
+    def _claim(self, version: int, before: Record | None, why: str) -> Grant | None:
+        mine = self._mine
+        mine.epoch = 1 + max(highest_epoch(self._directory), 0 if before is None else before.epoch)
+        mine.beat = 1
+        mine.since = time.time_ns() // MILLISECOND
+        mine.released = False
+        asked = now()
+        self._version = self._register.swap(version, mine.encode())
+        if self._version < 0:
+            return None
+        self._held = True
+        self._ledger.append("master", mine, why)
+        return Grant(mine.epoch, asked, why)
+
+    def renew(self) -> None:
+        """Change the record. An answer that was lost is found out: the record may be ours although nobody said so."""
+        self._mine.beat += 1
+        version = self._register.swap(self._version, self._mine.encode())
+        if version < 0:
+            octets, version = self._register.read()
+            there = decode(octets)
+            if there is None or there.instance != self._mine.instance or there.epoch != self._mine.epoch:
+                whose = "nobody" if there is None else there.describe()
+                self._held = False
+                raise StoreLost(f"the lease now belongs to {whose}")
+            # an earlier renewal had been carried out; this one has not
+            self._version = version
+            version = self._register.swap(version, self._mine.encode())
+            if version < 0:
+                raise StoreLost("the lease is being changed by somebody else")
+        self._version = version
+
+    def release(self) -> None:
+        """Hand it back."""
+        if not self._held:
+            return
+        self._held = False
+        self._mine.released = True
+        try:
+            self._register.swap(self._version, self._mine.encode())
+        except OSError:
+            return  # then it has to run out
+
+    def verify(self) -> None:
+        """There is nothing to look at between renewals."""
+
+    def replaced(self) -> bool:
+        """Nothing can replace it without the register knowing."""
+        return False
+
+    def close(self) -> None:
+        """Let go of the register."""
+        self._register.close()
+
+
+def open_register(uri: str, options: LeaseOptions) -> Register:
+    """Return the register that ``uri`` names. Raises InvalidURI, InvalidOption, StoreUnusable."""
+    parts = urlsplit(uri)
+    query = dict(parse_qsl(parts.query))
+    name = query.pop("name", NAME)
+    patience = max(0.1, options.renew_every / SECOND)  # a call that takes longer is as good as failed
+    if parts.scheme == "sqlite":
+        if not parts.path:
+            raise InvalidURI(f"{uri!r} names no file", remedy="write it like sqlite:/var/lib/entrepot/lock.db")
+        return SqliteRegister(parts.path, name, patience)
+    if parts.scheme in ("postgresql", "postgres"):
+        conninfo = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(query), ""))
+        return PostgresRegister(conninfo, name, patience)
+    if parts.scheme == "zookeeper":
+        if not parts.netloc:
+            raise InvalidURI(f"{uri!r} names no server", remedy="write it like zookeeper://a:2181,b:2181/entrepot")
+        return ZooKeeperRegister(parts.netloc, f"{parts.path.rstrip('/') or '/entrepot'}/{name}", patience)
+    raise InvalidURI(
+        f"there is no locker {parts.scheme or uri!r}", remedy="use file, sqlite:, postgresql: or zookeeper:"
+    )
