@@ -24,7 +24,6 @@ from entrepot.config.vocabulary import (
 
 NO_JMX: Final = "there is no JMX here"
 ONE_THREAD: Final = "one thread takes all decisions"
-NO_ADVISORIES: Final = "this build publishes no advisory messages"
 NO_PUSH: Final = "this build does not tell clients about other brokers"
 IN_JOURNAL: Final = "all queues are in one journal"
 INDEX: Final = "the index is in memory and rebuilt from the journal"
@@ -107,7 +106,10 @@ BROKER: Final = Kind(
     no_effect("connections are not watched for that", "monitorConnectionSplits:flag"),
     no_effect("there is one virtual machine less", "vmConnectorURI:text"),
     otherwise("it starts always", "start:flag=true", remedy="do not run it, then"),
-    otherwise(NO_ADVISORIES, "advisorySupport:flag=false anonymousProducerAdvisorySupport:flag=false"),
+    no_effect(
+        "an advisory is published when somebody reads its topic, and costs nothing else", "advisorySupport:flag=true"
+    ),
+    otherwise("producers without a destination are not announced", "anonymousProducerAdvisorySupport:flag=false"),
     otherwise("the node's id is made at its first start and kept in its journal", "brokerId:text"),
     otherwise("the name is the one that brokerName gives", "useLocalHostBrokerName:flag=false"),
     otherwise("temporary queues are not mirrored", "useTempMirroredQueues:flag=false"),

@@ -21,6 +21,7 @@ CONFIGURERS: Final = (
     "EncryptablePropertySourcesPlaceholderConfigurer",
 )
 DECRYPTION: Final = ("EnvironmentStringPBEConfig", "SimpleStringPBEConfig", "StandardPBEStringEncryptor")
+DECRYPTOR: Final = "what decrypts is the password in ACTIVEMQ_ENCRYPTION_PASSWORD"
 HARMLESS: Final = {
     "systemPropertiesModeName": "the command line and the environment come first, always",
     "systemPropertiesMode": "the command line and the environment come first, always",
@@ -59,11 +60,15 @@ class Surroundings:
         name = self._attribute(element, "class")
         short = name.rpartition(".")[2]
         if short in CONFIGURERS:
-            for child in element.named("property"):
-                self._property(child)
+            for child in element.children:
+                if child.name == "property":
+                    self._property(child)
+                elif child.name == "constructor-arg":
+                    self._say(Severity.NOTE, child, f"{DECRYPTOR}, not a bean")
+                else:
+                    self._say(Severity.WARNING, child, f"<{child.name}> means nothing here", "take it out")
         elif short in DECRYPTION:
-            what = "what decrypts is the password in ACTIVEMQ_ENCRYPTION_PASSWORD, not this bean"
-            self._say(Severity.NOTE, element, what)
+            self._say(Severity.NOTE, element, f"{DECRYPTOR}, not this bean")
         else:
             what = f"the Java bean {name or 'without a class'} is not made here"
             self._say(Severity.WARNING, element, what, "what needs it is refused where it refers to it")

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from entrepot.base.errors import InvalidConfiguration, InvalidOption
+from entrepot.cli.configuration import definitions, load, path_of
+from entrepot.cli.main import cli
+
+EXAMPLES = Path(__file__).parents[2] / "config" / "classic"
+GOOD = """<broker xmlns="http://activemq.apache.org/schema/core" persistent="false"><transportConnectors>
+<transportConnector name="s" uri="stomp://127.0.0.1:0{options}"/></transportConnectors>{body}</broker>"""
+
+
+def check(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["check", *arguments])
+
+
+def test_a_good_file_starts_and_says_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "a.xml"
+    file.write_text(GOOD.format(options="", body=""))
+    result = check(str(file))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == f"{file}: it starts; nothing to report\n"
+
+
+def test_json_has_a_line_for_each_finding(tmp_path: Path) -> None:
+    file = tmp_path / "a.xml"
+    file.write_text(GOOD.format(options="?transport.trace=true", body="<plugins><statisticsBrokerPlugin/></plugins>"))
+    result = check("-o", "json", str(file))
+    assert result.exit_code == 0
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(row["severity"], row["line"]) for row in rows] == [("warning", 2), ("note", 2)]
+    assert "transport.trace=true has no effect here" in rows[1]["what"]
+    assert rows[0]["path"].endswith("plugins/statisticsBrokerPlugin")
+    strict = check("-o", "json", "--strict", str(file))
+    assert strict.exit_code == 1
+    assert json.loads(strict.stdout.splitlines()[0])["severity"] == "error"
+
+
+@pytest.mark.parametrize(
+    "options", ["?maximumConections=1", "?maximumConnections=many", "?needClientAuth=true&amp;sslEnabled=true"]
+)
+def test_an_option_of_a_connector_that_does_not_work_is_an_error_with_its_line(tmp_path: Path, options: str) -> None:
+    file = tmp_path / "a.xml"
+    file.write_text(GOOD.format(options=options, body=""))
+    result = check("-o", "json", str(file))
+    assert result.exit_code == 1
+    assert [json.loads(line)["line"] for line in result.stdout.splitlines() if '"error"' in line] == [2]
+
+
+def test_what_is_no_file_or_no_xml_is_an_error_and_the_others_are_checked(tmp_path: Path) -> None:
+    broken, good = tmp_path / "b.xml", tmp_path / "g.xml"
+    broken.write_text("<broker>\n</beans>")
+    good.write_text(GOOD.format(options="", body=""))
+    result = check(str(tmp_path / "none.xml"), str(broken), str(good))
+    assert result.exit_code == 1
+    assert result.stderr.count("it does not start") == 2
+    assert f"{good}: it starts" in result.stderr
+    assert "not well-formed" in result.stdout
+
+
+def test_placeholders_are_filled_from_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "a.xml"
+    file.write_text(GOOD.format(options="?maximumConnections=${most}", body=""))
+    assert check(str(file)).exit_code == 1
+    assert check("-D", "most=5", str(file)).exit_code == 0
+    assert check("-D", "most", str(file)).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("a/b.xml", "a/b.xml"),
+        ("file:a.xml", "a.xml"),
+        ("file:///a/b.xml", "/a/b.xml"),
+        ("xbean:a.xml", "a.xml"),
+        ("xbean:file:/etc/a.xml", "/etc/a.xml"),
+        ("xbean:file:./a.xml", "a.xml"),
+    ],
+)
+def test_the_forms_of_a_start_uri(text: str, path: str) -> None:
+    assert path_of(text) == Path(path)
+
+
+@pytest.mark.parametrize("text", ["broker:(tcp://a:1)", "properties:file", "http://a/b.xml", "xbean:classpath:a.xml"])
+def test_other_forms_are_refused(text: str) -> None:
+    with pytest.raises(InvalidConfiguration):
+        path_of(text)
+
+
+def test_definitions() -> None:
+    assert definitions(("a=b", "c=d=e", "f=")) == {"a": "b", "c": "d=e", "f": ""}
+    with pytest.raises(InvalidOption):
+        definitions(("=a",))
+
+
+def test_encrypted_values_take_the_password_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    around = f'<bean class="x.EncryptablePropertyPlaceholderConfigurer"><property name="location" value="{EXAMPLES}/credentials-enc.properties"/></bean>'
+    file = tmp_path / "a.xml"
+    body = GOOD.format(options="", body="").replace("persistent", 'brokerName="${activemq.password}" persistent')
+    file.write_text(f'<beans xmlns="http://www.springframework.org/schema/beans">{around}{body}</beans>')
+    assert check(str(file)).exit_code == 1
+    monkeypatch.setenv("ACTIVEMQ_ENCRYPTION_PASSWORD", "activemq")
+    config, _ = load(str(file), (), strict=False)
+    assert config is not None
+    assert config.broker.name == "manager"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-D", "a=b", "--ephemeral"], "there is none"),
+        (["--strict", "--ephemeral"], "there is none"),
+        (["broker:(tcp://a:1)"], "cannot be started from broker:"),
+        (["none.xml"], "cannot read it"),
+        ([str(EXAMPLES / "jdbc.xml"), "-D", "activemq.data=/none"], "it does not start"),
+    ],
+)
+def test_run_refuses_what_check_refuses(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(cli, ["run", *arguments])
+    assert result.exit_code in (1, 2)
+    assert message in result.output
