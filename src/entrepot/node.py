@@ -22,17 +22,22 @@ from entrepot.config.founding import add_policies, found
 from entrepot.config.model import BrokerConfig
 from entrepot.core import notices
 from entrepot.core.broker import BrokerCore, BrokerOptions
+from entrepot.core.management import install
 from entrepot.core.policy import Policies
 from entrepot.core.ports import NoticePort
 from entrepot.core.recovery import recover
+from entrepot.ha.options import SharedStoreOptions
+from entrepot.ha.role import Effect, Role, Signal
 from entrepot.io.connection import BrokerTurn
 from entrepot.io.disk import Disk
 from entrepot.io.runtime import SystemClock, SystemEntropy
+from entrepot.io.standby import Standby
 from entrepot.io.tcp import AUTO, Greeter, Listener, Listening
 from entrepot.journal.log import JournalCore, JournalOptions, RecoveryReport
-from entrepot.ha.options import SharedStoreOptions
-from entrepot.ha.role import Effect, Role, Signal
 from entrepot.journal.memory import MemoryJournal
+from entrepot.journal.ports import Fence
+from entrepot.management.census import OpenConnections
+from entrepot.management.queues import Queues
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.openwire.options import read_option as read_openwire_option
@@ -40,7 +45,6 @@ from entrepot.io.standby import Standby
 from entrepot.protocols.openwire.server import OpenWireSession
 from entrepot.protocols.session import OPENWIRE, STOMP, Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
-from entrepot.journal.ports import Fence
 from entrepot.protocols.stomp.server import StompSession
 from entrepot.protocols.stomp.uri import read_option
 
@@ -76,7 +80,9 @@ class NodeOptions:
         memory_limit: int = MEMORY_LIMIT,
         journal: JournalOptions | None = None,
         config: BrokerConfig | None = None,
+        shared: SharedStoreOptions | None = None,
     ) -> None:
+        self.shared = shared
         self.config = config
         self.name = name
         self.data = data
@@ -84,7 +90,6 @@ class NodeOptions:
         self.policies = {} if policies is None else policies
         self.memory_limit = memory_limit
         self.journal = journal
-        self.shared = shared
 
 
 class LoggedNotices(NoticePort):
@@ -123,6 +128,21 @@ class LoggedNotices(NoticePort):
         self.log.log(level, "%s %s %s", what, subject, told)
 
 
+class LeaseFence(Fence):
+    """The journal's question, answered by the lease."""
+
+    def __init__(self, standby: Standby) -> None:
+        self._standby: Final = standby
+
+    def holds(self) -> bool:
+        """Say whether the lease holds."""
+        return self._standby.holds()
+
+    def why(self) -> str:
+        """Return why not."""
+        return self._standby.tenure.lost or "it could not be renewed in time"
+
+
 class Node:
     """A broker that runs on the current loop. Call `start` once, then `wait` or anything else, then `stop`."""
 
@@ -139,21 +159,6 @@ class Node:
         if options.memory_limit <= 0:
             raise InvalidOption(f"a broker cannot work with {options.memory_limit} octets of memory")
         self.options: Final = options
-class LeaseFence(Fence):
-    """The journal's question, answered by the lease."""
-
-    def __init__(self, standby: Standby) -> None:
-        self._standby: Final = standby
-
-    def holds(self) -> bool:
-        """Say whether the lease holds."""
-        return self._standby.holds()
-
-    def why(self) -> str:
-        """Return why not."""
-        return self._standby.tenure.lost or "it could not be renewed in time"
-
-
         self.policies: Final = Policies()
         if options.config is not None:
             add_policies(options.config, self.policies)
@@ -219,6 +224,7 @@ class LeaseFence(Fence):
             raise
         try:
             self._start_core(loop, journal)
+            self._recovered()
             for listening, stomp, openwire in zip(self.listening, self.stomp, self.openwire, strict=True):
                 greeters = {OPENWIRE: self._openwire_greeter(openwire), STOMP: self._stomp_greeter(stomp)}
                 listener = Listener(listening, self.turn, greeters)
@@ -226,6 +232,9 @@ class LeaseFence(Fence):
                 self.listeners.append(listener)
                 self._publish(listener)
         except BaseException:
+            if self.standby is not None:
+                await self._hand_over(Signal.FAILED, "the broker could not start")
+                raise
             await self._close()
             journal.close()
             raise
@@ -238,9 +247,6 @@ class LeaseFence(Fence):
             raise InvalidOption("the broker is not running", remedy="start it first")
         return await asyncio.shield(self._stop_asked)
 
-            if self.standby is not None:
-                await self._hand_over(Signal.FAILED, "the broker could not start")
-                raise
     def ask_to_stop(self, why: str) -> None:
         """Let `wait` return ``why``. The first reason counts."""
         if self._stop_asked is not None and not self._stop_asked.done():
@@ -254,42 +260,15 @@ class LeaseFence(Fence):
         self._stopping = asyncio.get_running_loop().create_future()
         try:
             self.ask_to_stop(why)
+            if self.standby is not None:
+                await self._hand_over(Signal.STOP, why)
+                return
             await self._close(why)
             if self._broker is not None:
                 self._broker.journal.close()
         finally:
             self._stopping.set_result(None)
 
-    # -- parts --------------------------------------------------------------------------------------------------------
-
-    def _open_journal(self, loop: asyncio.AbstractEventLoop) -> JournalCore:
-        if self.options.data is None:
-            return MemoryJournal()
-        standby = self.standby
-        epoch = 0 if standby is None else standby.tenure.epoch
-        look = None if standby is None else standby.look
-        port = Disk(self.options.data, partial(self._from_disk, loop), name=self.options.name, epoch=epoch, look=look)
-        self._disk = port
-        options = JournalOptions() if self.options.journal is None else self.options.journal
-        options.created = SystemClock().wall()
-        options.epoch = epoch
-        journal = JournalCore(port, options)
-        if standby is not None:
-            journal.fence = LeaseFence(standby)
-        return journal
-
-    def _from_disk(self, loop: asyncio.AbstractEventLoop, deliver: Callable[[], None]) -> None:
-        """Run a completion of the disk as a turn. Called by the disk's thread."""
-        loop.call_soon_threadsafe(self._run, deliver)
-            if self.standby is not None:
-                await self._hand_over(Signal.STOP, why)
-                return
-
-    def _run(self, deliver: Callable[[], None]) -> None:
-        if self._turn is None:
-            deliver()
-        else:
-            self._turn.run(deliver)
     # -- taking turns at a store --------------------------------------------------------------------------------------
 
     @property
@@ -366,6 +345,33 @@ class LeaseFence(Fence):
         elif self._disk is not None:
             self._disk.close()
 
+    # -- parts --------------------------------------------------------------------------------------------------------
+
+    def _open_journal(self, loop: asyncio.AbstractEventLoop) -> JournalCore:
+        if self.options.data is None:
+            return MemoryJournal()
+        standby = self.standby
+        epoch = 0 if standby is None else standby.tenure.epoch
+        look = None if standby is None else standby.look
+        port = Disk(self.options.data, partial(self._from_disk, loop), name=self.options.name, epoch=epoch, look=look)
+        self._disk = port
+        options = JournalOptions() if self.options.journal is None else self.options.journal
+        options.created = SystemClock().wall()
+        options.epoch = epoch
+        journal = JournalCore(port, options)
+        if standby is not None:
+            journal.fence = LeaseFence(standby)
+        return journal
+
+    def _from_disk(self, loop: asyncio.AbstractEventLoop, deliver: Callable[[], None]) -> None:
+        """Run a completion of the disk as a turn. Called by the disk's thread."""
+        loop.call_soon_threadsafe(self._run, deliver)
+
+    def _run(self, deliver: Callable[[], None]) -> None:
+        if self._turn is None:
+            deliver()
+        else:
+            self._turn.run(deliver)
 
     def _start_core(self, loop: asyncio.AbstractEventLoop, journal: JournalCore) -> None:
         options = BrokerOptions(self.options.name, self.options.memory_limit)
@@ -375,6 +381,7 @@ class LeaseFence(Fence):
         turn = BrokerTurn(loop, SystemClock(), broker)
         broker.tick(turn.now, turn.wall)
         self.report = recover(broker)
+        install(broker, OpenConnections(self.listeners))
         self._broker = broker
         self._acceptor = Acceptor(broker)
         self._turn = turn
@@ -469,6 +476,11 @@ class Broker:
         self.node: Final = Node(
             NodeOptions(name=name, data=directory, listen=listen, policies=policies, memory_limit=memory_limit)
         )
+
+    @property
+    def queues(self) -> Queues:
+        """Return what an operator may do to its queues."""
+        return Queues(lambda: (self.node.broker, self.node.turn))
 
     @property
     def uris(self) -> list[str]:
