@@ -1,0 +1,1 @@
+"""For operators: what a running broker tells and lets itself be told."""

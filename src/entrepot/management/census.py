@@ -1,0 +1,41 @@
+"""Who is connected to a broker: its listeners asked, for `core/management.py`."""
+
+from __future__ import annotations
+
+from entrepot.core.controls import Census
+from entrepot.io.connection import Connection
+from entrepot.io.tcp import Listener
+
+
+class OpenConnections(Census):
+    """The connections that ``listeners`` accepted and that are open; the list may grow."""
+
+    def __init__(self, listeners: list[Listener]) -> None:
+        self.listeners = listeners
+
+    def connections(self) -> list[dict[str, str]]:
+        """Return them in the order of their arrival at each listener."""
+        return [
+            {
+                "id": _number(connection),
+                "peer": connection.peer,
+                "listener": listener.uri.partition("?")[0],
+                **connection.session.describe(),
+            }
+            for listener in self.listeners
+            for connection in listener.connections
+        ]
+
+    def close(self, connection: str, why: str) -> bool:
+        """Tell one peer ``why``, and close its connection; False when there is none of that id."""
+        for listener in self.listeners:
+            for each in list(listener.connections):
+                if connection and _number(each) == connection:
+                    each.shut(why)
+                    return True
+        return False
+
+
+def _number(connection: Connection) -> str:
+    """Return the number of a connection in this run; "" before its first bytes told its protocol."""
+    return str(getattr(connection.session, "number", ""))
