@@ -293,7 +293,9 @@ class SimulatedDisk(JournalPort):
         self._ask(lambda: self._note(Effect("cut", name, offset=length)))
 
     def cut(self, name: str, length: int) -> None:
-        """Cut and make the file durable."""
+        """Cut and make the file durable. Raises StorageFull while writes are held: they would not be in it."""
+        if self._held:
+            raise StorageFull(f"cannot cut {name} while writes to it wait for space", remedy="make room")
         del self._found(name)[length:]
         self._note(Effect("cut", name, offset=length))
         self._carry_through(name)

@@ -142,7 +142,7 @@ class Machine:
     # -- starting and stopping ----------------------------------------------------------------------------------------
 
     def boot(self) -> None:
-        """Start the broker: recover. Raises CorruptJournal: that is a finding, for the disk keeps what it synced."""
+        """Start the broker: recover. Raises CorruptJournal, a finding: the disk keeps what it synced."""
         if self.broker is not None:
             return
         self._booting = False
@@ -178,6 +178,10 @@ class Machine:
         except PowerCut:
             self.world.count("crash in recovery")
             self.crash(torn=True)
+            return
+        except StorageFull:
+            self.world.count("no room to start")  # the process says so and ends; somebody starts it again
+            self.crash(torn=False)
             return
         self.crashes_in_a_row = 0
         self.world.note(f"boot {self.run}: {report.describe()}")
