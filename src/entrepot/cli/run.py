@@ -19,6 +19,7 @@ from entrepot.base.errors import EntrepotError, InvalidConfiguration, InvalidOpt
 from entrepot.cli.values import SIZE
 
 if TYPE_CHECKING:
+    from entrepot.cluster.options import NetworkConnectorOptions
     from entrepot.ha.options import SharedStoreOptions
     from entrepot.io.standby import Standby
     from entrepot.node import Node, NodeOptions
@@ -156,6 +157,7 @@ def run(
         raise InvalidOption("--ephemeral keeps nothing on disk, so there is no store to share", remedy="leave one out")
     runtime.configure_logging(log_level)
     policies = read_settings(settings)
+    networks = read_connectors(connect, duplex=duplex)
     written = None if configuration is None else configured(configuration, defines, strict=strict)
     if written is not None:
         name = name if _given("name") else written.name
@@ -171,6 +173,7 @@ def run(
         made.data = None if ephemeral else made.data
         made.memory_limit = memory_limit if written is None or _given("memory_limit") else written.memory_limit
         made.policies = policies
+        made.networks = networks
         made.shared = shared
         return made
 

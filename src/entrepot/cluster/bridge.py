@@ -54,6 +54,7 @@ from entrepot.cluster.properties import write_properties
 from entrepot.core.broker import BLOCKED, BrokerCore, SpaceWaiter, selector_or_none
 from entrepot.core.queue import Queue
 from entrepot.core.routing import Target
+from entrepot.core.timed import Alarm
 from entrepot.journal.log import Waiter
 from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.model.address import Destination as Address
@@ -87,6 +88,7 @@ from entrepot.protocols.openwire.commands import (
 from entrepot.protocols.openwire.convert import message_of, named, presented
 from entrepot.protocols.openwire.ids import AckType, components, is_queue, is_temporary, text_of
 from entrepot.protocols.openwire.refusals import throwable_of
+from entrepot.protocols.session import NEVER
 
 if TYPE_CHECKING:
     from entrepot.protocols.openwire.server import OpenWireSession
@@ -152,6 +154,15 @@ class Neighbourhood:
                 del self.duplex[key]
 
 
+class _Watch(Alarm):
+    def __init__(self, due: int, bridge: Bridge) -> None:
+        super().__init__(due)
+        self.bridge = bridge
+
+    def ring(self, now: int) -> None:
+        self.bridge.ring(now)
+
+
 class BridgeFeed(Feed):
     """The local subscription of one demand."""
 
@@ -192,8 +203,9 @@ class Bridge(LinkPort):
         link: LinkCore,
         *,
         initiator: bool,
-        perform: Callable[[list[Effect]], None] = lambda effects: None,
+        driver: Callable[[Bridge, list[Effect]], None] = lambda bridge, effects: None,
     ) -> None:
+        """``driver`` performs what the link decides; a link that the peer opened decides nothing to be performed."""
         self.neighbourhood: Final = neighbourhood
         self.broker: Final = neighbourhood.broker
         self.advisories: Final = neighbourhood.acceptor.advisories
@@ -201,7 +213,8 @@ class Bridge(LinkPort):
         self.lists: Final = lists
         self.link: Final = link
         self.initiator: Final = initiator
-        self.perform = perform
+        self.driver: Final = driver
+        self._watch: _Watch | None = None
         self.serial: Final = neighbourhood.enter(self)
         self.origin: Final = -self.serial
         kind = StaticDemand if options.static else AdvisoryDemand
@@ -226,6 +239,30 @@ class Bridge(LinkPort):
     def duplex(self) -> bool:
         """Whether messages go both ways on this connection."""
         return self.options.duplex
+
+    def perform(self, effects: list[Effect]) -> None:
+        """Have done what the link decided, and see when it wants to be called again."""
+        if effects:
+            self.driver(self, effects)
+        self.watch()
+
+    def watch(self) -> None:
+        """Call `LinkCore.advance` when its deadline has come."""
+        due = self.link.deadline()
+        watch = self._watch
+        if watch is not None and not watch.cancelled:
+            if watch.due <= due:
+                return  # it looks again when it rings
+            watch.cancelled = True
+        self._watch = None
+        if due < NEVER:
+            self._watch = _Watch(due, self)
+            self.broker.timetable.add(self._watch)
+
+    def ring(self, now: Instant) -> None:
+        """The link's time may have come."""
+        self._watch = None
+        self.perform(self.link.advance(now) if self.link.deadline() <= now else [])
 
     # -- the life of a connection (classic.md 1.3) ---------------------------------------------------------------------
 
@@ -312,6 +349,7 @@ class Bridge(LinkPort):
             self._trial = wire.ask(FlushCommand())
         self._unacknowledged = 0
         self.link.opened(now)
+        self.watch()
         self._say(f"the bridge to {self.names.there} ({self.names.there_id}) is open")
         self._advise(started=True)
         self._obey(self.demand.begin(self.names))

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from entrepot.base.environment import Instant
+from entrepot.base.settings import Dialect
+from entrepot.base.uri import parse
 from entrepot.cluster.admission import Lists
 from entrepot.cluster.bridge import Bridge, Neighbourhood
 from entrepot.cluster.discovery import Discovery, Forgotten, Found, Target, parse_connector
@@ -52,8 +56,7 @@ class NetworkConnector:
         name = f"{self.options.name} to {target.key}"
         options = LinkOptions(reconnect=self.discovery.reconnect, interval=neighbourhood.interval)
         link = LinkCore(name, neighbourhood.broker, options, target.places)
-        bridge = Bridge(neighbourhood, self.options, self.lists, link, initiator=True)
-        bridge.perform = lambda effects: self._perform(bridge, effects)
+        bridge = Bridge(neighbourhood, self.options, self.lists, link, initiator=True, driver=self._perform)
         self.bridges[target.key] = bridge
         bridge.perform(link.start(now))
 
@@ -77,6 +80,7 @@ class NetworkConnector:
         busy = False
         for bridge in self.bridges.values():
             bridge.link.drain(now)
+            bridge.watch()
             busy = busy or bool(bridge.link.under_way)
         return not busy
 
@@ -85,3 +89,16 @@ class NetworkConnector:
         bridge.perform(bridge.link.close(why, now))
         if self._neighbourhood is not None:
             self._neighbourhood.leave(bridge)
+
+
+def connector_of(text: str, number: int, *, duplex: bool) -> NetworkConnectorOptions:
+    """Return the connector that a line of a command names: attributes of ``<networkConnector>`` may stand in its query.
+
+    ``static:(tcp://b:61616)?networkTTL=3&initialReconnectDelay=100``: the first is the connector's, the second says how
+    brokers are found. Raises InvalidURI, InvalidOption.
+    """
+    found = parse(text)
+    options, rest = NetworkConnectorOptions.take(found.options, Dialect.CLASSIC)
+    uri = replace(found, options=rest).format()
+    name = options.name if "name" in found.options else ("NC" if number == 1 else f"NC-{number}")
+    return options.replaced(uri=uri, name=name, duplex=duplex or options.duplex)

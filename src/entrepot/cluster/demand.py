@@ -130,7 +130,7 @@ class Interests:
 
     def sharing(self, candidate: Demand) -> tuple[Demand, AdvisoryDemand] | None:
         """Return the demand that serves one of the consumers of ``candidate`` already, on a destination of its kind."""
-        wanted = {consumer_id: None for consumer_id in candidate.info.network_consumer_path or ()}
+        wanted = dict.fromkeys(candidate.info.network_consumer_path or ())
         for demand, owner in self.demands.items():
             if is_queue(demand.where) == is_queue(candidate.where) and any(
                 consumer_id in wanted for consumer_id in demand.info.network_consumer_path or ()
@@ -207,14 +207,15 @@ class AdvisoryDemand:
         where = info.destination
         path = path_of(info.broker_path)
         ttl = self.options.consumer_ttl
-        far = UNLIMITED < ttl and len(path) >= ttl if path else ttl == 0
+        far = ttl > UNLIMITED and len(path) >= ttl
         if where is None or info.browser or far or self.names.here_id in path:
             self.ignored += 1
             return []
         effects: list[Effect] = []
         parts = components(where)
         for part in parts:
-            if not self._permits(part):
+            # No broker announces who reads advisories; one that does would have them cross twice.
+            if (part.physical_name or "").startswith(ADVISORY) or not self._permits(part):
                 self.ignored += 1
                 continue
             effects += self._wanted(info, part, several=len(parts) > 1)
@@ -400,7 +401,7 @@ class AdvisoryDemand:
         ttl = self.options.consumer_ttl
         if where is None or not is_temporary(where) or not self.options.bridge_temporary:
             return []
-        if UNLIMITED < ttl <= len(path) or self.names.here_id in path:
+        if (ttl > UNLIMITED and len(path) >= ttl) or self.names.here_id in path:
             return []
         known = DestinationInfo(
             destination=where,

@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from entrepot.base.environment import Instant
 from entrepot.base.errors import Refused
 from entrepot.cluster.bridge import Bridge, Neighbourhood, SessionWire
-from entrepot.cluster.link import Effect, LinkCore, LinkOptions
+from entrepot.cluster.link import LinkCore, LinkOptions
 from entrepot.cluster.properties import read_properties
 from entrepot.protocols.openwire.commands import BrokerInfo, Command, ConnectionInfo
 from entrepot.protocols.openwire.frames import Structure
@@ -72,7 +72,7 @@ class NetworkSession(OpenWireSession):
         options = options.replaced(duplex=True)
         name = f"{options.name} from {peer.broker_name or ''}"
         link = LinkCore(name, self.broker, LinkOptions(interval=self.neighbourhood.interval))
-        bridge = Bridge(self.neighbourhood, options, lists, link, initiator=False, perform=self._perform)
+        bridge = Bridge(self.neighbourhood, options, lists, link, initiator=False)
         self.bridge = bridge
         there = "" if peer.broker_id is None else text_of(peer.broker_id)
         if there == self.broker.node_id:
@@ -84,21 +84,6 @@ class NetworkSession(OpenWireSession):
         """We talk to ourselves."""
         self.closing = True
         self.note()
-
-    def _perform(self, effects: list[Effect]) -> None:
-        """A passive link has nothing to dial or to drop: its end is the session's."""
-
-    def deadline(self) -> Instant:
-        """Return when something is due, of the session or of the link."""
-        due = super().deadline()
-        return due if self.bridge is None else min(due, self.bridge.link.deadline())
-
-    def advance(self, now: Instant) -> None:
-        """Do what is due."""
-        super().advance(now)
-        bridge = self.bridge
-        if bridge is not None and bridge.link.deadline() <= now:
-            bridge.link.advance(now)
 
     def choke(self) -> None:
         """The other side reads too slowly."""

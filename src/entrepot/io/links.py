@@ -1,0 +1,182 @@
+"""Sockets for bridges: dials where a link says so, listens to groups, ends what a link drops. Decides nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, assert_never
+
+from entrepot.base.errors import OperatorError
+from entrepot.base.uri import Endpoint, split_options
+from entrepot.cluster.bridge import Bridge, Neighbourhood, Opening
+from entrepot.cluster.connector import NetworkConnector
+from entrepot.cluster.discovery import Beacon, Hearing
+from entrepot.cluster.link import Effect
+from entrepot.io.connection import Connection, Turn
+from entrepot.io.datagram import Group, join
+from entrepot.io.tcp import dial
+from entrepot.protocols.failover import Dial, Drop, GiveUp, Warn
+from entrepot.protocols.openwire.client import OpenWireClient
+from entrepot.protocols.openwire.negotiation import WireFormatOptions
+from entrepot.protocols.session import Session, Shell
+
+WIRE_FORMAT: Final = "wireFormat."
+DRAIN_PATIENCE_S: Final = 5.0  # for what is on its way when the broker stops; the peer answers within a sync
+SWEEP_S: Final = 0.5  # between two looks for brokers that announce themselves no more
+
+log: Final = logging.getLogger("entrepot.bridge")
+
+
+class Links:
+    """All connections that the network connectors of one broker opened."""
+
+    def __init__(self, turn: Turn, neighbourhood: Neighbourhood, connectors: Sequence[NetworkConnector]) -> None:
+        self.turn: Final = turn
+        self.neighbourhood: Final = neighbourhood
+        self.connectors: Final = list(connectors)
+        self._connections: dict[tuple[Bridge, int], Connection] = {}
+        self._dialling: dict[tuple[Bridge, int], asyncio.Task[None]] = {}
+        self._groups: list[Group] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._hearings: list[tuple[NetworkConnector, Hearing]] = []
+
+    async def start(self) -> None:
+        """Dial, and listen to groups. Raises OperatorError for a group that cannot be joined."""
+        for connector in self.connectors:
+            if not connector.options.auto_start:
+                log.info("%s: not started (autoStart=false)", connector.options.name)
+                continue
+            self.turn.run(partial(self._start, connector))
+            for beacon in connector.discovery.beacons:
+                await self._listen(connector, beacon)
+        if self._hearings:
+            self._sweep()
+
+    async def stop(self) -> None:
+        """Let arrive what is on its way, take leave, close."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for group in self._groups:
+            group.close()
+        until = self.turn.loop.time() + DRAIN_PATIENCE_S
+        while not self._drained() and self.turn.loop.time() < until:
+            await asyncio.sleep(0.005)
+        self.turn.run(self._stop)
+        tasks = list(self._dialling.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        while self._connections and self.turn.loop.time() < until:
+            await asyncio.sleep(0.002)
+        for connection in list(self._connections.values()):
+            connection.abort()
+
+    # -- parts ---------------------------------------------------------------------------------------------------------
+
+    def _start(self, connector: NetworkConnector) -> None:
+        connector.start(self.neighbourhood, self._perform, int(self.turn.now))
+
+    def _stop(self) -> None:
+        for connector in self.connectors:
+            connector.stop(int(self.turn.now))
+
+    def _drained(self) -> bool:
+        done: list[bool] = []
+        self.turn.run(lambda: done.extend(one.drain(int(self.turn.now)) for one in self.connectors))
+        return all(done)
+
+    def _perform(self, bridge: Bridge, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Dial(attempt, place):
+                    key = (bridge, attempt)
+                    task = self.turn.loop.create_task(self._dial(bridge, attempt, place))
+                    self._dialling[key] = task
+                    task.add_done_callback(partial(self._dialled, key))
+                case Drop(attempt):
+                    self._drop(bridge, attempt)
+                case Warn(rounds, why):
+                    log.warning("%s: attempt %d failed: %s", bridge.link.name, rounds, why)
+                case GiveUp(why):
+                    log.error("%s: given up: %s", bridge.link.name, why)
+                case _:
+                    assert_never(effect)
+
+    def _dialled(self, key: tuple[Bridge, int], done: asyncio.Task[None]) -> None:
+        self._dialling.pop(key, None)
+
+    def _drop(self, bridge: Bridge, attempt: int) -> None:
+        connection = self._connections.pop((bridge, attempt), None)
+        if connection is not None:
+            connection.shut("the bridge ended")
+            return
+        task = self._dialling.get((bridge, attempt))
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
+
+    async def _dial(self, bridge: Bridge, attempt: int, place: Endpoint) -> None:
+        def make(shell: Shell, peer: str) -> Session:
+            assert isinstance(shell, Connection)
+            self._connections[(bridge, attempt)] = shell
+            return OpenWireClient(shell, wire_format(place), Opening(bridge, attempt), int(self.turn.now))
+
+        def lost(connection: Connection) -> None:
+            self._connections.pop((bridge, attempt), None)
+            self._failed(bridge, attempt, "the connection broke")
+
+        try:
+            await dial(place.format(), self.turn, make, _spoken, lost)
+        except OperatorError as error:
+            self._failed(bridge, attempt, str(error))
+        except OSError as error:
+            self._failed(bridge, attempt, f"{place.host}:{place.port}: {error.strerror or error or 'it took too long'}")
+
+    def _failed(self, bridge: Bridge, attempt: int, why: str) -> None:
+        self.turn.run(lambda: bridge.perform(bridge.link.failed(attempt, why, int(self.turn.now))))
+
+    async def _listen(self, connector: NetworkConnector, beacon: Beacon) -> None:
+        hearing = Hearing(beacon)
+        self._hearings.append((connector, hearing))
+
+        def heard(data: bytes, sender: str) -> None:
+            self.turn.run(lambda: self._tell(connector, hearing, data))
+
+        options = beacon.options
+        group = await join(
+            beacon.host, beacon.port, heard, time_to_live=options.time_to_live, interface=options.address
+        )
+        self._groups.append(group)
+
+    def _tell(self, connector: NetworkConnector, hearing: Hearing, data: bytes) -> None:
+        now = int(self.turn.now)
+        for event in hearing.heard(data, now):
+            connector.heard(event, now)
+
+    def _sweep(self) -> None:
+        self.turn.run(self._forget)
+        self._timer = self.turn.loop.call_later(SWEEP_S, self._sweep)
+
+    def _forget(self) -> None:
+        now = int(self.turn.now)
+        for connector, hearing in self._hearings:
+            for event in hearing.advance(now):
+                connector.heard(event, now)
+
+
+def wire_format(place: Endpoint) -> WireFormatOptions:
+    """Return what the URI of a broker says about the format. Raises InvalidOption."""
+    options, _ = split_options(place.options, WIRE_FORMAT)
+    return WireFormatOptions.parse({"host": place.host, **options})
+
+
+def _spoken(name: str, text: str) -> bool:
+    """Tell whether an option of a broker's URI belongs to OpenWire, not to the socket."""
+    return name.startswith(WIRE_FORMAT)
+
+
+def log_bridges(who: str, what: str) -> None:
+    """Write what a bridge says to the log."""
+    log.info("%s: %s", who, what)
+
