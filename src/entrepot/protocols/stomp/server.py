@@ -14,7 +14,7 @@ from typing import Final
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
-from entrepot.base.environment import KIB, MILLISECOND, Instant
+from entrepot.base.environment import KIB, MILLISECOND, SECOND, Instant
 from entrepot.base.errors import (
     AddressFull,
     EntrepotError,
@@ -64,6 +64,7 @@ HEARTBEAT_MS_MAX: Final = 1 << 31  # 25 days: as good as never
 NUMBER_DIGITS_MAX: Final = 18  # every such number fits the 64 bits that the journal has for it
 GROUP_SEQUENCE_MAX: Final = (1 << 31) - 1  # Java's int, and the journal's
 WRITER_KEPT_OCTETS: Final = 64 * KIB  # a writer never shrinks: one that a burst made larger is let go
+WRITER_QUIET: Final = 5 * SECOND  # but not while there are bursts: growing anew each time cost a tenth of the rate
 ASKED_MAX: Final = 2  # one stretch of a large body is on its way to disk while the next one comes in
 TARGETS_KEPT: Final = 10_000  # destinations that one connection's cache remembers
 RETAINED_BLOCK: Final = 2  # a connection that also consumes is not stopped; its sends fail at twice the memory limit
@@ -151,6 +152,7 @@ class StompSession(Session):
         self.stamp_lines: bytes = b""
         self.inflow: Inflow | None = None
         self.pace: _Pace | None = None
+        self.wide_at: i64 = 0  # when more than WRITER_KEPT_OCTETS were written last; 0: the writer is small
         self.asked: i64 = 0  # how often the disk was asked how far it is and has not answered
         self.outflow: Outflow | None = None  # the body that is being written
         self.outflow_last: Outflow | None = None  # and the last of those that wait behind it
@@ -192,12 +194,9 @@ class StompSession(Session):
         if len(writer) == 0:
             return b""
         data = writer.getvalue()
-        if len(data) <= WRITER_KEPT_OCTETS:
-            writer.truncate(0)
-        else:
-            self.writer = BytesWriter()
-            if self.out is writer:
-                self.out = self.writer
+        writer.truncate(0)
+        if len(data) > WRITER_KEPT_OCTETS:
+            self.wide_at = self.broker.now
         self.wrote = self.broker.now
         if self.outflow is not None:
             if not self.socket_full:
@@ -215,6 +214,8 @@ class StompSession(Session):
             due = min(due, int(self.wrote) + int(self.beat_send))
         if self.beat_receive > 0 and self.readable:
             due = min(due, int(self.heard) + int(self.beat_receive))
+        if self.wide_at > 0:
+            due = min(due, int(self.wide_at) + WRITER_QUIET)
         if self.blocked and self.block_ms_max > 0:
             due = min(due, int(self.blocked_at) + int(self.block_ms_max) * MILLISECOND)
         return due
@@ -236,10 +237,23 @@ class StompSession(Session):
             return
         if self.blocked and self.block_ms_max > 0 and now >= self.blocked_at + self.block_ms_max * MILLISECOND:
             self._give_up_waiting()
+        if self.wide_at > 0 and now >= self.wide_at + WRITER_QUIET:
+            self._let_go_of_writer(now)
         if self.beat_send > 0 and now >= self.wrote + self.beat_send:
             self.out.append(10)
             self.wrote = now
             self.note()
+
+    def _let_go_of_writer(self, now: Instant) -> None:
+        """Give back the memory of the last burst."""
+        writer = self.writer
+        if len(writer) > 0:
+            self.wide_at = now
+            return
+        self.wide_at = 0
+        self.writer = BytesWriter()
+        if self.out is writer:
+            self.out = self.writer
 
     def writable(self, ready: bool, now: Instant) -> None:
         """The socket is full, or has room again."""

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entrepot.journal.memory import MemoryJournal
-from entrepot.protocols.session import Shell
+from entrepot.protocols.session import NEVER, Shell
 from entrepot.protocols.stomp.frames import Frame, FrameParser, encode_frame
 from entrepot.protocols.stomp.options import StompOptions
-from entrepot.protocols.stomp.server import WRITER_KEPT_OCTETS, StompSession
+from entrepot.protocols.stomp.server import WRITER_KEPT_OCTETS, WRITER_QUIET, StompSession
 from kit import MILLISECOND, SECOND, Rig
 
 LARGE = 1000  # octets from which bodies are streamed, here
@@ -478,7 +478,12 @@ def test_a_burst_leaves_no_buffer_behind() -> None:
     before = consumer.session.writer
     assert len(before) > WRITER_KEPT_OCTETS
     consumer.hear()
+    assert consumer.session.writer is before, "there may be more"
+    assert consumer.session.deadline() == rig.now + WRITER_QUIET
+    rig.wait(5000)
+    consumer.session.advance(rig.now)
     assert consumer.session.writer is not before
+    assert consumer.session.deadline() == NEVER
     assert consumer.session.out is consumer.session.writer
     producer.send(b"still here")
     assert bodies(consumer.hear()) == [b"still here"]
