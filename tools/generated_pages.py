@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
+from activemq_page import activemq_xml
 from command_line_page import command_line
 from source_tree import ROOT, SOURCE
 
@@ -94,6 +95,7 @@ def main() -> int:
     """Write or check every page."""
     pages = {
         PAGES / "cli.md": command_line(),
+        PAGES.parent / "activemq-xml.md": activemq_xml(),
         PAGES / "errors.md": error_codes(),
         PAGES / "settings.md": address_settings(),
     }

@@ -100,7 +100,8 @@ def test_definitions() -> None:
 
 def test_encrypted_values_take_the_password_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("cryptography")
-    around = f'<bean class="x.EncryptablePropertyPlaceholderConfigurer"><property name="location" value="{EXAMPLES}/credentials-enc.properties"/></bean>'
+    around = f'''<bean class="x.EncryptablePropertyPlaceholderConfigurer">
+        <property name="location" value="{EXAMPLES}/credentials-enc.properties"/></bean>'''
     file = tmp_path / "a.xml"
     body = GOOD.format(options="", body="").replace("persistent", 'brokerName="${activemq.password}" persistent')
     file.write_text(f'<beans xmlns="http://www.springframework.org/schema/beans">{around}{body}</beans>')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from entrepot.base.errors import InvalidConfiguration
 from entrepot.config.classic import read as read_file
 from entrepot.config.classic.policies import DEFAULTS
 from entrepot.config.classic.policy_elements import ELSEWHERE, KINDS
-from entrepot.config.findings import Findings, Severity
+from entrepot.config.findings import Severity
 from entrepot.config.founding import add_policies
 from entrepot.config.model import BrokerConfig, IncludedDestination
 from entrepot.config.xml import parse
@@ -116,7 +117,7 @@ def test_a_broker_without_connectors_is_worth_a_warning() -> None:
     assert any("no client can connect" in what for what in said(read(broker(listen="")), Severity.WARNING))
 
 
-# -- placeholders and what stands around --------------------------------------------------------------------------------
+# -- placeholders and what stands around ------------------------------------------------------------------------------
 
 
 def test_property_files_however_they_are_named(tmp_path: Path) -> None:
@@ -157,7 +158,8 @@ def test_beans_imports_and_strange_elements_around_the_broker_are_reported() -> 
 
 
 def test_no_finding_shows_a_secret() -> None:
-    body = """<networkConnectors><networkConnector name="hunter22" uri="static:(tcp://u:pass1234@b:1)" password="hunter22"/>
+    body = """<networkConnectors><networkConnector name="hunter22" password="hunter22"
+        uri="static:(tcp://u:pass1234@b:1)"/>
       <networkConnector name="pass1234" uri="nonsense"/></networkConnectors>"""
     reading = read(broker(body))
     assert len(reading.findings) >= 2
@@ -167,7 +169,7 @@ def test_no_finding_shows_a_secret() -> None:
     assert "****" in told
 
 
-# -- stores and limits --------------------------------------------------------------------------------------------------
+# -- stores and limits ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -228,7 +230,7 @@ def test_impossible_limits(memory: str) -> None:
     assert errors(broker(body))
 
 
-# -- connectors ---------------------------------------------------------------------------------------------------------
+# -- connectors -------------------------------------------------------------------------------------------------------
 
 
 def connectors(*texts: str) -> str:
@@ -303,7 +305,7 @@ def test_the_certificates_of_the_broker_go_to_connectors_with_tls_that_name_none
     assert any("not a file of this machine" in what for what in errors(broker(other, listen=listen)))
 
 
-# -- network connectors -------------------------------------------------------------------------------------------------
+# -- network connectors -----------------------------------------------------------------------------------------------
 
 
 def test_a_network_connector_is_read_in_full() -> None:
@@ -346,7 +348,7 @@ def test_network_connectors_that_cannot_be_meant(inner: str, message: str) -> No
     assert any(message in what for what in found), found
 
 
-# -- policies -----------------------------------------------------------------------------------------------------------
+# -- policies ---------------------------------------------------------------------------------------------------------
 
 
 def test_entries_do_not_inherit_and_hold_for_their_kind_alone() -> None:
@@ -380,7 +382,8 @@ def test_what_a_full_queue_does(usage: str, entry: str, full: int, wait: int) ->
 
 def test_simple_attributes_reach_their_settings() -> None:
     chosen = policy(
-        """<policyEntry queue="a.*" queueBrowserPrefetch="1" durableTopicPrefetch="2" allConsumersExclusiveByDefault="true"
+        """<policyEntry queue="a.*" queueBrowserPrefetch="1" durableTopicPrefetch="2"
+        allConsumersExclusiveByDefault="true"
         strictOrderDispatch="true" timeBeforeDispatchStarts="500" consumersBeforeDispatchStarts="3"
         gcInactiveDestinations="true" inactiveTimoutBeforeGC="7000"/>""",
         attributes='schedulePeriodForDestinationPurge="1000"',
@@ -491,7 +494,8 @@ def test_message_group_maps_by_name(text: str, buckets: int) -> None:
             "slow at once",
         ),
         (
-            '<policyEntry topic="a"><pendingMessageLimitStrategy><prefetchRatePendingMessageLimitStrategy multiplier="-1"/>'
+            '<policyEntry topic="a"><pendingMessageLimitStrategy>'
+            '<prefetchRatePendingMessageLimitStrategy multiplier="-1"/>'
             "</pendingMessageLimitStrategy></policyEntry>",
             "multiplier is out of range",
         ),
@@ -519,7 +523,8 @@ def test_entries_for_temporary_destinations_are_reported_and_left_out() -> None:
 
 
 def test_the_default_entry_holds_where_no_other_does() -> None:
-    body = """<destinationPolicy><policyMap><defaultEntry><policyEntry queuePrefetch="3" topicPrefetch="4"/></defaultEntry>
+    body = """<destinationPolicy><policyMap><defaultEntry>
+      <policyEntry queuePrefetch="3" topicPrefetch="4"/></defaultEntry>
       <policyEntries><policyEntry queue="a" memoryLimit="1mb"/></policyEntries></policyMap></destinationPolicy>"""
     policies = Policies()
     add_policies(config(broker(body)), policies)
@@ -536,13 +541,14 @@ def test_what_may_go_back_through_a_bridge_is_kept_with_its_entry() -> None:
     assert (bridge.replay_when_no_consumers, bridge.replay_delay, bridge.rate_limit) == (True, 500 * MILLISECOND, 9)
 
 
-# -- plugins ------------------------------------------------------------------------------------------------------------
+# -- plugins ----------------------------------------------------------------------------------------------------------
 
 
 def test_plugins_hold_for_every_entry() -> None:
     plugins = """<plugins><discardingDLQBrokerPlugin dropAll="true"/>
       <timeStampingBrokerPlugin zeroExpirationOverride="1000" ttlCeiling="5000"/></plugins>"""
-    entry = '<policyEntry queue="a.>"><deadLetterStrategy><individualDeadLetterStrategy/></deadLetterStrategy></policyEntry>'
+    strategy = "<deadLetterStrategy><individualDeadLetterStrategy/></deadLetterStrategy>"
+    entry = f'<policyEntry queue="a.>">{strategy}</policyEntry>'
     for name in ("a.b", "x"):
         chosen = policy(entry, name, more=plugins)
         assert (chosen.dead_letter_address, chosen.dead_letter_individual) == ("", False)
@@ -578,16 +584,18 @@ def test_a_broker_that_should_check_users_does_not_start_without(name: str) -> N
     assert any("let everybody in" in what for what in errors(broker(f"<plugins><{name}/></plugins>")))
 
 
-# -- destinations -------------------------------------------------------------------------------------------------------
+# -- destinations -----------------------------------------------------------------------------------------------------
 
 
 def test_destinations_virtual_topics_composites_and_mirrors() -> None:
-    body = """<destinations><queue physicalName="Q.1"/><topic physicalName="T.1"/><queue physicalName="Q.1"/></destinations>
+    body = """<destinations><queue physicalName="Q.1"/><topic physicalName="T.1"/>
+      <queue physicalName="Q.1"/></destinations>
       <destinationInterceptors><mirroredQueue prefix="M."/><virtualDestinationInterceptor><virtualDestinations>
         <virtualTopic name="V.>" prefix="C.*." postfix=".end"/>
         <compositeQueue name="in" forwardOnly="false" sendWhenNotMatched="true"><forwardTo><queue physicalName="out"/>
           <filteredDestination selector="a &gt; 1" topic="tout"/></forwardTo></compositeQueue>
-        <compositeTopic name="tin"><forwardTo><filteredDestination><destination><queue physicalName="deep"/></destination>
+        <compositeTopic name="tin"><forwardTo><filteredDestination>
+          <destination><queue physicalName="deep"/></destination>
           </filteredDestination></forwardTo></compositeTopic>
       </virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>"""
     made = config(broker(body))
@@ -620,7 +628,8 @@ def test_an_empty_list_of_interceptors_takes_the_default_away() -> None:
         ("<compositeQueue/>", "empty name"),
         ('<compositeQueue name="a"><forwardTo><queue physicalName="b.>"/></forwardTo></compositeQueue>', "wildcard"),
         (
-            '<compositeQueue name="a"><forwardTo><filteredDestination selector="(" queue="b"/></forwardTo></compositeQueue>',
+            '<compositeQueue name="a"><forwardTo><filteredDestination selector="(" queue="b"/></forwardTo>'
+            "</compositeQueue>",
             "selector",
         ),
         ('<compositeQueue name="a"><forwardTo><filteredDestination/></forwardTo></compositeQueue>', "no destination"),
@@ -639,7 +648,7 @@ def test_destinations_that_cannot_be_made() -> None:
     assert errors(broker("<destinations><queue/></destinations>"))
 
 
-# -- whatever comes -------------------------------------------------------------------------------------------------------
+# -- whatever comes ---------------------------------------------------------------------------------------------------
 
 NAMES = sorted(
     {*KINDS, *ELSEWHERE, "bean", "property", "beans", "import", "nonsense"}
@@ -730,10 +739,8 @@ def test_any_xml_makes_findings_and_never_another_error(text: str) -> None:
 def test_any_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "any.xml"
     path.write_bytes(data)
-    with pytest.raises(InvalidConfiguration):
-        reading = read_file(path, spoken=("stomp",))
-        if reading.config is None and isinstance(reading.findings, Findings):
-            raise InvalidConfiguration("it has errors")
+    with suppress(InvalidConfiguration):
+        assert read_file(path, spoken=("stomp",)).findings.errors
 
 
 def test_parse_is_what_the_reader_reads() -> None:
