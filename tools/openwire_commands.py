@@ -31,7 +31,7 @@ Every class takes its fields as keywords; a field that the version of a connecti
 `read` and `write` serve tight and loose encoding alike. Identities and destinations compare by value and must not
 change once they were written or used as a key.
 
-A `Message` keeps its first encoding in ``first`` (see `codec`).
+A `Message` keeps its first encoding in ``first`` (see `codec`). [C]
 """
 # ruff: noqa: D102, E501
 # fmt: off

@@ -94,7 +94,7 @@ class Branches:
         self.prepared[key] = branch
 
     def commit(self, key: bytes) -> None:
-        """Do all of a prepared branch. Raises TransactionError for one that is not prepared, StorageError to try again."""
+        """Do all of a prepared branch. Raises TransactionError when it is not prepared, StorageError to try again."""
         branch = self._need(key)
         broker = self.broker
         refusal = broker.journal.refusal()

@@ -88,9 +88,9 @@ def _key(address: str, identity: bytes) -> bytes:
 
 
 class Sequences:
-    """The last message of each producer that waits for answers: a message that is sent again is known by its number.
+    """The last message of each producer that waits for answers: one that is sent again is known by its number.
 
-    Oldest producer first; beyond `PRODUCERS_KEPT` the oldest is forgotten. What was noted as durable survives a restart.
+    Oldest producer first; beyond `PRODUCERS_KEPT` the oldest is forgotten. What was durable survives a restart.
     """
 
     def __init__(self, journal: JournalCore) -> None:

@@ -37,7 +37,8 @@ class Acceptor:
         if client_id:
             if client_id in clients:
                 raise ClientIdInUse(
-                    f"Broker: {self.broker.options.name} - Client: {client_id} already connected from {clients[client_id]}"
+                    f"Broker: {self.broker.options.name} - Client: {client_id} already connected "
+                    f"from {clients[client_id]}"
                 )
             clients[client_id] = session.peer
         self.connections[connection_id] = session

@@ -370,7 +370,8 @@ class Advisories(NoticePort):
 def _each(word: str, where: Destination | None, said: Structure) -> list[tuple[str, Structure]]:
     if where is None:
         return []
-    return [(f"{PREFIX}{word}.{kind_word(part)}.{part.physical_name}", said) for part in components(where)]
+    parts = [part for part in components(where) if not is_advisory(part.physical_name or "")]
+    return [(f"{PREFIX}{word}.{kind_word(part)}.{part.physical_name}", said) for part in parts]
 
 
 def _topic_of(where: Destination) -> str:

@@ -17,7 +17,7 @@ patched into the copy from its attributes, since the broker sets them after arri
 A message that holds a data structure (advisories do) is never kept: what it nests may depend on more than the version.
 
 Each direction has its own decoder or encoder, which owns the cache of that direction. A decoder that failed stays
-failed: the connection is of no use any more.
+failed: the connection is of no use any more. [C]
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ encodings; `FrameReader` and `FrameWriter` know which one is spoken. Each owns t
 every frame of it, in order. Invariant of a cache: the sender never refers to an index that it did not fill before.
 
 Nothing is allocated by a length that was not compared with what the frame holds; depth and number of structures are
-bounded. What a peer sent wrong raises `MalformedFrame` or `LimitExceeded`.
+bounded. What a peer sent wrong raises `MalformedFrame` or `LimitExceeded`. [C]
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ Modified UTF-8 is Java's: U+0000 is C0 80, a character above U+FFFF is two surro
 forms do not exist. Lone surrogates pass both ways, as they do in Java.
 
 What a peer sent and cannot be read raises `MalformedFrame` or `LimitExceeded`; nothing is allocated by a length that
-was not compared with what is there. What cannot be written raises `Inexpressible`.
+was not compared with what is there. What cannot be written raises `Inexpressible`. [C]
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The server side of one OpenWire connection: commands in, verbs of the broker out, answers back. [C]
 
-Every command takes effect whole or is refused: by an ExceptionResponse when it asked for an answer, by a ConnectionError
-otherwise. A refusal (`Refused`) leaves the connection open; broken frames (`PeerError`) close it, and only it.
+Every command takes effect whole or is refused: by an ExceptionResponse when it asked for an answer, otherwise by a
+ConnectionError. A refusal (`Refused`) leaves the connection open; broken frames (`PeerError`) close it, and only it.
 
 What the journal must keep (persistent messages, commits, durable subscriptions) is answered when it is on disk, never
-before. A producer that must wait for space gets its answer, or its ProducerAck, when there is some; what does not ask for
-either stops the reading of its connection, unless that consumes too: acknowledgements must come through.
+before. A producer that must wait for space gets its answer, or its ProducerAck, when there is some; what asks for
+neither stops the reading of its connection, unless that consumes too: acknowledgements must come through.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from entrepot.core.transaction import State, Transaction
 from entrepot.journal.log import Waiter
 from entrepot.model.address import ANYCAST, MULTICAST, NAME_OCTETS_MAX
 from entrepot.model.address import Destination as Address
-from entrepot.model.message import BODY_TEXT, Message
+from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.advisories import is_advisory
@@ -88,7 +88,7 @@ from entrepot.protocols.openwire.ids import (
 )
 from entrepot.protocols.openwire.negotiation import WireFormat, offer_of
 from entrepot.protocols.openwire.options import OpenWireOptions
-from entrepot.protocols.openwire.refusals import BranchRefused, XA_NOTA, XA_PROTO, XA_RETRY, branch_key, throwable_of
+from entrepot.protocols.openwire.refusals import XA_NOTA, XA_PROTO, XA_RETRY, BranchRefused, branch_key, throwable_of
 from entrepot.protocols.session import NEVER, OPENWIRE, Session, Shell
 
 XA_OK: Final = 0
@@ -672,7 +672,8 @@ class OpenWireSession(Session):
             if not info.subscription_name:
                 raise
             raise SubscriptionInUse(
-                f"Durable consumer is in use for client: {self.client_id} and subscriptionName: {info.subscription_name}"
+                f"Durable consumer is in use for client: {self.client_id} and "
+                f"subscriptionName: {info.subscription_name}"
             ) from None
         self.consumers[consumer_id] = subscription
         if subscription.patterns:
@@ -777,9 +778,10 @@ class OpenWireSession(Session):
         consumer_id = command.consumer_id
         subscription = None if consumer_id is None else self.consumers.get(consumer_id)
         self._answer(command, False)
-        if subscription is not None and subscription.pulling:
-            if not subscription.pull(command.timeout, self.broker.now):
-                self.write_null_dispatch(subscription)
+        if subscription is None or not subscription.pulling:
+            return
+        if not subscription.pull(command.timeout, self.broker.now):
+            self.write_null_dispatch(subscription)
 
     def _unsubscribe(self, command: RemoveSubscriptionInfo) -> None:
         client_id = command.client_id or self.client_id
@@ -896,7 +898,7 @@ class OpenWireSession(Session):
     def _poison(
         self, covered: list[tuple[OpenWireConsumer, int]], subscription: OpenWireSubscription, cause: Throwable | None
     ) -> None:
-        """Dead-letter what the client cannot process; a plain topic subscriber has just consumed it (classic.md 4.5)."""
+        """Dead-letter what the client cannot process; a plain topic subscriber just consumed it (classic.md 4.5)."""
         reason = "poison acknowledgement"
         if cause is not None:
             reason = f"{cause.class_name}: {cause.message}" if cause.message else cause.class_name or reason
