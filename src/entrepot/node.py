@@ -307,6 +307,7 @@ class Node:
         assert self.standby is not None
         if self._fencing is not None:
             await self._fencing
+            return
         await self._carry_out(self.standby.role.signal(signal), why)
         if self.standby.role.role is Role.STOPPING:
             self.standby.role.signal(Signal.DONE)

@@ -21,9 +21,13 @@ COMMANDS: Final = {
     "send": "messages",
     "receive": "messages",
     "browse": "messages",
+    "queue": "queue",
+    "schedule": "schedule",
+    "connection": "connection",
     "perf": "perf",
     "data": "data",
     "lease": "lease",
+    "ha": "ha",
     "completion": "completion",
 }
 """Subcommand -> the module of `entrepot.cli` that has a function of this name."""

@@ -66,7 +66,7 @@ TRANSITIONS: Final[Mapping[tuple[Role, Signal], tuple[Role, tuple[Effect, ...]]]
     (Role.PRIMARY, Signal.LOST): (Role.FENCED, _FENCE),
     (Role.PRIMARY, Signal.FAILED): (Role.STOPPING, _HAND_OVER),
     (Role.PRIMARY, Signal.STOP): (Role.STOPPING, _HAND_OVER),
-    (Role.STOPPING, Signal.LOST): (Role.FENCED, _FENCE),
+    (Role.STOPPING, Signal.LOST): (Role.STOPPED, _FENCE),
     (Role.STOPPING, Signal.STOP): (Role.STOPPING, ()),
     (Role.STOPPING, Signal.FAILED): (Role.STOPPING, ()),
     (Role.STOPPING, Signal.DONE): (Role.STOPPED, ()),

@@ -1,0 +1,216 @@
+"""Two brokers on one directory, as processes, and a producer that knows what it was promised."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+PATIENCE = 30.0  # s: far more than anything here takes on an idle machine
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def until(true: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
+    end = time.monotonic() + patience
+    while not true():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {patience} s: {what}")
+        time.sleep(0.005)
+
+
+class BrokerProcess:
+    """One broker of a pair, at a port of its own."""
+
+    def __init__(self, data: Path, name: str, logs: Path, *more: str) -> None:
+        self.name = name
+        self.port = free_port()
+        self.status = free_port()
+        self.log = logs / f"{name}.log"
+        command = [sys.executable, "-m", "entrepot", "run", "--ha", "shared-store", "--data", str(data)]
+        command += ["--name", name, "--listen", f"stomp://127.0.0.1:{self.port}"]
+        command += ["--status", f"127.0.0.1:{self.status}", *more]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+
+    def text(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def facts(self) -> dict:
+        try:
+            with socket.create_connection(("127.0.0.1", self.status), 1.0) as one:
+                one.sendall(b"GET /status HTTP/1.1\r\n\r\n")
+                octets = b""
+                while chunk := one.recv(65536):
+                    octets += chunk
+            return dict(json.loads(octets.partition(b"\r\n\r\n")[2]))
+        except (OSError, ValueError):
+            return {}
+
+    def role(self) -> str:
+        return str(self.facts().get("role", "?"))
+
+    def serves(self) -> bool:
+        return self.role() == "primary"
+
+    def waits(self) -> bool:
+        return self.role() == "backup"
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(PATIENCE)
+
+    def pause(self) -> None:
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    def stop(self) -> int:
+        if self.process.poll() is None:
+            self.process.terminate()
+        return self.process.wait(PATIENCE)
+
+    def clear(self) -> None:
+        """End it, whatever state it is in."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(PATIENCE)
+
+    def resident(self) -> int:
+        """Return resident memory in octets."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise AssertionError("it is gone")
+
+
+class Connection:
+    """A blocking STOMP connection, as little as it takes."""
+
+    def __init__(self, port: int, timeout: float = 5.0) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.buffer = b""
+        self.socket.sendall(b"CONNECT\naccept-version:1.2\n\n\0")
+        answer = self.frame()
+        if not answer.startswith(b"CONNECTED"):
+            raise OSError(f"refused: {answer!r}")
+
+    def frame(self) -> bytes:
+        while True:
+            found = self.buffer.find(b"\0")
+            if found >= 0:
+                frame, self.buffer = self.buffer[:found].lstrip(b"\n"), self.buffer[found + 1 :]
+                return frame
+            chunk = self.socket.recv(1 << 16)
+            if not chunk:
+                raise ConnectionError("closed")
+            self.buffer += chunk
+
+    def send(self, queue: str, bodies: list[str]) -> None:
+        frames = [f"SEND\ndestination:{queue}\npersistent:true\nreceipt:{body}\n\n{body}\0" for body in bodies]
+        self.socket.sendall("".join(frames).encode())
+
+    def receipts(self, count: int) -> list[str]:
+        """Return the ids of ``count`` receipts. Raises OSError for anything else, keeping those before it."""
+        got: list[str] = []
+        for _ in range(count):
+            frame = self.frame()
+            if not frame.startswith(b"RECEIPT"):
+                raise OSError(f"no receipt: {frame!r}")
+            got.append(frame.split(b"receipt-id:")[1].split(b"\n")[0].decode())
+        return got
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+class Producer:
+    """Sends without end to whoever serves; keeps which bodies were receipted, and which broke off in between."""
+
+    def __init__(self, ports: list[int], queue: str, *, window: int = 50, rate: float = 0.0, label: str = "p") -> None:
+        self.ports = ports
+        self.queue = queue
+        self.window = window
+        self.rate = rate
+        self.label = label
+        self.promised: dict[str, float] = {}  # body -> when
+        self.doubtful: dict[str, bool] = {}
+        self.gap = 0.0  # longest time between two receipts, s
+        self._quit = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        number = 0
+        last = time.monotonic()
+        while not self._quit:
+            connection = self._connect()
+            if connection is None:
+                time.sleep(0.005)
+                continue
+            try:
+                while not self._quit:
+                    began = time.monotonic()
+                    bodies = [f"{self.label}{number + step}" for step in range(self.window)]
+                    number += self.window
+                    for body in bodies:
+                        self.doubtful[body] = True
+                    connection.send(self.queue, bodies)
+                    for _ in bodies:
+                        (body,) = connection.receipts(1)
+                        at = time.monotonic()
+                        self.gap = max(self.gap, at - last)
+                        last = at
+                        self.promised[body] = at
+                        del self.doubtful[body]
+                    if self.rate:
+                        time.sleep(max(0.0, began + self.window / self.rate - time.monotonic()))
+            except OSError:
+                connection.close()
+
+    def _connect(self) -> Connection | None:
+        for port in self.ports:
+            try:
+                return Connection(port, 2.0)
+            except OSError:
+                continue
+        return None
+
+    def flow(self, count: int) -> None:
+        """Wait until ``count`` more are receipted."""
+        before = len(self.promised)
+        until(lambda: len(self.promised) >= before + count, "messages flow")
+
+    def stop(self) -> None:
+        self._quit = True
+        self._thread.join(PATIENCE)
+
+
+def drain(port: int, queue: str) -> dict[str, int]:
+    """Consume all that is in ``queue`` and return body -> how often it came."""
+    connection = Connection(port, 3.0)
+    found: dict[str, int] = {}
+    connection.socket.sendall(f"SUBSCRIBE\nid:1\ndestination:{queue}\nack:auto\n\n\0".encode())
+    try:
+        while True:
+            frame = connection.frame()
+            if frame.startswith(b"MESSAGE"):
+                body = frame.partition(b"\n\n")[2].decode()
+                found[body] = found.get(body, 0) + 1
+                connection.socket.settimeout(1.0)
+    except TimeoutError:
+        connection.close()
+        return found
