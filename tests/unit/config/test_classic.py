@@ -382,14 +382,13 @@ def test_what_a_full_queue_does(usage: str, entry: str, full: int, wait: int) ->
 
 def test_simple_attributes_reach_their_settings() -> None:
     chosen = policy(
-        """<policyEntry queue="a.*" queueBrowserPrefetch="1" durableTopicPrefetch="2"
+        """<policyEntry queue="a.*" durableTopicPrefetch="2"
         allConsumersExclusiveByDefault="true"
         strictOrderDispatch="true" timeBeforeDispatchStarts="500" consumersBeforeDispatchStarts="3"
         gcInactiveDestinations="true" inactiveTimoutBeforeGC="7000"/>""",
         attributes='schedulePeriodForDestinationPurge="1000"',
     )
-    assert (chosen.browse_prefetch, chosen.durable_prefetch, chosen.exclusive, chosen.strict_order) == (
-        1,
+    assert (chosen.durable_prefetch, chosen.exclusive, chosen.strict_order) == (
         2,
         True,
         True,

@@ -322,7 +322,7 @@ TRANSPORT_KINDS: Final = [
         otherwise("a client id in use is refused", "allowLinkStealing:flag=false"),
         no_effect("slow and blocked connections are always noticed", "enableStatusMonitor:flag"),
         no_effect(ONE_THREAD, "disableAsyncDispatch:flag"),
-        no_effect("no bridge sends here yet", "auditNetworkProducers:flag"),
+        otherwise("producers behind bridges are not audited", "auditNetworkProducers:flag=false"),
         no_effect("see --log-level", "warnOnRemoteClose:flag displayStackTrace:flag"),
         Slot("publishedAddressPolicy", does=Does.OTHERWISE, why=NO_PUSH),
         Slot("messageAuthorizationPolicy", does=Does.REFUSED, why=CUSTOM),

@@ -76,7 +76,6 @@ DEFAULTS: Final[Mapping[str, str]] = {
 SIMPLE: Final[Mapping[str, str]] = {
     "prioritizedMessages": "prioritized",
     "queuePrefetch": "queue_prefetch",
-    "queueBrowserPrefetch": "browse_prefetch",
     "topicPrefetch": "topic_prefetch",
     "durableTopicPrefetch": "durable_prefetch",
     "allConsumersExclusiveByDefault": "exclusive",

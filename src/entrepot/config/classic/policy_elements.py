@@ -43,7 +43,7 @@ POLICY_ENTRY: Final = Kind(
     obeyed(
         "queue:text topic:text tempQueue:text tempTopic:text",
         "memoryLimit:size producerFlowControl:flag sendFailIfNoSpace:text sendFailIfNoSpaceAfterTimeout:ms",
-        "prioritizedMessages:flag queuePrefetch:number queueBrowserPrefetch:number topicPrefetch:number",
+        "prioritizedMessages:flag queuePrefetch:number topicPrefetch:number",
         "durableTopicPrefetch:number allConsumersExclusiveByDefault:flag strictOrderDispatch:flag",
         "timeBeforeDispatchStarts:ms consumersBeforeDispatchStarts:number messageGroupMapFactoryType:text",
         "gcInactiveDestinations:flag inactiveTimeoutBeforeGC:ms inactiveTimoutBeforeGC:ms",
@@ -55,6 +55,7 @@ POLICY_ENTRY: Final = Kind(
     no_effect(SWEEP, "expireMessagesPeriod:ms maxExpirePageSize:number"),
     no_effect("sizes are the real ones", "minimumMessageSize:size"),
     no_effect("a browser sees every message", "maxBrowsePageSize:number"),
+    no_effect("a browser gets what its own window takes", "queueBrowserPrefetch:number"),
     no_effect(ONE_THREAD, "optimizedDispatch:flag"),
     no_effect("a producer that waits is reported once in 10 s", "blockedProducerWarningInterval:ms"),
     no_effect("the window of a consumer is what it asked for", "usePrefetchExtension:flag"),
@@ -337,7 +338,7 @@ PLUGIN_KINDS: Final = [
         "timeStampingBrokerPlugin",
         obeyed("zeroExpirationOverride:ms ttlCeiling:ms"),
         otherwise("timestamps stay as the client wrote them", "futureOnly:flag=true"),
-        no_effect("no bridge sends here yet", "processNetworkMessages:flag"),
+        otherwise("messages from other brokers are bounded too", "processNetworkMessages:flag=true"),
         about="gives and bounds times to live; timestamps stay as the client wrote them",
     ),
     Kind(
