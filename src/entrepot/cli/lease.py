@@ -9,6 +9,7 @@ import click
 
 from entrepot.cli import lines
 from entrepot.cli.dialogue import talking, url_option
+from entrepot.cli.managing import at_desk
 from entrepot.cli.output import output_option, show
 from entrepot.io import runtime
 from entrepot.protocols.stomp.client import Message
@@ -91,6 +92,15 @@ def settle(*, queue: str, group: str, url: str, output: str, epoch: int, end: in
 def release(*, queue: str, group: str, url: str, output: str, epoch: int) -> None:
     """Give everything that is claimed back to the queue, in order."""
     _answer("RELEASE", queue, group, url, output, {"epoch": str(epoch)})
+
+
+@lease.command("list")
+@url_option
+@output_option
+def list_(*, url: str, output: str) -> None:
+    """List all leases: who holds how much of which queue."""
+    rows = at_desk(url, lambda desk: desk.ask("broker", "describeLeases"))
+    show(rows, (*COLUMNS, "held", "selector"), output, empty="no leases")
 
 
 @lease.command()

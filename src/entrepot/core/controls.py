@@ -432,8 +432,12 @@ class BrokerControl(Control):
         return _text({"name": asked.name, "address": asked.address, "routing-type": ROUTING_NAMES[asked.routing]})
 
     def _destroy(self, given: Arguments) -> Counted:
-        """Take (name [, remove its consumers [, also an address that is left empty, which always goes]])."""
+        """Take (name [, remove its consumers [, its address too, which always goes when empty [, only if empty]]])."""
         queue = find_queue(self.broker, given.text(0))
+        if given.flag(3, False) and queue.count > 0:
+            raise InvalidDestination(
+                f"the queue {queue.name!r} holds {queue.count} messages", remedy="purge it first, or do not mind"
+            )
         if not given.flag(1, False) and (queue.roster.consumers or self.broker.leases.on(queue)):
             raise InvalidDestination(
                 f"the queue {queue.name!r} has consumers or leases", remedy="close them, or ask to remove them too"

@@ -296,6 +296,7 @@ def test_queues_come_and_go(rig: Rig) -> None:
     rig.send_all("A::c", range(1100))
     reader = rig.reader("A::c", 1)
     assert "consumers" in operator.fail("broker", "destroyQueue", "c")
+    assert "holds 1100" in operator.fail("broker", "destroyQueue", "c", True, False, True)
     assert operator.do("broker", "destroyQueue", "c", True) == 1100
     assert len(reader.endings) == 1
     assert "c" not in rig.broker.table.queues

@@ -1,0 +1,48 @@
+"""`entrepot connection`: who is connected to a running broker."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from entrepot.cli.dialogue import url_option
+from entrepot.cli.errors import Failure
+from entrepot.cli.managing import Desk, at_desk, tell
+from entrepot.cli.output import output_option, show
+
+COLUMNS: Final = ("id", "peer", "protocol", "client-id", "login", "listener")
+
+
+@click.group()
+def connection() -> None:
+    """See and close the connections of a running broker."""
+
+
+@connection.command("list")
+@url_option
+@output_option
+def list_(*, url: str, output: str) -> None:
+    """List open connections; this command's own is one of them."""
+    show(at_desk(url, lambda desk: desk.ask("broker", "describeConnections")), COLUMNS, output)
+
+
+@connection.command()
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@url_option
+@output_option
+def close(*, ids: tuple[str, ...], url: str, output: str) -> None:
+    """Close connections, named by the ids that `list` shows; what they have not settled is delivered again."""
+    missing: list[str] = []
+
+    async def act(desk: Desk) -> None:
+        for identity in ids:
+            closed = await desk.ask("broker", "closeConnectionWithID", identity)
+            if not closed:
+                missing.append(identity)
+            if closed or output == "json":
+                tell(f"closed {identity}", {"id": identity, "closed": closed}, output)
+
+    at_desk(url, act)
+    if missing:
+        raise Failure(f"there is no connection {' or '.join(missing)}", remedy="`entrepot connection list` shows them")
