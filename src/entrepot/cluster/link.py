@@ -571,7 +571,8 @@ class LinkCore:
 
     def _look(self, now: Instant) -> list[Effect]:
         interval = self.options.interval
-        self._look_due = now + interval
+        silent_due = self._heard_at + INTERVALS_SILENT * interval
+        self._look_due = min(now + interval, silent_due) if silent_due > now else now + interval
         if now - self._heard_at >= INTERVALS_SILENT * interval:
             silent = (now - self._heard_at) // MILLISECOND
             return self.failed(self.attempt, f"the peer was not heard for {silent} ms", now)

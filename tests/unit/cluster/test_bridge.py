@@ -1,0 +1,196 @@
+"""Brokers in one thread, joined by bridges: what crosses, what does not, and what happens when a cable breaks."""
+
+from __future__ import annotations
+
+import pytest
+from bridged import INTERVAL, Network
+
+from entrepot.base.environment import MILLISECOND
+from entrepot.cluster.link import State
+
+Q = "queue://Q"
+T = "topic://T"
+
+
+@pytest.mark.parametrize("duplex", [False, True])
+@pytest.mark.parametrize("where", [Q, T])
+def test_what_a_reader_of_the_far_broker_wants_crosses_in_order(duplex: bool, where: str) -> None:
+    network = Network(1, [("A", "B")], duplex=duplex).start()
+    network.sites["B"].read(where)
+    network.run(500)
+    for number in range(50):
+        network.sites["A"].send(where, f"m{number}")
+    network.run(500)
+    assert list(network.seen) == [f"m{number}" for number in range(50)]
+    assert all(where == ["B"] for where in network.seen.values())
+
+
+@pytest.mark.parametrize("duplex", [False, True])
+def test_only_a_duplex_bridge_brings_messages_back(duplex: bool) -> None:
+    network = Network(2, [("A", "B")], duplex=duplex).start()
+    network.sites["A"].read(Q)
+    network.run(300)
+    network.sites["B"].send(Q, "back")
+    network.run(300)
+    assert list(network.seen) == (["back"] if duplex else [])
+
+
+@pytest.mark.parametrize("first", ["reader", "message", "bridge"])
+def test_demand_is_found_whatever_was_there_first(first: str) -> None:
+    network = Network(3, [("A", "B")])
+    a, b = network.sites["A"], network.sites["B"]
+    if first == "bridge":
+        network.start()
+        network.run(300)
+        a.send(Q, "m")
+        b.read(Q)
+    elif first == "message":
+        a.boot()
+        a.send(Q, "m")
+        network.start()
+        network.run(300)
+        b.read(Q)
+    else:
+        b.boot()
+        b.read(Q)
+        network.start()
+        a.send(Q, "m")
+    network.run(500)
+    assert list(network.seen) == ["m"]
+
+
+def test_a_local_reader_comes_before_the_bridge() -> None:
+    network = Network(4, [("A", "B")]).start()
+    network.sites["A"].read(Q, prefetch=1000)
+    network.sites["B"].read(Q, prefetch=1000)
+    network.run(300)
+    for number in range(20):
+        network.sites["A"].send(Q, f"m{number}")
+    network.run(300)
+    assert {tuple(where) for where in network.seen.values()} == {("A",)}
+
+
+@pytest.mark.parametrize(("ttl", "reached"), [(1, False), (2, True), (-1, True)])
+def test_a_message_crosses_as_many_brokers_as_its_ttl(ttl: int, reached: bool) -> None:
+    network = Network(5, [("A", "B"), ("B", "C")], options=f"networkTTL={ttl}").start()
+    network.sites["C"].read(Q)
+    network.run(500)
+    network.sites["A"].send(Q, "m")
+    network.run(500)
+    assert list(network.seen) == (["m"] if reached else [])
+
+
+@pytest.mark.parametrize("wires", [[("A", "B"), ("B", "C"), ("C", "A")], [("A", "B"), ("B", "A"), ("B", "C"), ("C", "B")]])
+@pytest.mark.parametrize("where", [Q, T])
+def test_rings_and_meshes_give_each_message_once(wires: list[tuple[str, str]], where: str) -> None:
+    network = Network(6, wires, options="networkTTL=4").start()
+    network.sites["C"].read(where)
+    network.run(1000)
+    for number in range(20):
+        network.sites["A"].send(where, f"m{number}")
+    network.run(1000)
+    assert sorted(network.seen) == sorted(f"m{number}" for number in range(20))
+    assert all(sites == ["C"] for sites in network.seen.values())
+
+
+@pytest.mark.parametrize("duplex", [False, True])
+def test_a_durable_reader_gets_what_was_sent_while_the_bridge_was_away(duplex: bool) -> None:
+    network = Network(7, [("A", "B")], duplex=duplex).start()
+    network.sites["B"].read(T, durable="d")
+    network.run(500)
+    broker = network.sites["A"].broker
+    assert broker is not None
+    assert r"NC_B_inbound_A.NC-DS_A_T" in broker.table.queues
+    network.cut("A", "B")
+    network.run(200)
+    for number in range(10):
+        network.sites["A"].send(T, f"m{number}")
+    network.run(200)
+    assert not network.seen
+    network.heal()
+    network.run(1000)
+    assert list(network.seen) == [f"m{number}" for number in range(10)]
+
+
+def test_a_restarted_broker_takes_its_durable_demand_up_again() -> None:
+    network = Network(8, [("A", "B")]).start()
+    network.sites["B"].read(T, durable="d")
+    network.run(500)
+    network.sites["B"].crash(torn=False)
+    network.sites["A"].crash(torn=False)
+    network.sites["A"].boot()
+    network.sites["A"].send(T, "m")
+    network.run(300)
+    network.heal()
+    network.run(1000)
+    assert list(network.seen) == ["m"]
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize("duplex", [False, True])
+def test_a_broken_cable_is_found_and_everything_arrives(silent: bool, duplex: bool) -> None:
+    network = Network(9, [("A", "B")], duplex=duplex).start()
+    network.sites["B"].read(Q)
+    network.run(500)
+    network.cut("A", "B", silent=silent)
+    for number in range(20):
+        network.sites["A"].send(Q, f"m{number}")
+    network.run(3 * INTERVAL // MILLISECOND + 500)
+    (bridge,) = network.sites["A"].bridges()
+    assert bridge.link.state in (State.WAITING, State.DIALLING), "the black hole was not found within three intervals"
+    network.heal()
+    network.run(6000)
+    assert sorted(network.seen) == sorted(f"m{number}" for number in range(20))
+    assert not network.unmarked
+
+
+def test_a_peer_that_accepts_and_says_nothing_is_given_up() -> None:
+    network = Network(10, [("A", "B")]).start()
+    network.run(300)
+    network.cut("A", "B")
+    network.cuts.clear()
+    b = network.sites["B"]
+    answer = b.turn
+    b.turn = lambda action: None  # type: ignore[method-assign]  # the machine accepts, and the broker is stuck
+    network.run(11_000)
+    (bridge,) = network.sites["A"].bridges()
+    assert bridge.link.counts.failures >= 2
+    b.turn = answer  # type: ignore[method-assign]
+    network.run(12_000)
+    assert bridge.link.state is State.OPEN
+
+
+def test_a_bridge_to_oneself_is_dropped_for_good() -> None:
+    network = Network(11, [("A", "A")]).start()
+    network.run(2000)
+    bridge = next(iter(network.sites["A"].connectors[0].bridges.values()))
+    assert bridge.link.state is State.FAILED
+    assert bridge.link.attempt == 1
+
+
+def test_readers_of_one_queue_share_a_subscription_unless_told_otherwise() -> None:
+    for conduit, expected in (("true", 1), ("false", 2)):
+        network = Network(12, [("A", "B")], options=f"conduitSubscriptions={conduit}").start()
+        network.sites["B"].read(Q)
+        network.sites["B"].read("queue://Q?x=1")  # a second reader of the same queue
+        network.run(500)
+        broker = network.sites["A"].broker
+        assert broker is not None
+        assert len(broker.table.queues["Q"].roster.consumers) == expected
+        network.sites["B"].leave(Q)
+        network.sites["B"].leave("queue://Q?x=1")
+        network.run(300)
+        assert len(broker.table.queues["Q"].roster.consumers) == 0
+
+
+def test_a_stale_connection_gives_way_to_the_broker_that_comes_again() -> None:
+    network = Network(13, [("A", "B")], duplex=True).start()
+    network.sites["B"].read(Q)
+    network.run(300)
+    network.sites["A"].crash(torn=True)  # B is not told
+    network.sites["A"].boot()
+    network.run(1000)
+    network.sites["A"].send(Q, "m")
+    network.run(500)
+    assert list(network.seen) == ["m"]
+    assert len(network.sites["B"].bridges()) == 1
