@@ -384,19 +384,19 @@ class LinkCore:
         self.counts.failures += 1
         attempt = self.attempt
         self._clear()
-        self._look_due = NEVER
-        self.port.lost(self.why)
+        self._due = self._look_due = NEVER
+        ended: list[Effect] = [Drop(attempt)]
         if draining or not self.places:
             self._become(Signal.LOST if draining else Signal.CLOSE, now)
-            self._due = NEVER
-            return [Drop(attempt)]
-        delay = self.backoff.failed()
-        if delay is None:
+        elif (delay := self.backoff.failed()) is None:
             self._become(Signal.FAIL, now)
-            return [Drop(attempt), GiveUp(self.why)]
-        self._become(Signal.LOST, now)
-        self._due = now + delay
-        return [Drop(attempt), Warn(self.backoff.failures, self.why)]
+            ended.append(GiveUp(self.why))
+        else:
+            self._become(Signal.LOST, now)
+            self._due = now + delay
+            ended.append(Warn(self.backoff.failures, self.why))
+        self.port.lost(self.why)  # last: closing the connection may come back here
+        return ended
 
     def _clear(self) -> None:
         """Detach every feed: what is on its way goes back, in order, and will be marked when it goes again."""
