@@ -6,6 +6,7 @@ The program is `java/Exercise.java`, compiled here against the client of Debian'
 from __future__ import annotations
 
 import difflib
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -146,6 +147,50 @@ def test_a_java_client_sees_what_activemq_shows(
     assert "THREW" not in wanted
     difference = difflib.unified_diff(wanted.splitlines(), seen.splitlines(), "ActiveMQ", "entrepot", lineterm="")
     assert wanted == seen, "\n".join(difference)
+
+
+NEWER: Final = "6.1.6"
+NOT_IN_NEWER: Final = ("wire",)  # the marshallers of old versions are a jar of ActiveMQ 5 alone
+
+POM: Final = f"""\
+<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>test</groupId><artifactId>test</artifactId><version>1</version><dependencies><dependency>
+<groupId>org.apache.activemq</groupId><artifactId>activemq-client</artifactId><version>{NEWER}</version>
+</dependency></dependencies></project>
+"""
+
+
+def test_a_newer_client_sees_the_same(reference: dict[str, str], tmp_path: Path) -> None:
+    """The same source in the names of ``jakarta.jms``, with ``activemq-client`` 6 from a Maven repository."""
+    if not shutil.which("mvn"):
+        pytest.skip("no mvn on the PATH; Debian: apt install maven")
+    (tmp_path / "pom.xml").write_text(POM)
+    command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"]
+    fetched = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False)
+    if fetched.returncode != 0:
+        pytest.skip(f"no Maven repository has activemq-client {NEWER}: {fetched.stdout[-300:]}")
+    (tmp_path / "Exercise.java").write_text((SOURCES / "Exercise.java").read_text().replace("javax.jms", "jakarta.jms"))
+    path = f"{tmp_path}:{tmp_path}/jars/*"
+    subprocess.run(["javac", "-nowarn", "-cp", path, "-d", str(tmp_path), "Exercise.java"], cwd=tmp_path, check=True)
+    wanted = [name for name in FEATURES if name not in NOT_IN_NEWER]
+    broker = ours.Entrepot(tmp_path / "broker")
+    broker.start().await_ready()
+    try:
+        command = ["java", "-XX:TieredStopAtLevel=1", "-cp", path, "Exercise", broker.url, *wanted]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    finally:
+        broker.kill()
+    assert done.returncode == 0, done.stdout[-3000:]
+    seen = _features(done.stdout)
+    for feature in wanted:
+        assert _unnumbered(seen[feature]) == _unnumbered(reference[feature]).replace("javax.jms", "jakarta.jms"), (
+            feature
+        )
+
+
+def _unnumbered(text: str) -> str:
+    """Return ``text`` without the numbers that keep the names of one run apart."""
+    return re.sub(r"\.\d+\b", ".N", text)
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ class StompConsumer(Consumer):
             self._name(message.address)
         writer = session.out
         writer.write(self.first_lines)
-        if message.rare is None:
+        if message.rare is None and message.language is STOMP_LANGUAGE:
             writer.write(session.id_prefix)
             write_decimal(writer, message.number)
         else:
@@ -97,8 +97,7 @@ class StompConsumer(Consumer):
         identity = self.session.broker.identity_of(message)
         octets = octets_of(identity, self.session.reader.version)
         writer.write(octets)
-        rare = message.rare
-        if self.tracked and rare is not None and rare.identity:
+        if self.tracked and not identity.startswith(self.session.broker.id_prefix):
             self.subscription.remember(octets, int(message.number))
 
     def ended(self, why: str) -> None:

@@ -42,6 +42,9 @@ from entrepot.protocols.openwire.ids import AckType, TransactionStep
 from entrepot.protocols.openwire.negotiation import WireFormatOptions
 from entrepot.protocols.openwire.options import Admission, OpenWireOptions
 from entrepot.protocols.openwire.refusals import UserUnknown
+from entrepot.protocols.session import Shell
+from entrepot.protocols.stomp.options import StompOptions
+from entrepot.protocols.stomp.server import StompSession
 from kit import Rig
 
 from .wired import Client, Hub, text_in
@@ -475,6 +478,35 @@ def test_a_branch_that_was_not_prepared_cannot_be_committed_in_two_phases(hub: H
     assert isinstance(answer, ExceptionResponse)
     assert answer.exception is not None
     assert str(answer.exception.message).endswith("xaErrorCode:-6")
+
+
+# -- other protocols ---------------------------------------------------------------------------------------------------
+
+
+def test_a_service_over_stomp_answers_a_request_from_java(hub: Hub) -> None:
+    session = StompSession(Shell(), hub.rig.broker, StompOptions(), 99, "stomp")
+    session.receive(b"CONNECT\naccept-version:1.1\n\n\0", hub.rig.now)
+    session.receive(b"SUBSCRIBE\nid:s\ndestination:/queue/q\nack:client-individual\n\n\0", hub.rig.now)
+    session.outgoing()
+    client = hub.client()
+    replies = ActiveMQTempQueue(f"{client.name}:1")
+    client.ask(DestinationInfo(connection_id=ConnectionId(client.name), destination=replies))
+    client.consume(replies)
+    request = client.text(QUEUE, "question", persistent=True)
+    request.reply_to = replies
+    client.ask(request)
+    frame = session.outgoing().partition(b"\n\n")
+    headers = dict(line.partition(b":")[::2] for line in frame[0].split(b"\n")[1:])
+    assert frame[2].startswith(b"question\0")
+    assert headers[b"message-id"] == rb"ID\cclient-1\c1\c1\c1"
+    answer = b"SEND\ndestination:%s\ncorrelation-id:%s\n\nanswer\0" % (headers[b"reply-to"], headers[b"message-id"])
+    session.receive(answer, hub.rig.now)
+    session.receive(b"ACK\nsubscription:s\nmessage-id:%s\n\n\0" % headers[b"message-id"], hub.rig.now)
+    (dispatch,) = client.dispatches()
+    assert text_in(dispatch) == "answer"
+    assert dispatch.message is not None
+    assert dispatch.message.correlation_id == "ID:client-1:1:1:1"
+    assert hub.rig.broker.table.queues["q"].count == 0
 
 
 # -- advisories --------------------------------------------------------------------------------------------------------
