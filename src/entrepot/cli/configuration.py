@@ -11,10 +11,12 @@ import click
 
 from entrepot.base.errors import InvalidConfiguration, InvalidOption, InvalidURI
 from entrepot.base.uri import Endpoint, parse
+from entrepot.cluster import connector as cluster
 from entrepot.config.classic import read
 from entrepot.config.encrypted import decryptor
 from entrepot.config.findings import Findings, Severity
-from entrepot.config.model import BrokerConfig, Connector
+from entrepot.config.model import BrokerConfig, Connector, NetworkConnector
+from entrepot.config.networks import lists_of
 from entrepot.io.options import without_effect
 from entrepot.node import SPOKEN, Node, NodeOptions
 
@@ -56,11 +58,20 @@ def load(text: str, defines: Sequence[str], *, strict: bool) -> tuple[BrokerConf
     """
     password = os.environ.get(PASSWORD, "")
     decrypt: Decrypt | None = decryptor(password) if password else None
-    reading = read(path_of(text), spoken=SPOKEN, defines=definitions(defines), environment=os.environ, decrypt=decrypt)
+    reading = read(
+        path_of(text),
+        spoken=SPOKEN,
+        bridges=True,
+        defines=definitions(defines),
+        environment=os.environ,
+        decrypt=decrypt,
+    )
     findings = reading.findings
     if reading.config is not None:
         for connector in reading.config.connectors:
             _try(connector, findings, str(path_of(text)))
+        for network in reading.config.networks:
+            _try_bridge(network, findings, str(path_of(text)))
     if strict:
         findings = findings.strict()
     return None if findings.errors else reading.config, findings
@@ -80,6 +91,15 @@ def _try(connector: Connector, findings: Findings, file: str) -> None:
         Node(NodeOptions(listen=[connector.uri]))
     except (InvalidOption, InvalidURI) as error:
         findings.add(Severity.ERROR, file, connector.line, path, error.message, error.remedy)
+
+
+def _try_bridge(network: NetworkConnector, findings: Findings, file: str) -> None:
+    """Let the URI of one network connector be read by those who dial it."""
+    try:
+        cluster.NetworkConnector(network.options, lists_of(network))
+    except (InvalidOption, InvalidURI) as error:
+        path = f"broker/networkConnectors/networkConnector {network.options.name!r}"
+        findings.add(Severity.ERROR, file, network.line, path, error.message, error.remedy)
 
 
 def show(findings: Findings) -> None:

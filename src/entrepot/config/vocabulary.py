@@ -13,7 +13,7 @@ that share one reason::
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Any, Final
 
@@ -134,11 +134,12 @@ def refused(why: str, *texts: str, remedy: str = "") -> list[Attribute]:
     return _attributes(Does.REFUSED, why, texts, remedy)
 
 
-def of_options(options: type[Options], does: Does = Does.OBEYED, why: str = "") -> list[Attribute]:
-    """Declare what ``options`` knows under Classic's names."""
+def of_options(options: type[Options], without: Collection[str] = ()) -> list[Attribute]:
+    """Declare what ``options`` knows under Classic's names as obeyed, but for ``without``."""
     return [
-        Attribute(name, setting.unit, does, why, setting=setting)
+        Attribute(name, setting.unit, setting=setting)
         for name, setting in options.names(Dialect.CLASSIC).items()
+        if name not in without
     ]
 
 

@@ -126,3 +126,15 @@ def test_run_refuses_what_check_refuses(arguments: list[str], message: str) -> N
     result = CliRunner().invoke(cli, ["run", *arguments])
     assert result.exit_code in (1, 2)
     assert message in result.output
+
+
+@pytest.mark.parametrize(("uri", "starts"), [("static:(tcp://b:1)", True), ("vm://b", False), ("gopher://x", False)])
+def test_network_connectors_are_read_by_those_who_dial(tmp_path: Path, uri: str, starts: bool) -> None:
+    file = tmp_path / "a.xml"
+    body = f'<networkConnectors>\n<networkConnector name="n" uri="{uri}"/></networkConnectors>'
+    file.write_text(GOOD.format(options="", body=body))
+    result = check("-o", "json", str(file))
+    assert (result.exit_code == 0) == starts, result.output
+    if not starts:
+        (row,) = [json.loads(line) for line in result.stdout.splitlines()]
+        assert (row["severity"], row["line"]) == ("error", 3)

@@ -33,6 +33,7 @@ STARTER: Final = "that is the business of whoever starts the process"
 GONE: Final = "ActiveMQ itself has dropped it"
 CUSTOM: Final = "a Java class cannot be loaded here"
 
+BRIDGES_WITHOUT: Final = ("syncDurableSubs", "useBrokerNameAsIdSees", "gcDestinationViews", "gcSweepTime", "localUri")
 DESTINATIONS: Final = ("queue", "topic", "tempQueue", "tempTopic")
 STORES: Final = (
     "kahaDB",
@@ -356,7 +357,11 @@ TRANSPORT_KINDS: Final = [
 NETWORK_KINDS: Final = [
     Kind(
         "networkConnector",
-        of_options(NetworkConnectorOptions),
+        of_options(NetworkConnectorOptions, without=BRIDGES_WITHOUT),
+        otherwise("durable subscriptions are not compared when a bridge starts", "syncDurableSubs:flag=false"),
+        no_effect("ids of bridges begin with the names of the brokers", "useBrokerNameAsIdSees:flag=true"),
+        no_effect("there are no figures that would have to be forgotten", "gcDestinationViews:flag gcSweepTime:ms"),
+        no_effect("a bridge is within its own broker", "localUri:text"),
         refused(CUSTOM, "connectionFilter:text bridgeFactory:text"),
         otherwise("the broker's own certificates are used", "sslContext:text"),
         Slot("excludedDestinations", DESTINATIONS, many=True),
@@ -366,7 +371,7 @@ NETWORK_KINDS: Final = [
         Slot("sslContext", does=Does.OTHERWISE, why="the broker's own certificates are used"),
         Slot("bridgeFactory", does=Does.REFUSED, why=CUSTOM),
         Slot("connectionFilter", does=Does.REFUSED, why=CUSTOM),
-        about="a bridge to other brokers: read and checked in full",
+        about="bridges to other brokers",
     ),
     *unobeyed(
         Does.REFUSED,

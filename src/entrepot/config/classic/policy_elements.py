@@ -251,7 +251,7 @@ POLICY_KINDS: Final = [
         "conditionalNetworkBridgeFilterFactory",
         of_options(BridgeFilterOptions),
         otherwise("the limit is in messages and time", "rateLimitPerSecond:number"),
-        about="what may go back through a bridge: read and checked",
+        about="what may go back through a bridge",
     ),
 ]
 
