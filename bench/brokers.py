@@ -48,13 +48,27 @@ class Weight:
     peak: int
 
 
+@dataclass(frozen=True)
+class Ports:
+    """Where one broker listens; 0 where it does not."""
+
+    stomp: int
+    openwire: int = 0
+
+    @classmethod
+    def free(cls, *, openwire: bool = False) -> Ports:
+        """Ports of loopback that nothing listens on now."""
+        return cls(free_port(), free_port() if openwire else 0)
+
+
 class Running:
     """One broker process; owns it from start to end."""
 
-    def __init__(self, name: str, process: subprocess.Popen[bytes], port: int, log: Path, started: float) -> None:
+    def __init__(self, name: str, process: subprocess.Popen[bytes], ports: Ports, log: Path, started: float) -> None:
         self.name = name
         self.pid = process.pid
-        self.port = port
+        self.port = ports.stomp
+        self.openwire = f"tcp://{HOST}:{ports.openwire}"  # nobody listens there when it was not asked for
         self.ready_after_s = 0.0
         self._process = process
         self._log = log
@@ -91,6 +105,11 @@ class Running:
             self._process.kill()
             self._process.wait()
 
+    def kill(self) -> None:
+        """Kill -9, and wait until the process is gone."""
+        self._process.kill()
+        self._process.wait()
+
     def log_tail(self) -> str:
         lines = self._log.read_text(errors="replace").splitlines()
         return "\n".join(f"    {line}" for line in lines[-LOG_TAIL_LINES:]) or "    (it printed nothing)"
@@ -107,9 +126,10 @@ class Broker(ABC):
         """Why this broker cannot run here, or None when it can."""
 
     @abstractmethod
-    def command(self, home: Path, port: int, *, fast_fill: bool) -> list[str]:
-        """What to execute for a broker that keeps its files under `home` and speaks STOMP on `port`.
+    def command(self, home: Path, ports: Ports, *, fast_fill: bool) -> list[str]:
+        """What to execute for a broker that keeps its files under `home` and listens on `ports`.
 
+        The one for STOMP must open last: it tells that the broker is ready.
         `fast_fill` permits durable writes without a sync, where filling a store is not what is measured.
         """
 
@@ -118,18 +138,23 @@ class Broker(ABC):
         return {}
 
     @contextmanager
-    def running(self, home: Path, *, patience_s: float = 60.0, fast_fill: bool = False) -> Iterator[Running]:
-        """A ready broker on `home`, which may hold an earlier run's files; stopped at the end whatever happens."""
+    def running(
+        self, home: Path, *, patience_s: float = 60.0, fast_fill: bool = False, ports: Ports | None = None
+    ) -> Iterator[Running]:
+        """A ready broker on `home`, which may hold an earlier run's files; stopped at the end whatever happens.
+
+        Without `ports` it gets a free one, and speaks STOMP only.
+        """
         home.mkdir(parents=True, exist_ok=True)
-        port = free_port()
-        command = self.command(home, port, fast_fill=fast_fill)
+        ports = ports or Ports.free()
+        command = self.command(home, ports, fast_fill=fast_fill)
         log = home / "broker.log"
         with log.open("ab") as output:
             started = time.monotonic()
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
             )
-        broker = Running(self.title, process, port, log, started)
+        broker = Running(self.title, process, ports, log, started)
         try:
             broker.await_ready(patience_s)
             yield broker
@@ -157,8 +182,10 @@ class Entrepot(Broker):
             return None
         return (asked.stderr.strip().splitlines() or [f"exit status {asked.returncode}"])[-1]
 
-    def command(self, home: Path, port: int, *, fast_fill: bool) -> list[str]:
-        return [*self._command, "run", "--listen", f"stomp://{HOST}:{port}", "--data", str(home / "data")]
+    def command(self, home: Path, ports: Ports, *, fast_fill: bool) -> list[str]:
+        listen = ["--listen", f"openwire://{HOST}:{ports.openwire}"] if ports.openwire else []
+        listen += ["--listen", f"stomp://{HOST}:{ports.stomp}"]
+        return [*self._command, "run", *listen, "--data", str(home / "data")]
 
     def describe(self) -> dict[str, str]:
         question = "from entrepot.base.compiled import build_name; print(build_name())"
@@ -185,7 +212,7 @@ class ActiveMQ(Broker):
             return "no /usr/share/activemq/lib; Debian: apt install activemq"
         return None
 
-    def command(self, home: Path, port: int, *, fast_fill: bool) -> list[str]:
+    def command(self, home: Path, ports: Ports, *, fast_fill: bool) -> list[str]:
         configuration = home / "activemq.xml"
         sync = "never" if fast_fill else "always"
         configuration.write_text(f"""\
@@ -198,8 +225,8 @@ class ActiveMQ(Broker):
           dataDirectory="{home}/data">
     <persistenceAdapter><kahaDB directory="{home}/kahadb" journalDiskSyncStrategy="{sync}"/></persistenceAdapter>
     <transportConnectors>
-      <transportConnector name="stomp" uri="stomp://{HOST}:{port}"/>
-      <transportConnector name="openwire" uri="tcp://{HOST}:{free_port()}"/>
+      <transportConnector name="openwire" uri="tcp://{HOST}:{ports.openwire or free_port()}"/>
+      <transportConnector name="stomp" uri="stomp://{HOST}:{ports.stomp}"/>
     </transportConnectors>
   </broker>
 </beans>

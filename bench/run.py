@@ -1,6 +1,6 @@
-"""Measure this broker and ActiveMQ Classic over the same STOMP loads, alternating, and print figures, ratios, verdicts.
+"""Measure this broker and ActiveMQ Classic under the same loads, alternating, and print figures, ratios, verdicts.
 
-    python bench/run.py                 five pairs of everything; about ten minutes with a reference
+    python bench/run.py                 five pairs of everything; about twenty minutes with a reference
     python bench/run.py --quick         one short pair: shows that all works, proves nothing
     python bench/run.py --row fan-out   only this row
 
@@ -23,7 +23,25 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import click
-from brokers import ActiveMQ, BenchError, Broker, Entrepot, Running
+from brokers import ActiveMQ, BenchError, Broker, Entrepot, Ports, Running
+from jvm import JavaClients
+from jvm import unavailable as java_unavailable
+from openwire_rows import (
+    CLIENT_RECEIVE,
+    CLIENT_SEND,
+    CODEC_DECODE,
+    CODEC_ENCODE,
+    FAILOVER,
+    FAILOVER_JAVA,
+    JAVA_FLOWS,
+    JAVA_ROWS,
+    KILLS,
+    OPENWIRE_ROWS,
+    JavaFlow,
+    Twins,
+    codec,
+    python_client,
+)
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -34,7 +52,6 @@ from rows import (
     QUICK,
     RECOVERY,
     RECOVERY_MEMORY,
-    ROWS,
     START,
     TRIP_P50,
     TRIP_P99,
@@ -50,10 +67,16 @@ from rows import (
     round_trip,
     show,
 )  # fmt: skip
+from rows import ROWS as STOMP_ROWS
 
 HERE = Path(__file__).resolve().parent
 OURS, REFERENCE = Entrepot.name, ActiveMQ.name
+ROWS = (*STOMP_ROWS, *OPENWIRE_ROWS)
 PLAIN_WIDTH = 150  # of the table when the output is no terminal
+
+SAME_RECORDS = tuple(row.key for row in (
+    TRIP_P99, IDLE_MEMORY, PER_CONNECTION, RECOVERY_MEMORY, CLIENT_RECEIVE, CODEC_ENCODE,
+))  # fmt: skip
 
 Samples = dict[str, dict[str, list[Sample]]]  # by row, by broker
 
@@ -63,7 +86,7 @@ class Bench:
 
     def __init__(
         self, recipes: list[Broker], load: Load, scratch: Path, *, pairs: int, effort: Effort, minutes: float,
-        chosen: frozenset[str], recovery_full: bool, progress: Progress,
+        chosen: frozenset[str], recovery_full: bool, java: JavaClients | None, progress: Progress,
     ) -> None:  # fmt: skip
         self.samples: Samples = {row.key: {recipe.name: [] for recipe in recipes} for row in ROWS}
         self.notes: list[str] = []
@@ -76,6 +99,8 @@ class Bench:
         self._deadline = time.monotonic() + minutes * 60
         self._chosen = chosen
         self._recovery_full = recovery_full
+        self._java = java
+        self._kills = 1 if effort is QUICK else max(KILLS, pairs)
         self._progress = progress
         self._task = progress.add_task("starting", total=self._work())
 
@@ -85,6 +110,14 @@ class Bench:
             self._attempt(self._lives)
         if self._wants(*(flow.row for flow in FLOWS), TRIP_P50, TRIP_P99):
             self._attempt(self._steady)
+        if self._wants(CODEC_DECODE, CODEC_ENCODE) and self._recipes[0].name == OURS:
+            self._attempt(self._codec)
+        if self._wants(CLIENT_SEND, CLIENT_RECEIVE) or any(self._wants_java(flow.row) for flow in JAVA_FLOWS):
+            self._attempt(self._openwire)
+        if self._wants(FAILOVER):
+            self._attempt(partial(self._failover, FAILOVER, None))
+        if self._wants_java(FAILOVER_JAVA):
+            self._attempt(partial(self._failover, FAILOVER_JAVA, self._java))
         if self._wants(RECOVERY, RECOVERY_MEMORY):
             for recipe in self._recipes:
                 self._attempt(partial(self._recovery, recipe))
@@ -98,25 +131,31 @@ class Bench:
     def _wants(self, *rows: Row) -> bool:
         return not self._chosen or any(row.key in self._chosen for row in rows)
 
+    def _wants_java(self, row: Row) -> bool:
+        return self._java is not None and self._wants(row)
+
     def _work(self) -> int:
         flows = sum(self._wants(flow.row) for flow in FLOWS) + self._wants(TRIP_P50, TRIP_P99)
         rows = flows + self._wants(START, IDLE_MEMORY, PER_CONNECTION) + self._wants(RECOVERY, RECOVERY_MEMORY)
-        return rows * self._pairs * len(self._recipes)
+        rows += sum(self._wants_java(flow.row) for flow in JAVA_FLOWS) + self._wants(CLIENT_SEND, CLIENT_RECEIVE)
+        kills = (self._wants(FAILOVER) + self._wants_java(FAILOVER_JAVA)) * self._kills
+        return (rows * self._pairs + kills) * len(self._recipes) + self._wants(CODEC_DECODE, CODEC_ENCODE) * self._pairs
 
     def _remaining_s(self) -> float:
         return self._deadline - time.monotonic()
 
-    def _pair(self, title: str, measure: Callable[[Broker, int], Sample]) -> None:
+    def _pair(self, title: str, measure: Callable[[Broker, int], Sample], pairs: int = 0) -> None:
         """Alternate the brokers, round by round; who goes first alternates too. Stops early when time is out."""
         spent = 0.0
-        for number in range(self._pairs):
+        pairs = pairs or self._pairs
+        for number in range(pairs):
             if self._remaining_s() < spent:
-                self.notes.append(f"{title}: {number} of {self._pairs} pairs; --minutes ran out")
-                self._progress.advance(self._task, (self._pairs - number) * len(self._recipes))
+                self.notes.append(f"{title}: {number} of {pairs} pairs; --minutes ran out")
+                self._progress.advance(self._task, (pairs - number) * len(self._recipes))
                 return
             began = time.monotonic()
             for recipe in self._recipes if number % 2 == 0 else self._recipes[::-1]:
-                self._say(f"{title}: {recipe.title}, {number + 1} of {self._pairs}")
+                self._say(f"{title}: {recipe.title}, {number + 1} of {pairs}")
                 self._keep(recipe, measure(recipe, number))
             spent = time.monotonic() - began
 
@@ -164,6 +203,52 @@ class Bench:
             flow.row.key,
             lambda recipe, number: flow.measure(self._load, up[recipe.name], self._effort, number),
         )
+
+    def _codec(self) -> None:
+        for number in range(self._pairs):
+            self._say(f"codec: {number + 1} of {self._pairs}")
+            self._keep(self._recipes[0], codec())
+
+    def _openwire(self) -> None:
+        with ExitStack() as stack:
+            up: dict[str, Running] = {}
+            for recipe in self._recipes:
+                self._say(f"starting {recipe.title}")
+                ports = Ports.free(openwire=True)
+                up[recipe.name] = stack.enter_context(recipe.running(self._home("openwire", recipe), ports=ports))
+            for flow in JAVA_FLOWS:
+                if self._java is not None and self._wants(flow.row):
+                    self._attempt(partial(self._java_flow, flow, self._java, up))
+            if self._wants(CLIENT_SEND, CLIENT_RECEIVE):
+                self._attempt(partial(self._python_client, up))
+
+    def _java_flow(self, flow: JavaFlow, clients: JavaClients, up: dict[str, Running]) -> None:
+        self._say(f"{flow.row.key}: warming")
+        if REFERENCE in up:
+            flow.measure(clients, up[REFERENCE], self._effort, -1)  # its broker too is compiled while it runs
+        self._pair(
+            flow.row.key,
+            lambda recipe, number: flow.measure(clients, up[recipe.name], self._effort, number),
+        )
+
+    def _python_client(self, up: dict[str, Running]) -> None:
+        for recipe in self._recipes:
+            self._say(f"Python client: warming {recipe.title}")
+            warm_s = self._effort.jvm_warm_s / 2 if recipe.name == REFERENCE else self._effort.warm_s
+            python_client(up[recipe.name], warm_s, "warm")
+        self._pair(
+            "Python client",
+            lambda recipe, number: python_client(up[recipe.name], self._effort.measure_s / 2, f"{number}"),
+        )
+
+    def _failover(self, row: Row, clients: JavaClients | None) -> None:
+        with ExitStack() as stack:
+            up: dict[str, Twins] = {}
+            for recipe in self._recipes:
+                self._say(f"{row.key}: starting two of {recipe.title}")
+                homes = self._home(f"{row.key}-one", recipe), self._home(f"{row.key}-two", recipe)
+                up[recipe.name] = stack.enter_context(Twins(recipe, homes, row, clients).up())
+            self._pair(row.key, lambda recipe, _: up[recipe.name].kill_one(), self._kills)
 
     def _recovery(self, recipe: Broker) -> None:
         small = recipe.name == REFERENCE and not self._recovery_full
@@ -248,7 +333,7 @@ def end_politely(_signal: int, _frame: object) -> NoReturn:
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.option("--pairs", type=click.IntRange(1, 100), default=5, help="Rounds per row, each measuring every broker.")
 @click.option("--quick", is_flag=True, help="One short pair, fewer connections and messages: a check, not a result.")
-@click.option("--minutes", type=click.FloatRange(0.5, 600), default=20.0, help="No round starts after so long.")
+@click.option("--minutes", type=click.FloatRange(0.5, 600), default=30.0, help="No round starts after so long.")
 @click.option(
     "--row", "rows", multiple=True, type=click.Choice([row.key for row in ROWS]), help="Only this; repeatable."
 )
@@ -265,7 +350,7 @@ def main(
     *, pairs: int, quick: bool, minutes: float, rows: tuple[str, ...], only: tuple[str, ...], full_recovery: bool,
     entrepot_command: str | None, scratch: Path | None, output: Path, strict: bool,
 ) -> None:  # fmt: skip
-    """Measure this broker and ActiveMQ Classic over the same STOMP loads and print figures, ratios and verdicts."""
+    """Measure this broker and ActiveMQ Classic under the same loads and print figures, ratios and verdicts."""
     signal.signal(signal.SIGTERM, end_politely)
     console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     progress_console = Console(stderr=True)
@@ -283,9 +368,18 @@ def main(
     if not fit:
         fail("no broker to measure: " + " ".join(notes))
     load = Load(HERE / "load.c", output.resolve().parent)
+    chosen = frozenset(rows)
+    java = None
+    if wanted := [row.key for row in JAVA_ROWS if not chosen or row.key in chosen]:
+        if reason := java_unavailable():
+            notes.append(f"skipped {', '.join(wanted)}: {reason}")
+        else:
+            java = JavaClients(output.resolve().parent)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     try:
         load.build()
+        if java is not None:
+            java.build()
         with (
             tempfile.TemporaryDirectory(prefix="entrepot-bench-", dir=scratch) as home,
             Progress(*columns, console=progress_console, transient=True, disable=not sys.stderr.isatty()) as progress,
@@ -293,7 +387,7 @@ def main(
             before = machine(Path(home))
             bench = Bench(
                 fit, load, Path(home), pairs=1 if quick else pairs, effort=effort, minutes=minutes,
-                chosen=frozenset(rows), recovery_full=full_recovery, progress=progress,
+                chosen=chosen, recovery_full=full_recovery, java=java, progress=progress,
             )  # fmt: skip
             bench.run()
     except BenchError as problem:
@@ -325,7 +419,7 @@ def main(
         "samples": {
             key: {name: [sample.record for sample in kept] for name, kept in of.items()}
             for key, of in bench.samples.items()
-            if key not in (TRIP_P99.key, IDLE_MEMORY.key, PER_CONNECTION.key, RECOVERY_MEMORY.key)  # same records
+            if key not in SAME_RECORDS
         },
     }
     output.parent.mkdir(parents=True, exist_ok=True)
