@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -12,6 +12,7 @@ from entrepot.cli.managing import Desk, at_desk, tell
 from entrepot.cli.output import output_option, show
 
 COLUMNS: Final = ("id", "peer", "protocol", "client-id", "login", "listener")
+PAGE: Final = 500
 
 
 @click.group()
@@ -24,7 +25,16 @@ def connection() -> None:
 @output_option
 def list_(*, url: str, output: str) -> None:
     """List open connections; this command's own is one of them."""
-    show(at_desk(url, lambda desk: desk.ask("broker", "describeConnections")), COLUMNS, output)
+    show(at_desk(url, _listed), COLUMNS, output)
+
+
+async def _listed(desk: Desk) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    while True:
+        page = await desk.ask("broker", "describeConnections", len(rows), PAGE)
+        rows.extend(page)
+        if len(page) < PAGE:
+            return rows
 
 
 @connection.command()

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from entrepot.base.errors import InvalidDestination, Refused
+from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.core import upkeep
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.listing import Arguments, Listing, page_of
@@ -31,8 +32,12 @@ PAGE: Final = 200  # messages of a page when the caller does not say: Artemis' m
 class Census:
     """What the surroundings of a broker know about it: who is connected. The node has one that knows."""
 
-    def connections(self) -> list[dict[str, str]]:
-        """Return the open connections, each with ``id``, ``peer``, ``protocol`` and what its session tells."""
+    def count(self) -> int:
+        """Return how many connections are open."""
+        return 0
+
+    def connections(self, skip: int, most: int) -> list[dict[str, str]]:
+        """Return open connections, each with ``id``, ``peer``, ``protocol`` and what its session tells."""
         return []
 
     def close(self, connection: str, why: str) -> bool:
@@ -217,7 +222,7 @@ class QueueControl(Control):
             "browse": self._browse,
             "removeMessages": self._remove_several,
             "removeAllMessages": lambda given: Counted(Purge(self.broker, self.name)),
-            "purge": lambda given: Counted(Purge(self.broker, self.name, given.number(0, UNBOUNDED))),
+            "purge": lambda given: Counted(Purge(self.broker, self.name, _most(given, 0))),
             "moveMessages": lambda given: self._move_several(given, copies=False),
             "copyMessages": lambda given: self._move_several(given, copies=True),
             "retryMessages": self._retry_several,
@@ -357,7 +362,7 @@ class BrokerControl(Control):
             "addressNames": lambda: list(broker.table.addresses),
             "queueCount": lambda: len(queues),
             "queueNames": lambda: list(queues),
-            "connectionCount": lambda: len(self.census.connections()),
+            "connectionCount": self.census.count,
             "totalConsumerCount": lambda: sum(len(queue.roster.consumers) for queue in queues.values()),
             "totalMessageCount": lambda: sum(int(queue.count) for queue in queues.values()),
             "totalMessagesAdded": lambda: sum(int(queue.accepted) for queue in queues.values()),
@@ -372,14 +377,14 @@ class BrokerControl(Control):
             "getQueueNames": self._queue_names,
             "listQueues": self._list_queues,
             "listConsumers": self._list_consumers,
-            "listAllConsumersAsJSON": lambda given: _text(self._consumers("")),
-            "listConnectionsAsJSON": lambda given: _text(self.census.connections()),
+            "listAllConsumersAsJSON": lambda given: _text(self._consumers("")[:DESCRIBED_MOST]),
+            "listConnectionsAsJSON": lambda given: _text(self.census.connections(0, DESCRIBED_MOST)),
             "closeConnectionWithID": lambda given: self.census.close(given.text(0), "an operator closed it"),
             "createQueue": self._create,
             "destroyQueue": self._destroy,
             "describeQueues": self._describe_queues,
             "describeConsumers": lambda given: self._consumers(given.text(0, ""))[:DESCRIBED_MOST],
-            "describeConnections": lambda given: self.census.connections(),
+            "describeConnections": self._describe_connections,
             "describeLeases": lambda given: [_fields(view) for view in upkeep.list_leases(self.broker)],
             "describeScheduled": self._describe_scheduled,
             "cancelScheduled": lambda given: upkeep.cancel_scheduled(self.broker, given.number(0)),
@@ -408,14 +413,17 @@ class BrokerControl(Control):
         """Take ([pattern [, name after which to go on [, most]]]); by name, at most `DESCRIBED_MOST`."""
         table = self.broker.table
         pattern, after = given.text(0, ""), given.text(1, "")
-        most = min(given.number(2, DESCRIBED_MOST), DESCRIBED_MOST)
+        most = _described(given, 2)
         found = table.matching(pattern) if pattern else list(table.queues.values())
         names = sorted(queue.name for queue in found if queue.name > after)
         return [_fields(upkeep.queue_view(self.broker, table.queues[name])) for name in names[:most]]
 
     def _describe_scheduled(self, given: Arguments) -> list[dict[str, Any]]:
-        most = min(given.number(0, DESCRIBED_MOST), DESCRIBED_MOST)
-        return [_fields(view) for view in upkeep.list_scheduled(self.broker, most)]
+        return [_fields(view) for view in upkeep.list_scheduled(self.broker, _described(given, 0))]
+
+    def _describe_connections(self, given: Arguments) -> list[dict[str, str]]:
+        """Take ([how many to skip [, most]])."""
+        return self.census.connections(max(0, given.number(0, 0)), _described(given, 1))
 
     def _create(self, given: Arguments) -> str:
         """Make a queue; take one of Artemis' forms.
@@ -428,6 +436,8 @@ class BrokerControl(Control):
         if not (exists and asked.ignore_if_exists):
             selector = selector_or_none(asked.filter)
             destination = parse_one(f"{asked.address}::{asked.name}", asked.routing)  # checks both names
+            if asked.routing == ANYCAST and is_pattern(destination.name, MIXED):
+                raise InvalidDestination(f"{destination.name!r} is a wildcard", remedy="only a topic may be one")
             self.broker.create_queue(destination.queue, destination.name, asked.routing, asked.durable, selector)
         return _text({"name": asked.name, "address": asked.address, "routing-type": ROUTING_NAMES[asked.routing]})
 
@@ -506,6 +516,11 @@ def _most(given: Arguments, at: int) -> int:
     """Return how many messages at most; -1, as Artemis says it, is all."""
     most = given.number(at, -1)
     return UNBOUNDED if most < 0 else most
+
+
+def _described(given: Arguments, at: int) -> int:
+    """Return how many rows at most."""
+    return max(0, min(given.number(at, DESCRIBED_MOST), DESCRIBED_MOST))
 
 
 def _fields(view: msgspec.Struct) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class Arguments:
             return {}
         try:
             return msgspec.json.decode(text, type=dict[str, Any])
-        except (msgspec.DecodeError, msgspec.ValidationError):
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
             raise self._wrong(at, "a JSON object") from None
 
     def is_number(self, at: int) -> bool:

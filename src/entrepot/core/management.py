@@ -12,7 +12,7 @@ bounded step is done in a turn, each request in its turn.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -38,6 +38,8 @@ REMEDY: Final = "entrepot_remedy"  # what to do about it
 REQUESTS_MAX: Final = 1_000
 BODY_OCTETS_MAX: Final = 256 * 1024  # arguments: a selector, some names
 ANSWER_CODE: Final = 32
+
+Scalar: TypeAlias = str | int | float | bool | None  # what an argument may be
 
 
 class _Answer(msgspec.Struct):
@@ -146,17 +148,21 @@ class Management(Service):
     def turn(self) -> None:
         """Answer what is ready, and do one step of one request."""
         self.ringing = False
-        while self.ready:
-            self._answer(self.ready.popleft())
-        if self.open:
-            request = self.open.popleft()
-            if self._step(request):
-                self.storing += 1
-                self.broker.journal.confirm(_Stored(self, request), b"")
-            else:
-                self.open.append(request)
-        if self.open or self.ready:
-            self._ring()
+        try:
+            while self.ready:
+                self._answer(self.ready.popleft())
+            if self.open:
+                self._work(self.open.popleft())
+        finally:  # should one request show a bug of ours, the others are still served
+            if self.open or self.ready:
+                self._ring()
+
+    def _work(self, request: _Request) -> None:
+        if self._step(request):
+            self.storing += 1
+            self.broker.journal.confirm(_Stored(self, request), b"")
+        else:
+            self.open.append(request)
 
     def finished(self, request: _Request) -> None:
         """Answer ``request`` soon: its changes are on disk, or it is known that they are not."""
@@ -257,7 +263,7 @@ def _arguments(message: Message) -> list[Any]:
         return []
     try:
         if isinstance(text, str):
-            return msgspec.json.decode(text, type=list[Any])
-    except (msgspec.DecodeError, msgspec.ValidationError):
+            return list(msgspec.json.decode(text, type=list[Scalar]))
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
         pass
-    raise Refused("the body is not a JSON array of arguments", remedy='write them like ["orders", true]')
+    raise Refused("the body is not a JSON array of plain values", remedy='write them like ["orders", 10, true, null]')

@@ -495,7 +495,7 @@ class Purge:
     def __init__(self, broker: BrokerCore, name: str, most: int = UNBOUNDED) -> None:
         self.queue = need(broker, name)
         self.progress = Progress()
-        self.left = min(most, int(self.queue.backlog.count) + len(self.queue.delayed))
+        self.left = max(0, min(most, int(self.queue.backlog.count) + len(self.queue.delayed)))
 
     def step(self) -> Progress:
         """Remove some; call until ``done``."""

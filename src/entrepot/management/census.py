@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from entrepot.core.controls import Census
 from entrepot.io.connection import Connection
 from entrepot.io.tcp import Listener
@@ -13,8 +15,13 @@ class OpenConnections(Census):
     def __init__(self, listeners: list[Listener]) -> None:
         self.listeners = listeners
 
-    def connections(self) -> list[dict[str, str]]:
-        """Return them in the order of their arrival at each listener."""
+    def count(self) -> int:
+        """Return how many there are."""
+        return sum(len(listener.connections) for listener in self.listeners)
+
+    def connections(self, skip: int, most: int) -> list[dict[str, str]]:
+        """Return up to ``most`` of them, listener by listener in the order of their arrival."""
+        every = ((listener, connection) for listener in self.listeners for connection in listener.connections)
         return [
             {
                 "id": _number(connection),
@@ -22,8 +29,7 @@ class OpenConnections(Census):
                 "listener": listener.uri.partition("?")[0],
                 **connection.session.describe(),
             }
-            for listener in self.listeners
-            for connection in listener.connections
+            for listener, connection in islice(every, skip, skip + most)
         ]
 
     def close(self, connection: str, why: str) -> bool:

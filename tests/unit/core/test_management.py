@@ -25,8 +25,11 @@ class Office(Census):
     def __init__(self) -> None:
         self.closed: list[str] = []
 
-    def connections(self) -> list[dict[str, str]]:
-        return [{"id": "1", "peer": "a"}, {"id": "2", "peer": "b"}]
+    def count(self) -> int:
+        return 2
+
+    def connections(self, skip: int, most: int) -> list[dict[str, str]]:
+        return [{"id": "1", "peer": "a"}, {"id": "2", "peer": "b"}][skip : skip + most]
 
     def close(self, connection: str, why: str) -> bool:
         self.closed.append(connection)
@@ -339,6 +342,10 @@ def test_what_the_command_line_asks(rig: Rig) -> None:
     assert operator.do("broker", "cancelScheduled", row["number"]) is True
     assert operator.do("broker", "cancelScheduled", row["number"]) is False
     assert operator.do("broker", "describeConnections")[1]["peer"] == "b"
+    assert [row["peer"] for row in operator.do("broker", "describeConnections", 1, 10**15)] == ["b"]
+    assert operator.do("broker", "describeQueues", "", "", -1) == []
+    assert operator.do("broker", "describeScheduled", -1) == []
+    assert operator.do("queue.a", "purge", -1) == 1  # all, as Artemis says it
     assert operator.do("broker", "closeConnectionWithID", "1") is True
     assert operator.do("broker", "closeConnectionWithID", "7") is False
     assert operator.office.closed == ["1", "7"]
@@ -374,6 +381,11 @@ def test_an_address_is_paused_and_purged_whole(rig: Rig) -> None:
         ("queue.Q", "moveMessages", ["", "Q"], "source and target"),
         ("queue.Q", "moveMessages", [""], "argument 2"),
         ("broker", "createQueue", ["{not json"], "argument 1"),
+        ("broker", "createQueue", ['{"a": ' * 5000], "argument 1"),
+        ("broker", "createQueue", ["a.*", "q", "ANYCAST"], "is a wildcard"),
+        ("broker", "createQueue", ["a", "q\nr", "ANYCAST"], "control character"),
+        ("broker", "describeQueues", [["nested"]], "plain values"),
+        ("queue.Q", "removeMessage", [1.5], "argument 1"),
     ],
 )
 def test_wrong_requests_are_told_what_is_wrong(
@@ -391,6 +403,8 @@ def test_requests_that_cannot_be_read(rig: Rig) -> None:
         (b"{}", "JSON array"),
         (b"[1", "JSON array"),
         (b"\xff", "JSON array"),
+        (b"[" * 100_000, "JSON array"),
+        (rb'["\ud800"]', ""),
         (b"[" + b" " * management.BODY_OCTETS_MAX + b"]", "longer than"),
     ):
         operator.client.got.clear()
