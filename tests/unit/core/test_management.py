@@ -345,7 +345,7 @@ def test_what_the_command_line_asks(rig: Rig) -> None:
     assert [row["peer"] for row in operator.do("broker", "describeConnections", 1, 10**15)] == ["b"]
     assert operator.do("broker", "describeQueues", "", "", -1) == []
     assert operator.do("broker", "describeScheduled", -1) == []
-    assert operator.do("queue.a", "purge", -1) == 1  # all, as Artemis says it
+    assert operator.do("queue.b.1", "purge", -1) == 1  # all, as Artemis says it
     assert operator.do("broker", "closeConnectionWithID", "1") is True
     assert operator.do("broker", "closeConnectionWithID", "7") is False
     assert operator.office.closed == ["1", "7"]
