@@ -73,6 +73,7 @@ HERE = Path(__file__).resolve().parent
 OURS, REFERENCE = Entrepot.name, ActiveMQ.name
 ROWS = (*STOMP_ROWS, *OPENWIRE_ROWS)
 PLAIN_WIDTH = 150  # of the table when the output is no terminal
+LEAST_S = 10.0  # nothing is begun with less time than this left
 
 SAME_RECORDS = tuple(row.key for row in (
     TRIP_P99, IDLE_MEMORY, PER_CONNECTION, RECOVERY_MEMORY, CLIENT_RECEIVE, CODEC_ENCODE,
@@ -204,12 +205,26 @@ class Bench:
             lambda recipe, number: flow.measure(self._load, up[recipe.name], self._effort, number),
         )
 
+    def _is_late(self, title: str) -> bool:
+        """Whether there is no time to begin this; notes it then."""
+        late = self._remaining_s() < LEAST_S
+        if late:
+            self.notes.append(f"{title}: not measured; --minutes ran out")
+        return late
+
     def _codec(self) -> None:
         for number in range(self._pairs):
+            if self._is_late(f"codec, {number + 1} of {self._pairs}"):
+                return
             self._say(f"codec: {number + 1} of {self._pairs}")
-            self._keep(self._recipes[0], codec())
+            sample = codec()
+            self._keep(self._recipes[0], sample)
+        if not sample.record["compiled"]:
+            self.notes.append("the OpenWire codec ran as plain Python, not compiled")
 
     def _openwire(self) -> None:
+        if self._is_late("clients over OpenWire"):
+            return
         with ExitStack() as stack:
             up: dict[str, Running] = {}
             for recipe in self._recipes:
@@ -223,6 +238,8 @@ class Bench:
                 self._attempt(partial(self._python_client, up))
 
     def _java_flow(self, flow: JavaFlow, clients: JavaClients, up: dict[str, Running]) -> None:
+        if self._is_late(flow.row.key):
+            return
         self._say(f"{flow.row.key}: warming")
         if REFERENCE in up:
             flow.measure(clients, up[REFERENCE], self._effort, -1)  # its broker too is compiled while it runs
@@ -232,6 +249,8 @@ class Bench:
         )
 
     def _python_client(self, up: dict[str, Running]) -> None:
+        if self._is_late("Python client"):
+            return
         for recipe in self._recipes:
             self._say(f"Python client: warming {recipe.title}")
             warm_s = self._effort.jvm_warm_s / 2 if recipe.name == REFERENCE else self._effort.warm_s
@@ -242,6 +261,8 @@ class Bench:
         )
 
     def _failover(self, row: Row, clients: JavaClients | None) -> None:
+        if self._is_late(row.key):
+            return
         with ExitStack() as stack:
             up: dict[str, Twins] = {}
             for recipe in self._recipes:
@@ -254,8 +275,7 @@ class Bench:
         small = recipe.name == REFERENCE and not self._recovery_full
         messages = self._effort.recovery_reference_messages if small else self._effort.recovery_messages
         self._say(f"recovery of {messages:,}: {recipe.title}")
-        if self._remaining_s() < 10:
-            self.notes.append(f"recovery: {recipe.title} not measured; --minutes ran out")
+        if self._is_late(f"recovery: {recipe.title}"):
             return
         if messages != 1_000_000:
             self.notes.append(f"recovery: {recipe.title} with {messages:,} messages, not a million: no ratio")
