@@ -389,6 +389,8 @@ class Network:
         self.accepted: dict[str, None] = {}
         self.seen: dict[str, list[str]] = {}
         self.unmarked: list[str] = []
+        self.wires = wires
+        self.crashed = False
         for name in dict.fromkeys(name for wire in wires for name in wire):
             self.sites[name] = Site(self, name)
         query = "?initialReconnectDelay=50&useExponentialBackOff=false" + (f"&{options}" if options else "")

@@ -96,6 +96,7 @@ if TYPE_CHECKING:
 NETWORK_ADVISORY: Final = ADVISORY + "NetworkBridge"
 FAILURE_ADVISORY: Final = ADVISORY + "NetworkBridge.ForwardFailure"
 TARGETS_KEPT: Final = 10_000
+PEERS_KEPT: Final = 1000
 FRAME_OCTETS_MAX: Final = 100 * 1024 * 1024  # what is agreed with brokers as they are shipped
 COMPRESS_FROM: Final = 64  # octets; below, zlib makes bodies longer
 GONE: Final = ("InvalidDestinationException", "DestinationDoesNotExistException")
@@ -134,6 +135,7 @@ class Neighbourhood:
         self.filters: Final = filters
         self.interval: Final = interval
         self.say: Final = say
+        self.doubts: dict[tuple[str, str], dict[int, None]] = {}  # by connector and peer: see `LinkCore`
         self.arrivals: dict[str, OpenWireSession] = {}  # client id -> the accepted connection of another broker
         self.interests: Final = Interests()
         self.bridges: dict[Bridge, None] = {}
@@ -145,6 +147,13 @@ class Neighbourhood:
         self.bridges[bridge] = None
         self._serial += 1
         return self._serial
+
+    def doubts_about(self, connector: str, there: str) -> dict[int, None]:
+        """Return the messages that a broker which dialled us may have, although it did not say so before it was lost."""
+        found = self.doubts.setdefault((connector, there), {})
+        while len(self.doubts) > PEERS_KEPT:
+            del self.doubts[next(iter(self.doubts))]
+        return found
 
     def leave(self, bridge: Bridge) -> None:
         """``bridge`` is no more."""
@@ -376,6 +385,7 @@ class Bridge(LinkPort):
             wire.end(why)
         if not self.initiator:
             self.neighbourhood.leave(self)
+        self._obey([])  # others may serve now what this bridge served
 
     def _advise(self, *, started: bool) -> None:
         info = BrokerInfo(broker_id=BrokerId(self.names.there_id), broker_name=self.names.there)
@@ -495,7 +505,7 @@ class Bridge(LinkPort):
         except EntrepotError as error:
             self.feeds.pop(demand, None)
             self.demand.demands.pop(demand, None)
-            self.neighbourhood.interests.demands.pop(demand, None)
+            self.neighbourhood.interests.gone(demand)
             self._say(f"no subscription to {demand.name}: {error}")
             return
         self.advisories.consumer_added(demand.info)

@@ -127,6 +127,19 @@ class Interests:
 
     def __init__(self) -> None:
         self.demands: dict[Demand, AdvisoryDemand] = {}
+        self.suppressed: dict[Demand, AdvisoryDemand] = {}  # served another way, and wanted when that way is gone
+
+    def gone(self, demand: Demand) -> None:
+        """``demand`` serves nobody any more: who was suppressed on its account has another chance.
+
+        Classic forgets them, and a mesh that loses its short way then has no way at all (a decision of ours).
+        """
+        self.demands.pop(demand, None)
+        served = dict.fromkeys(demand.info.network_consumer_path or ())
+        for candidate, owner in list(self.suppressed.items()):
+            if any(consumer_id in served for consumer_id in candidate.info.network_consumer_path or ()):
+                del self.suppressed[candidate]
+                owner.pending += owner.admit(candidate)
 
     def sharing(self, candidate: Demand) -> tuple[Demand, AdvisoryDemand] | None:
         """Return the demand that serves one of the consumers of ``candidate`` already, on a destination of its kind."""
@@ -181,12 +194,14 @@ class AdvisoryDemand:
 
     def end(self) -> list[Effect]:
         """The bridge is gone: its subscriptions go, durable ones stay in the broker and fill."""
-        gone: list[Effect] = [Unsubscribe(demand) for demand in self.demands]
-        for demand in self.demands:
-            self.interests.demands.pop(demand, None)
+        ended = list(self.demands)
         self.demands.clear()
         self.pending.clear()
-        return gone
+        for candidate in [one for one, owner in self.interests.suppressed.items() if owner is self]:
+            del self.interests.suppressed[candidate]
+        for demand in ended:
+            self.interests.gone(demand)
+        return [Unsubscribe(demand) for demand in ended]
 
     # -- what the far side says ----------------------------------------------------------------------------------------
 
@@ -236,6 +251,9 @@ class AdvisoryDemand:
     def consumer_removed(self, consumer_id: ConsumerId) -> list[Effect]:
         """A consumer of the far side left; a durable one of a conduit is only offline."""
         effects: list[Effect] = []
+        for candidate, owner in list(self.interests.suppressed.items()):
+            if owner is self and candidate.remote.pop(consumer_id, self) is None and candidate.empty:
+                del self.interests.suppressed[candidate]
         for demand in [demand for demand in self.demands if consumer_id in demand.remote]:
             del demand.remote[consumer_id]
             offline = demand.durable_name != "" and not self.options.conduit_subscriptions
@@ -277,7 +295,8 @@ class AdvisoryDemand:
         if info.consumer_id is None:
             return []
         forced = not info.subscription_name and self.lists.forces_durable(where)
-        if any(info.consumer_id in demand.remote and demand.where == where for demand in self.demands):
+        waiting = [one for one, owner in self.interests.suppressed.items() if owner is self]
+        if any(info.consumer_id in demand.remote and demand.where == where for demand in [*self.demands, *waiting]):
             return []  # said twice: a replay after a live advisory
         if self.options.conduit_subscriptions and self._merge(
             info, where, durable=forced or bool(info.subscription_name)
@@ -295,8 +314,13 @@ class AdvisoryDemand:
             self._make_durable(demand, self.names.durable(demand.name))
         if self.options.conduit_subscriptions:
             demand.info.selector = None  # all of the far side shares it (classic.md 1.7)
+        return self.admit(demand)
+
+    def admit(self, demand: Demand) -> list[Effect]:
+        """Keep ``demand``, or remember it while its consumer is served another way."""
         if self._is_suppressed(demand):
             self.ignored += 1
+            self.interests.suppressed[demand] = self
             return []
         return self._keep(demand)
 
@@ -376,9 +400,13 @@ class AdvisoryDemand:
         if found is None:
             return False
         demand, owner = found
-        if demand.info.priority >= candidate.info.priority:
+        # The priority counts hops only where it is decreased; so the length of the way decides between equals.
+        if _rank(demand) >= _rank(candidate):
             return True
-        owner.pending += owner._drop(demand, forget=False)
+        del owner.demands[demand]
+        self.interests.demands.pop(demand, None)
+        self.interests.suppressed[demand] = owner
+        owner.pending.append(Unsubscribe(demand))
         return False
 
     def _keep(self, demand: Demand) -> list[Effect]:
@@ -391,7 +419,7 @@ class AdvisoryDemand:
 
     def _drop(self, demand: Demand, *, forget: bool) -> list[Effect]:
         del self.demands[demand]
-        self.interests.demands.pop(demand, None)
+        self.interests.gone(demand)
         return [Unsubscribe(demand, forget)]
 
     def _temporary(self, info: DestinationInfo) -> list[Effect]:
@@ -428,6 +456,10 @@ class StaticDemand(AdvisoryDemand):
     def heard(self, said: Structure | None) -> list[Effect]:
         """Nothing counts."""
         return []
+
+
+def _rank(demand: Demand) -> tuple[int, int]:
+    return int(demand.info.priority), -len(demand.info.broker_path or ())
 
 
 def _covers(wide: Destination, narrow: Destination) -> bool:

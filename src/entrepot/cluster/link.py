@@ -270,8 +270,18 @@ class LinkCounts:
 class LinkCore:
     """One direction of one connection to one peer. ``attempt`` numbers what was dialled; 0 for a passive link."""
 
-    def __init__(self, name: str, broker: BrokerCore, options: LinkOptions, places: Sequence[Endpoint] = ()) -> None:
-        """``places``: dialled one after the other in each round; none for a link that its peer opens."""
+    def __init__(
+        self,
+        name: str,
+        broker: BrokerCore,
+        options: LinkOptions,
+        places: Sequence[Endpoint] = (),
+        doubts: dict[int, None] | None = None,
+    ) -> None:
+        """``places``: dialled one after the other in each round; none for a link that its peer opens.
+
+        ``doubts``: messages that the peer may have, from an earlier link to it.
+        """
         self.name: Final = name
         self.broker: Final = broker
         self.options: Final = options
@@ -296,7 +306,7 @@ class LinkCore:
         self._probe = 0
         self._probed_at: Instant = 0
         self._unconfirmed: list[tuple[LinkConsumer, int]] = []  # to be settled without the peer's word
-        self._doubts: dict[int, None] = {}
+        self._doubts: dict[int, None] = {} if doubts is None else doubts
 
     # -- the connection ------------------------------------------------------------------------------------------------
 

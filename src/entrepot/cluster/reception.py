@@ -70,11 +70,15 @@ class NetworkSession(OpenWireSession):
     def _be_the_other_end(self, peer: BrokerInfo) -> None:
         options, lists = read_properties(peer.network_properties or "")
         options = options.replaced(duplex=True)
-        name = f"{options.name} from {peer.broker_name or ''}"
-        link = LinkCore(name, self.broker, LinkOptions(interval=self.neighbourhood.interval))
+        there = "" if peer.broker_id is None else text_of(peer.broker_id)
+        link = LinkCore(
+            f"{options.name} from {peer.broker_name or there}",
+            self.broker,
+            LinkOptions(interval=self.neighbourhood.interval),
+            doubts=self.neighbourhood.doubts_about(options.name, there),
+        )
         bridge = Bridge(self.neighbourhood, options, lists, link, initiator=False)
         self.bridge = bridge
-        there = "" if peer.broker_id is None else text_of(peer.broker_id)
         if there == self.broker.node_id:
             self.fail_loop()
             return

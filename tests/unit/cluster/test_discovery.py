@@ -1,0 +1,91 @@
+"""Who is there: URIs of connectors, and ActiveMQ's own datagrams."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from entrepot.base.environment import MILLISECOND, SECOND
+from entrepot.base.errors import InvalidURI
+from entrepot.cluster.connector import connector_of
+from entrepot.cluster.discovery import (
+    Beacon,
+    Forgotten,
+    Found,
+    Hearing,
+    MulticastOptions,
+    announcement,
+    parse_announcement,
+    parse_connector,
+)
+
+BEACON = Beacon("239.255.2.3", 6155, MulticastOptions(), {"wireFormat.host": "x"})
+
+
+def test_a_static_list_is_a_bridge_each_with_its_reconnect_options() -> None:
+    found = parse_connector("static:(tcp://a:1,ssl://b:2)?initialReconnectDelay=50&discovered.soTimeout=3")
+    assert [target.key for target in found.targets] == ["a:1", "b:2"]
+    assert found.reconnect.initial_delay == 50 * MILLISECOND
+    assert found.reconnect.max_delay == 30 * SECOND
+    assert all(target.places[0].options["soTimeout"] == "3" for target in found.targets)
+
+
+@pytest.mark.parametrize("text", ["masterslave:(tcp://a:1,tcp://b:2)", "static:(failover:(tcp://a:1,tcp://b:2))"])
+def test_masters_and_slaves_are_one_bridge_with_several_places(text: str) -> None:
+    (target,) = parse_connector(text).targets
+    assert [place.host for place in target.places] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "text", ["masterslave:(tcp://a:1)", "static:()", "static:(stomp://a:1)", "fanout:(tcp://a:1)", "stomp://a:1"]
+)
+def test_what_finds_no_broker_is_refused(text: str) -> None:
+    with pytest.raises(InvalidURI):
+        parse_connector(text)
+
+
+def test_multicast_has_defaults_of_its_own() -> None:
+    found = parse_connector("multicast://default?group=mine")
+    (beacon,) = found.beacons
+    assert (beacon.host, beacon.port, beacon.options.group) == ("239.255.2.3", 6155, "mine")
+    assert found.reconnect.initial_delay == 5 * SECOND
+    assert not found.reconnect.exponential
+
+
+def test_the_datagram_is_that_of_activemq() -> None:
+    assert announcement("default", "tcp://h:61616", alive=True) == b"default.ActiveMQ-4.alive.%localhost%tcp://h:61616"
+    assert parse_announcement(b"default.ActiveMQ-4.dead.%localhost%tcp://h:1", "default") == (False, "tcp://h:1")
+    assert parse_announcement(b"other.ActiveMQ-4.alive.%localhost%tcp://h:1", "default") is None
+
+
+def test_a_broker_is_found_once_and_forgotten_after_ten_missed_announcements() -> None:
+    hearing = Hearing(BEACON)
+    data = announcement("default", "tcp://h:1", alive=True)
+    (found,) = hearing.heard(data, 0)
+    assert isinstance(found, Found)
+    assert found.place.options == {"wireFormat.host": "x"}
+    assert hearing.heard(data, SECOND) == []
+    assert hearing.advance(5 * SECOND) == []
+    assert hearing.deadline() == 6 * SECOND
+    (gone,) = hearing.advance(6 * SECOND)
+    assert isinstance(gone, Forgotten)
+    assert [type(event) for event in hearing.heard(data, 7 * SECOND)] == [Found]
+    assert [type(event) for event in hearing.heard(announcement("default", "tcp://h:1", alive=False), 8 * SECOND)] == [
+        Forgotten
+    ]
+
+
+@given(st.binary(max_size=200) | st.text(max_size=100).map(lambda text: announcement("default", text, alive=True)))
+def test_no_datagram_does_harm(data: bytes) -> None:
+    hearing = Hearing(BEACON)
+    for event in hearing.heard(data, 0):
+        assert event.place.host
+
+
+def test_attributes_of_a_connector_may_stand_in_its_uri() -> None:
+    options = connector_of("static:(tcp://a:1)?networkTTL=3&initialReconnectDelay=7", 2, duplex=True)
+    assert options.network_ttl == 3
+    assert options.name == "NC-2"
+    assert options.duplex
+    assert options.uri == "static:(tcp://a:1)?initialReconnectDelay=7"
