@@ -217,8 +217,7 @@ class Tenure:
 
     def check(self) -> None:
         """Assert what must be true at any moment. Raises AssertionError."""
-        assert self.epoch >= 0
-        assert self._next <= self.until + self.options.duration
+        assert (self.epoch > 0) == (self.until > 0), "in office without an epoch, or the reverse"
 
 
 class Watch:

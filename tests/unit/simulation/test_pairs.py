@@ -1,0 +1,35 @@
+"""Pairs in the seeded world: never two epochs acknowledging; and every planted bug is found."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from entrepot.simulation.pairs import PLANTED, Pair
+
+SEEDS = int(os.environ.get("PAIR_SEEDS", "60"))
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_never_two_epochs_acknowledge(block: int) -> None:
+    counts: dict[str, int] = {}
+    for seed in range(block * SEEDS, (block + 1) * SEEDS):
+        pair = Pair(seed)
+        assert pair.run() == [], f"seed {seed}"
+        for what, count in pair.world.counts.items():
+            counts[what] = counts.get(what, 0) + count
+    for what in ("acknowledged", "late writes", "crashes", "pauses", "stops", "leases lost", "masters"):
+        assert counts.get(what, 0) > 0, f"no seed of this block had any {what}"
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_planted_bug_is_found(planted: str) -> None:
+    assert any(Pair(seed, planted).run() for seed in range(300)), f"{planted!r} goes unnoticed"
+
+
+def test_a_seed_is_one_history() -> None:
+    one, other = Pair(5), Pair(5)
+    one.run()
+    other.run()
+    assert (one.world.events, one.world.counts) == (other.world.events, other.world.counts)
