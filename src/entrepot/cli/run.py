@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import json
 import os
@@ -215,6 +214,8 @@ async def serve_in_turn(
 
     standby = Standby(data, name, shared)
     page = StatusPage(shared.status, standby.facts) if shared.status else None
+    import asyncio  # noqa: PLC0415 - `entrepot run --help` need not load it
+
     stop: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     undo = runtime.on_signals(stop.set_result)
     if page is not None:

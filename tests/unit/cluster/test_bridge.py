@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from bridged import INTERVAL, Network
 
+from bridged import INTERVAL, Network
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.link import State
 
@@ -80,7 +80,9 @@ def test_a_message_crosses_as_many_brokers_as_its_ttl(ttl: int, reached: bool) -
     assert list(network.seen) == (["m"] if reached else [])
 
 
-@pytest.mark.parametrize("wires", [[("A", "B"), ("B", "C"), ("C", "A")], [("A", "B"), ("B", "A"), ("B", "C"), ("C", "B")]])
+@pytest.mark.parametrize(
+    "wires", [[("A", "B"), ("B", "C"), ("C", "A")], [("A", "B"), ("B", "A"), ("B", "C"), ("C", "B")]]
+)
 @pytest.mark.parametrize("where", [Q, T])
 def test_rings_and_meshes_give_each_message_once(wires: list[tuple[str, str]], where: str) -> None:
     network = Network(6, wires, options="networkTTL=4").start()

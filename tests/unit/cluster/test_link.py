@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from kit import SECOND, Rig
 
 from entrepot.base.errors import Fault, Inexpressible
 from entrepot.base.uri import Endpoint
@@ -11,6 +10,7 @@ from entrepot.cluster.link import TRANSITIONS, Feed, LinkCore, LinkOptions, Link
 from entrepot.model import address as names
 from entrepot.model.message import Message
 from entrepot.protocols.failover import Dial, Drop, GiveUp, Warn
+from kit import SECOND, Rig
 
 PLACES = [Endpoint("tcp", "a", 1), Endpoint("tcp", "b", 1)]
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from broker_xml import MEMORY, broker, errors, read, said
+from .broker_xml import MEMORY, broker, errors, read, said
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from broker_xml import LISTEN, broker, read
+from .broker_xml import LISTEN, broker, read
 
 from entrepot.base.errors import Fault
 from entrepot.base.settings import Unit

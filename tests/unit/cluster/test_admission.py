@@ -1,0 +1,173 @@
+"""What may cross: paths, lists, what may go back, and what the two ends tell each other about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from entrepot.cluster.admission import (
+    All,
+    BrokerPath,
+    Included,
+    Interpreted,
+    Lists,
+    Replay,
+    destination_filter,
+)
+from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
+from entrepot.cluster.properties import read_properties, write_properties
+from entrepot.model.message import Message
+from entrepot.protocols.openwire.bodies import text_message
+from entrepot.protocols.openwire.commands import (
+    ActiveMQMessage,
+    ActiveMQQueue,
+    ActiveMQTempQueue,
+    ActiveMQTopic,
+    BrokerId,
+    ConsumerInfo,
+    MessageId,
+    ProducerId,
+)
+from entrepot.protocols.openwire.convert import message_of
+from kit import SECOND, Rig
+
+
+def message(*path: str, came: int = 0, address: str = "Q", about: ConsumerInfo | None = None) -> Message:
+    command = text_message("x") if about is None else ActiveMQMessage(data_structure=about)
+    command.message_id = MessageId(producer_id=ProducerId("c", 1, 1), producer_sequence_id=1)
+    command.destination = ActiveMQQueue(address)
+    command.broker_path = [BrokerId(one) for one in path] or None
+    command.broker_out_time = came
+    return message_of(command, address)
+
+
+@pytest.mark.parametrize(
+    ("path", "ttl", "passes"),
+    [((), 1, True), (("X",), 1, False), (("X",), 2, True), (("B",), 5, False), ((), 0, False), (("X", "Y"), -1, True)],
+)
+def test_a_message_goes_nowhere_twice_and_only_so_far(path: tuple[str, ...], ttl: int, passes: bool) -> None:
+    assert (not BrokerPath("B", ttl).refusal(message(*path), None)) == passes
+
+
+def test_advisories_that_bridges_act_on_do_not_cross_for_bridges() -> None:
+    name = "ActiveMQ.Advisory.Consumer.Queue.Q"
+    assert Interpreted("B", 1, for_network=True).refusal(message(address=name), None)
+    assert not Interpreted("B", 1, for_network=False).refusal(message(address=name), None)
+    far = ConsumerInfo(broker_path=[BrokerId("X")])
+    assert Interpreted("B", 1, for_network=False).refusal(message(address=name, about=far), None)
+    assert not Interpreted("B", 2, for_network=False).refusal(message(address=name, about=far), None)
+    assert Interpreted("X", 2, for_network=False).refusal(message(address=name, about=far), None)
+
+
+def test_rules_are_joined_with_and() -> None:
+    both = All([BrokerPath("B", 5), BrokerPath("C", 5)])
+    assert not both.refusal(message("X"), None)
+    assert "C" in both.refusal(message("C"), None)
+
+
+class Back:
+    """A queue at A whose message came from B."""
+
+    def __init__(self, **options: Any) -> None:
+        self.rig = Rig()
+        self.rig.send("Q")
+        self.queue = self.rig.queue("Q")
+        self.rig.bodies("Q")
+        self.rule = Replay(BrokerPath("B", 1), BridgeFilterOptions(**options))
+
+    def refusal(self, came: int = 1, *path: str) -> str:
+        return self.rule.refusal(message(*(path or ("B",)), came=came), self.queue)
+
+
+def test_nothing_goes_back_unless_the_policy_says_so() -> None:
+    assert Back().refusal()
+    back = Back(replay_when_no_consumers=True)
+    assert not back.refusal()
+    assert back.refusal(1, "X")  # that is no return: the TTL holds
+    back.rig.reader("Q")
+    assert "a consumer here wants it" in back.refusal()
+
+
+def test_a_local_reader_whose_selector_excludes_the_message_does_not_count_if_that_is_wanted() -> None:
+    for aware, goes in ((False, False), (True, True)):
+        back = Back(replay_when_no_consumers=True, selector_aware=aware)
+        back.rig.reader("Q", selector="never = 1")
+        assert (not back.refusal()) == goes
+
+
+def test_a_message_that_may_go_back_later_is_looked_at_again_without_any_other_occasion() -> None:
+    back = Back(replay_when_no_consumers=True, replay_delay=2 * SECOND)
+    looked = []
+    back.rule.look_again = lambda queue: looked.append(back.rig.now)  # type: ignore[method-assign]
+    began = back.rig.now
+    assert "replayDelay" in back.refusal(came=back.rig.wall)
+    back.rig.wait(3000)
+    assert [at - began for at in looked] == [2 * SECOND]
+
+
+def test_returns_are_limited_in_a_window() -> None:
+    back = Back(replay_when_no_consumers=True, rate_limit=2, rate_duration=SECOND)
+    assert [bool(back.refusal()) for _ in range(3)] == [False, False, True]
+    back.rig.wait(1100)
+    assert not back.refusal()
+
+
+LISTS = Lists(
+    excluded=(Included("secret.>", topic=False),),
+    dynamic=(Included("in.>", topic=False), Included("news", topic=True, force_durable=True)),
+    static=(Included("secret.static", topic=False), Included("always", topic=False)),
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "permitted"),
+    [
+        (ActiveMQQueue("in.a"), True),
+        (ActiveMQTopic("in.a"), False),
+        (ActiveMQQueue("out"), False),
+        (ActiveMQQueue("always"), True),
+        (ActiveMQQueue("secret.static"), False),  # excluded comes before static
+        (ActiveMQTempQueue("t"), True),
+    ],
+)
+def test_lists_are_asked_in_their_order(where: Any, permitted: bool) -> None:
+    assert LISTS.permits(where, temporary=True) == permitted
+
+
+def test_the_advisories_to_listen_to_follow_from_the_lists() -> None:
+    plain = NetworkConnectorOptions()
+    temporary = ",ActiveMQ.Advisory.TempQueue,ActiveMQ.Advisory.TempTopic"
+    assert destination_filter(plain, Lists()) == "ActiveMQ.Advisory.Consumer.>" + temporary
+    assert destination_filter(plain.replaced(bridge_temporary=False), LISTS) == (
+        "ActiveMQ.Advisory.Consumer.Queue.in.>,ActiveMQ.Advisory.Consumer.Topic.news"
+    )
+    named = plain.replaced(destination_filter="Queue.X", bridge_temporary=False)
+    assert destination_filter(named, LISTS) == "ActiveMQ.Advisory.Consumer.Queue.X"
+
+
+def test_the_far_end_of_a_duplex_bridge_learns_all_but_the_password() -> None:
+    options = NetworkConnectorOptions(name="N: =#1", duplex=True, prefetch=7, message_ttl=3, password="secret")
+    text = write_properties(options, LISTS)
+    assert "secret\n" not in text
+    read, lists = read_properties(text)
+    assert (read.name, read.duplex, read.prefetch, read.message_ttl, read.password) == ("N: =#1", True, 7, 3, "")
+    assert lists == LISTS
+
+
+def test_what_classic_writes_is_understood() -> None:
+    text = (
+        "#\n#Sat Nov 21 12:00:00 UTC 2026\nname=NC\nprefetchSize=5\nstarted=true\nuseVirtualDestSus=false\n"
+        "localUri=vm\\://A\\#1\nexcludedDestinations=[queue\\://a.>, topic\\://b]\nprefetchSize2=x\nconsumerTTL=many\n"
+    )
+    options, lists = read_properties(text)
+    assert (options.name, options.prefetch, options.consumer_ttl) == ("NC", 5, 1)
+    assert lists.excluded == (Included("a.>", topic=False), Included("b", topic=True))
+
+
+@given(st.text(max_size=200))
+def test_no_text_of_a_peer_does_harm(text: str) -> None:
+    options, _ = read_properties(text)
+    assert options.prefetch >= 1

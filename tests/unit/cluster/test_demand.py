@@ -1,0 +1,235 @@
+"""What the far side wants, and which local subscriptions serve it: classic.md 1.5 to 1.10, rule by rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from entrepot.cluster.admission import Included, Lists
+from entrepot.cluster.demand import (
+    AdvisoryDemand,
+    Demand,
+    Effect,
+    ForgetDurable,
+    Interests,
+    MakeTemporary,
+    Names,
+    StaticDemand,
+    Subscribe,
+    Unsubscribe,
+)
+from entrepot.cluster.options import NetworkConnectorOptions
+from entrepot.protocols.openwire.commands import (
+    ActiveMQQueue,
+    ActiveMQTempQueue,
+    ActiveMQTopic,
+    BrokerId,
+    ConsumerId,
+    ConsumerInfo,
+    Destination,
+    DestinationInfo,
+    RemoveInfo,
+    RemoveSubscriptionInfo,
+)
+
+Q = ActiveMQQueue("Q")
+T = ActiveMQTopic("T")
+NAMES = Names("NC", "A", "id-A", "B", "id-B", "B->A:1")
+
+
+def consumer(number: int, where: Destination = Q, path: tuple[str, ...] = (), **fields: Any) -> ConsumerInfo:
+    return ConsumerInfo(
+        consumer_id=ConsumerId("far", 1, number),
+        destination=where,
+        broker_path=[BrokerId(one) for one in path] or None,
+        **fields,
+    )
+
+
+def made(lists: Lists | None = None, interests: Interests | None = None, **options: Any) -> AdvisoryDemand:
+    demand = AdvisoryDemand(NetworkConnectorOptions(**options), lists or Lists(), interests or Interests())
+    demand.begin(NAMES)
+    return demand
+
+
+def only(effects: list[Effect]) -> Demand:
+    (effect,) = effects
+    assert isinstance(effect, Subscribe)
+    return effect.demand
+
+
+def test_a_demand_says_here_where_it_comes_from() -> None:
+    info = only(made().heard(consumer(1, priority=3, selector="x = 1"))).info
+    assert info.network_subscription
+    assert info.prefetch_size == 1000
+    assert [one.value for one in info.broker_path or ()] == ["id-B"]
+    assert info.network_consumer_path == [ConsumerId("far", 1, 1)]
+    assert info.selector is None  # the conduit is for all
+    assert info.priority == -5
+
+
+@pytest.mark.parametrize(("hops", "priority"), [(1, -5), (2, -8), (3, -9), (4, -10)])
+def test_priority_falls_with_every_hop(hops: int, priority: int) -> None:
+    path = tuple(f"id-{number}" for number in range(hops - 1))
+    assert only(made(consumer_ttl=9).heard(consumer(1, path=path))).info.priority == priority
+    assert (
+        only(made(consumer_ttl=9, decrease_priority=False).heard(consumer(1, path=path, priority=7))).info.priority == 7
+    )
+
+
+@pytest.mark.parametrize(
+    ("info", "options"),
+    [
+        (consumer(1, browser=True), {}),
+        (consumer(1, path=("id-X",)), {"consumer_ttl": 1}),
+        (consumer(1), {"consumer_ttl": 0}),
+        (consumer(1, path=("id-X", "id-A")), {"consumer_ttl": -1}),
+        (consumer(1, ActiveMQTempQueue("t")), {"bridge_temporary": False}),
+        (consumer(1, ActiveMQTopic("ActiveMQ.Advisory.>")), {}),
+    ],
+)
+def test_what_is_no_demand(info: ConsumerInfo, options: dict[str, Any]) -> None:
+    assert made(**options).heard(info) == []
+
+
+def test_a_conduit_serves_all_readers_of_a_destination_and_ends_with_the_last() -> None:
+    demand = made()
+    only(demand.heard(consumer(1)))
+    assert demand.heard(consumer(2)) == []
+    assert demand.heard(RemoveInfo(object_id=ConsumerId("far", 1, 1))) == []
+    assert [type(effect) for effect in demand.heard(RemoveInfo(object_id=ConsumerId("far", 1, 2)))] == [Unsubscribe]
+    demand.check()
+
+
+def test_a_wildcard_serves_the_names_that_it_covers() -> None:
+    demand = made()
+    only(demand.heard(consumer(1, ActiveMQTopic("a.>"))))
+    assert demand.heard(consumer(2, ActiveMQTopic("a.b"))) == []
+    only(demand.heard(consumer(3, ActiveMQTopic("b"))))
+    only(demand.heard(consumer(4, ActiveMQQueue("a.b"))))
+
+
+def test_without_a_conduit_each_reader_has_its_own_with_its_selector() -> None:
+    demand = made(conduit_subscriptions=False)
+    assert only(demand.heard(consumer(1, selector="x = 1"))).info.selector == "x = 1"
+    only(demand.heard(consumer(2)))
+    assert demand.heard(consumer(2)) == []  # said twice
+
+
+def test_bridges_of_others_share_a_queue_only_when_told_to() -> None:
+    for shared, again in ((False, 1), (True, 0)):
+        demand = made(conduit_network_queue_subscriptions=shared)
+        only(demand.heard(consumer(1)))
+        assert len(demand.heard(consumer(2, network_subscription=True))) == again
+        only(demand.heard(consumer(3, T)))
+        assert demand.heard(consumer(4, T, network_subscription=True)) == []
+
+
+def test_a_composite_is_a_demand_for_each_part() -> None:
+    effects = made().heard(consumer(1, ActiveMQQueue("a,topic://b")))
+    assert [effect.demand.where for effect in effects if isinstance(effect, Subscribe)] == [
+        ActiveMQQueue("a"),
+        ActiveMQTopic("b"),
+    ]
+
+
+def test_durable_readers_share_one_durable_name_that_a_restart_finds_again() -> None:
+    demand = made()
+    first = only(demand.heard(consumer(1, T, subscription_name="s", client_id="c")))
+    assert first.durable_name == "NC-DS_A_T"
+    assert first.info.client_id == "NC_B_inbound_A"
+    assert demand.heard(consumer(2, T, subscription_name="t", client_id="c")) == []
+    assert demand.heard(RemoveInfo(object_id=ConsumerId("far", 1, 1))) == []
+    assert demand.heard(RemoveInfo(object_id=ConsumerId("far", 1, 2))) == []  # offline, not gone
+    assert demand.heard(RemoveSubscriptionInfo(client_id="c", subscription_name="s")) == []
+    (effect,) = demand.heard(RemoveSubscriptionInfo(client_id="c", subscription_name="t"))
+    assert isinstance(effect, Unsubscribe)
+    assert effect.forget
+
+
+def test_durable_subscriptions_of_before_are_taken_up_unless_only_live_demand_counts() -> None:
+    known = [("T", "NC-DS_A_T"), ("U", "NC-DS_other_U")]
+    assert only(made().restore(known)).durable_name == "NC-DS_A_T"
+    assert made(dynamic_only=True).restore(known) == []
+
+
+def test_without_a_conduit_a_durable_keeps_its_name_and_stays_while_its_reader_is_away() -> None:
+    demand = made(conduit_subscriptions=False)
+    assert only(demand.heard(consumer(1, T, subscription_name="s", client_id="c"))).durable_name == "s"
+    (effect,) = demand.heard(RemoveInfo(object_id=ConsumerId("far", 1, 1)))
+    assert isinstance(effect, Unsubscribe)
+    assert not effect.forget
+    assert demand.heard(RemoveSubscriptionInfo(client_id="c", subscription_name="s")) == [ForgetDurable("s")]
+
+
+def test_a_list_may_make_plain_readers_durable() -> None:
+    lists = Lists(dynamic=(Included("T", topic=True, force_durable=True),))
+    demand = made(lists)
+    assert only(demand.heard(consumer(1, T))).durable_name == "NC-DS_A_T"
+
+
+def test_static_destinations_are_served_unasked_and_for_ever() -> None:
+    lists = Lists(static=(Included("Q", topic=False),))
+    demand = StaticDemand(NetworkConnectorOptions(static=True), lists, Interests())
+    assert only(demand.begin(NAMES)).static
+    assert demand.heard(consumer(1, T)) == []
+    both = AdvisoryDemand(NetworkConnectorOptions(), lists, Interests())
+    both.begin(NAMES)
+    assert both.heard(consumer(1)) == []
+    assert both.heard(RemoveInfo(object_id=ConsumerId("far", 1, 1))) == []
+    both.check()
+
+
+def near_and_far(interests: Interests, **options: Any) -> tuple[AdvisoryDemand, AdvisoryDemand]:
+    """Two bridges that see the same reader: one is next to it, the other has a broker between."""
+    near = made(interests=interests, consumer_ttl=5, **options)
+    far = AdvisoryDemand(NetworkConnectorOptions(consumer_ttl=5, **options), Lists(), interests)
+    far.begin(Names("NC", "A", "id-A", "C", "id-C", "C->A:1"))
+    return near, far
+
+
+@pytest.mark.parametrize("decrease", [True, False])
+def test_of_two_ways_to_a_reader_the_shorter_stays_and_the_longer_waits(decrease: bool) -> None:
+    interests = Interests()
+    near, far = near_and_far(interests, decrease_priority=decrease)
+    reader = ConsumerId("far", 1, 1)
+    only(far.heard(consumer(9, T, path=("id-B",), network_consumer_path=[reader])))
+    only(near.heard(consumer(1, T)))
+    assert [type(effect) for effect in far.pending] == [Unsubscribe]
+    far.pending.clear()
+    assert len(interests.demands) == 1
+    near.end()
+    assert [type(effect) for effect in far.pending] == [Subscribe]  # Classic would have no way at all now
+    far.check()
+
+
+def test_suppression_is_for_topics_unless_queues_ask_for_it() -> None:
+    reader = ConsumerId("far", 1, 1)
+    for where, options, second in ((T, {}, 0), (Q, {}, 1), (Q, {"suppress_duplicate_queues": True}, 0)):
+        near, far = near_and_far(Interests(), **options)
+        only(near.heard(consumer(1, where)))
+        assert len(far.heard(consumer(9, where, path=("id-B",), network_consumer_path=[reader]))) == second
+
+
+def test_a_reader_that_leaves_while_it_is_suppressed_is_forgotten() -> None:
+    interests = Interests()
+    near, far = near_and_far(interests)
+    only(near.heard(consumer(1, T)))
+    far.heard(consumer(9, T, path=("id-B",), network_consumer_path=[ConsumerId("far", 1, 1)]))
+    far.heard(RemoveInfo(object_id=ConsumerId("far", 1, 9)))
+    near.end()
+    assert far.pending == []
+    assert not interests.suppressed
+
+
+def test_temporary_destinations_come_and_go_with_their_readers() -> None:
+    demand = made()
+    where = ActiveMQTempQueue("t")
+    (effect,) = demand.heard(DestinationInfo(destination=where, operation_type=0))
+    assert isinstance(effect, MakeTemporary)
+    assert [one.value for one in effect.info.broker_path or ()] == ["id-B"]
+    only(demand.heard(consumer(1, where)))
+    effects = demand.heard(DestinationInfo(destination=where, operation_type=1))
+    assert [type(effect).__name__ for effect in effects] == ["Unsubscribe", "DropTemporary"]
+    assert demand.heard(DestinationInfo(destination=where, broker_path=[BrokerId("id-A")])) == []
