@@ -397,7 +397,8 @@ def main(
             java = JavaClients(output.resolve().parent)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     try:
-        load.build()
+        if not chosen or any(row.key in chosen for row in STOMP_ROWS):
+            load.build()
         if java is not None:
             java.build()
         with (

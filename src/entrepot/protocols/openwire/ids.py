@@ -86,6 +86,7 @@ QUALIFIERS: Final[dict[str, DestinationKind]] = {
     "temp-queue://": DestinationKind.TEMPORARY_QUEUE,
     "temp-topic://": DestinationKind.TEMPORARY_TOPIC,
 }
+_QUALIFIER_OF: Final[dict[int, str]] = {kind.value: qualifier for qualifier, kind in QUALIFIERS.items()}
 COMPOSITE_SEPARATOR: Final = ","
 
 
@@ -123,9 +124,7 @@ def is_temporary(where: Destination) -> bool:
 
 def qualified_name(where: Destination) -> str:
     """Return kind and name as text, ``queue://ORDERS``."""
-    kind = kind_of(where)
-    qualifier = next(text for text, known in QUALIFIERS.items() if known is kind)
-    return qualifier + (where.physical_name or "")
+    return _QUALIFIER_OF[where.type_id] + (where.physical_name or "")
 
 
 def parse_destination(text: str, default: DestinationKind = DestinationKind.QUEUE) -> Destination:
