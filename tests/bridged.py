@@ -282,16 +282,19 @@ class Site:
     def _perform(self, bridge: Bridge, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Dial):
-                broker, attempt, place = self.broker, effect.attempt, effect.place
-                self.world.later(
-                    MILLISECOND,
-                    lambda: self.turn(lambda: self._dial(bridge, attempt, place)) if self.broker is broker else None,
-                )
+                self._dial_soon(bridge, effect, self.broker)
             elif isinstance(effect, Drop):
                 end = self.cables.pop((bridge, effect.attempt), None)
                 if end is not None and end.session is not None and not end.gone:
                     end.session.shut("dropped", self.world.time)
                     end.dirty()
+
+    def _dial_soon(self, bridge: Bridge, effect: Dial, broker: BrokerCore | None) -> None:
+        def dial() -> None:
+            if self.broker is broker:
+                self.turn(lambda: self._dial(bridge, effect.attempt, effect.place))
+
+        self.world.later(MILLISECOND, dial)
 
     def _dial(self, bridge: Bridge, attempt: int, place: Endpoint) -> None:
         target = self.network.sites[place.host]

@@ -6,12 +6,11 @@ second time unmarked unless a reader's own settlement was lost with its broker.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from bridged import Network
-
 from entrepot.base.errors import EntrepotError
 from entrepot.cluster.bridge import Bridge
 from entrepot.cluster.link import LinkCore, State
@@ -73,7 +72,9 @@ def run(seed: int) -> tuple[list[str], dict[str, int]]:
     lost = [name for name in network.accepted if name not in network.seen]
     wrong = []
     if lost:
-        wrong.append(f"{shape}{' duplex' if duplex else ''}: {len(lost)} of {len(network.accepted)} lost or stuck: {lost[:5]}")
+        wrong.append(
+            f"{shape}{' duplex' if duplex else ''}: {len(lost)} of {len(network.accepted)} lost or stuck: {lost[:5]}"
+        )
     if network.unmarked and not network.crashed:
         wrong.append(f"{shape}: came twice unmarked: {network.unmarked[:5]}")
     return wrong, counts
@@ -110,7 +111,7 @@ def _recovered(network: Network, readers: dict[str, str]) -> None:
             return
 
 
-# -- historic bugs, planted ------------------------------------------------------------------------------------------------
+# -- historic bugs, planted --------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -181,7 +182,9 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "a bridge dies of an error in the handshake": lambda: _patched(LinkCore, "failed", _dies_in_the_handshake),
     "a lost connection is taken for a shutdown": lambda: _patched(LinkCore, "failed", _takes_a_loss_for_a_shutdown),
     "the path is not stamped": lambda: _patched(Bridge, "forward", _stamps_no_path),
-    "demand is not told to who subscribes late": lambda: _patched(Advisories, "replay", lambda genuine: lambda *rest: None),
+    "demand is not told to who subscribes late": lambda: _patched(
+        Advisories, "replay", lambda genuine: lambda *rest: None
+    ),
     "a message is settled before the peer has it": lambda: _patched(Bridge, "forward", _settles_before_the_answer),
     "what was under way is forgotten": lambda: _patched(LinkCore, "_clear", _forgets_what_was_under_way),
     "the canary is never sent and silence is ignored": lambda: _patched(LinkCore, "_look", _looks_away),

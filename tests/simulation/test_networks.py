@@ -1,8 +1,9 @@
-"""Networks of brokers from seeds: shapes, cuts, crashes, healing; and the historic bugs of bridges, which must be found."""
+"""Networks of brokers from seeds: shapes, cuts, crashes, healing; and the historic bugs of bridges, planted."""
 
 from __future__ import annotations
 
 import pytest
+
 from networked import BUGS, planted, run
 
 SEEDS = 25

@@ -1,6 +1,6 @@
 """What may cross a bridge: the path that a message took, lists of destinations, and what may go back (classic.md 1.11).
 
-Every rule is a `Rule`; a bridge joins them with *and* (`All`). A rule says why it refuses (`refusal`), because "why does
+Every rule is a `Rule`; a bridge joins them with *and* (`All`). A rule says why it refuses (`refusal`): "why does
 this message not move" is what operators ask. Nothing here changes anything, except the window of a rate limit.
 """
 
@@ -107,7 +107,7 @@ def destination_filter(options: NetworkConnectorOptions, lists: Lists) -> str:
 
 
 def is_interpreted(name: str) -> bool:
-    """Return whether bridges act on advisories of the topic ``name``, so that forwarding them too would say it twice."""
+    """Return whether bridges act on advisories of the topic ``name``, and forwarding them too would say it twice."""
     return name.startswith((CONSUMER_ADVISORY, VIRTUAL_ADVISORY)) or name in TEMPORARY_ADVISORIES
 
 
@@ -194,8 +194,8 @@ class _Later(Alarm):
 class Replay(Rule):
     """`BrokerPath`, except that a queue message may go back when nobody here wants it (classic.md 1.13).
 
-    Classic reconsiders a message that delay or rate held back at the next occasion only; this rule asks the queue to look
-    again when the time has come. Nothing here depends on a duplicate audit, so there is none to be switched off.
+    Classic reconsiders a message that delay or rate held back at the next occasion only; this rule asks the queue to
+    look again when the time has come. Nothing here depends on a duplicate audit, so there is none to be switched off.
     """
 
     def __init__(self, path: BrokerPath, options: BridgeFilterOptions) -> None:

@@ -1,15 +1,15 @@
 """The Classic network connector: a link over OpenWire, fed by the demand of the far side; one way, or duplex.
 
 `Bridge` is one end of one connection between two brokers. It introduces itself (classic.md 1.3), listens to what the
-other broker's consumers want (`demand.py`), keeps a feed of the link for each demand, and, on a duplex connection, gives
+other broker's consumers want (`demand.py`), keeps a feed of the link for each demand, and on a duplex connection gives
 what the other broker sends to its own (`Inbound`). It never dials: `LinkCore` decides that, a shell does it.
 
 One way and duplex differ on the wire: one way is an ordinary client, which gets advisories as dispatches; on a duplex
 connection both ends send plain messages, advisories too, and the ConsumerInfo of one is a demand for the other.
 
 Decided on purpose, where Classic does otherwise:
-- a message that the far end of a duplex connection sends is taken even if our lists exclude it: Classic drops it without
-  an answer, and it waits at the other end for ever;
+- a message that the far end of a duplex connection sends is taken even if our lists exclude it: Classic drops it
+  without an answer, and it waits at the other end for ever;
 - brokers keep their identity over a restart, so a path does not forget;
 - a message that may have arrived before the connection died goes again marked as redelivered.
 """
@@ -149,7 +149,7 @@ class Neighbourhood:
         return self._serial
 
     def doubts_about(self, connector: str, there: str) -> dict[int, None]:
-        """Return the messages that a broker which dialled us may have, although it did not say so before it was lost."""
+        """Return the messages that a broker which dialled us may have without having said so before it was lost."""
         found = self.doubts.setdefault((connector, there), {})
         while len(self.doubts) > PEERS_KEPT:
             del self.doubts[next(iter(self.doubts))]

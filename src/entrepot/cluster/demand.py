@@ -1,11 +1,11 @@
 """How a bridge learns what the far side wants, and which local subscriptions serve that (classic.md 1.5 to 1.10).
 
 Consumers of the far side come as advisories; each is dropped, merged into a demand that exists, or makes a new one. A
-`Demand` is one local subscription to be; what must change comes back as effects, which `bridge.py` performs. Nothing here
-touches a broker.
+`Demand` is one local subscription to be; what must change comes back as effects, which `bridge.py` performs. Nothing
+here touches a broker.
 
-Invariants (`check`): each consumer of the far side counts in the demands that its destination matched and in no other; a
-demand that is neither static nor durable has at least one consumer; all demands of a broker are in its `Interests`.
+Invariants (`check`): each consumer of the far side counts in the demands that its destination matched and in no other;
+a demand that is neither static nor durable has at least one consumer; all demands of a broker are in its `Interests`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which brokers there are: lists of places, and what is heard in a multicast group (classic.md 1.4).
 
 `parse_connector` turns the URI of a network connector into what is to be linked: each `Target` is one bridge, which has
-one place or, for ``masterslave:``, several of which one is alive. `Hearing` keeps who announces itself, and forgets who is
-silent; datagrams are made and read here, sent and received elsewhere. Nothing here dials.
+one place or, for ``masterslave:``, several of which one is alive. `Hearing` keeps who announces itself and forgets who
+is silent; datagrams are made and read here, sent and received elsewhere. Nothing here dials.
 """
 
 from __future__ import annotations

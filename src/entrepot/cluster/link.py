@@ -9,8 +9,8 @@ the link is open; a message is settled here after the peer confirmed it, or afte
 asked for; when the connection dies everything unconfirmed is back in its queue, in order.
 
 Supervision: a canary is sent when nothing was confirmed for an interval; a peer that does not answer it for two more is
-given up, so a peer that accepted and fell silent, a half-open connection and a black hole are found within three. A peer
-that is heard but confirms nothing while messages are on their way is full, not dead: that is said (``stalled_since``),
+given up, so a peer that accepted and fell silent, a half-open connection and a black hole are found within three. A
+peer that is heard but confirms nothing while messages are on their way is full, not dead: that is said (``stalled_since``),
 and the link stays, because a new connection to a full broker would repeat every message on its way.
 """
 
@@ -219,8 +219,8 @@ class LinkConsumer(Consumer):
         super().__init__(key, feed.window, True)
         self.feed = feed
         self.source = queue
-        # A topic's queue is this feed's alone: what waited there for another reader would wait for ever, so what may not
-        # cross is taken and settled. On a queue it stays for others (classic.md 1.11).
+        # A topic's queue is this feed's alone: what waited there for another reader would wait for ever, so what
+        # may not cross is taken and settled. On a queue it stays for others (classic.md 1.11).
         self.takes_all = queue.routing == MULTICAST
 
     def wants(self, message: Message) -> bool:
@@ -244,7 +244,7 @@ class LinkConsumer(Consumer):
 
 
 class _Settling(Alarm):
-    """Settles what needs no confirmation once the queues are done: they do not like to be settled while they deliver."""
+    """Settles what needs no confirmation once the queues are done: none may be settled while it delivers."""
 
     def __init__(self, due: int, link: LinkCore) -> None:
         super().__init__(due)
@@ -507,7 +507,7 @@ class LinkCore:
         return True
 
     def rejected(self, confirmation: int, why: str, *, for_good: bool, now: Instant) -> list[Effect]:
-        """The peer refuses. ``for_good``: this message alone, and always; else the link is rebuilt (classic.md 1.11)."""
+        """The peer refuses. ``for_good``: this message alone, always; else the link is rebuilt (classic.md 1.11)."""
         if confirmation == self._probe and self._probe:
             self.confirmed(confirmation, now)  # it answered, whatever it said
             return []

@@ -1,14 +1,15 @@
-"""What the two ends of a duplex bridge tell each other about it: ``networkProperties`` of a BrokerInfo (classic.md 1.3).
+"""What the ends of a duplex bridge tell each other about it: ``networkProperties`` of a BrokerInfo (classic.md 1.3).
 
-The text has the form of java.util.Properties: lines ``key=value``, ``\\`` escapes, ``#`` comments. Keys are the names of
-the XML attributes; unknown ones are ignored, since every release of Classic has its own. Credentials are never written.
+The text has the form of java.util.Properties: lines ``key=value``, ``\\`` escapes, ``#`` comments. Keys are the names
+of the XML attributes; unknown ones are ignored, since every release of Classic has its own. Credentials are never
+written.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from entrepot.base.errors import InvalidOption
+from entrepot.base.errors import InvalidDestination, InvalidOption
 from entrepot.base.settings import Dialect
 from entrepot.cluster.admission import Included, Lists
 from entrepot.cluster.options import NetworkConnectorOptions
@@ -20,6 +21,7 @@ LISTS: Final = {
     "staticallyIncludedDestinations": "static",
 }
 ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+HEXADECIMAL: Final = "0123456789abcdefABCDEF"
 IGNORED: Final = ("uri", "localUri", "networkTTL", "destinationFilter", "autoStart")
 
 
@@ -67,9 +69,11 @@ def _included(text: str) -> tuple[Included, ...]:
     found = []
     for part in text.strip().removeprefix("[").removesuffix("]").split(","):
         name, _, query = part.strip().partition("?")
-        if name:
+        try:
             where = parse_destination(name)
-            found.append(Included(where.physical_name or "", not is_queue(where), "forceDurable=true" in query))
+        except InvalidDestination:
+            continue
+        found.append(Included(where.physical_name or "", not is_queue(where), "forceDurable=true" in query))
     return tuple(found)
 
 

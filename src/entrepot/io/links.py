@@ -179,4 +179,3 @@ def _spoken(name: str, text: str) -> bool:
 def log_bridges(who: str, what: str) -> None:
     """Write what a bridge says to the log."""
     log.info("%s: %s", who, what)
-
