@@ -10,8 +10,8 @@ asked for; when the connection dies everything unconfirmed is back in its queue,
 
 Supervision: a canary is sent when nothing was confirmed for an interval; a peer that does not answer it for two more is
 given up, so a peer that accepted and fell silent, a half-open connection and a black hole are found within three. A
-peer that is heard but confirms nothing while messages are on their way is full, not dead: that is said (``stalled_since``),
-and the link stays, because a new connection to a full broker would repeat every message on its way.
+peer that is heard but confirms nothing while messages are on their way is full, not dead: that is said
+(``stalled_since``), and the link stays, because a new connection to a full broker would repeat what is on its way.
 """
 
 from __future__ import annotations
