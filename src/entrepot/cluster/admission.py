@@ -19,7 +19,7 @@ from entrepot.core.timed import Alarm
 from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.commands import BrokerId, ConsumerInfo, Destination
-from entrepot.protocols.openwire.convert import OPENWIRE_LANGUAGE
+from entrepot.protocols.openwire.convert import BLOB, OPENWIRE_LANGUAGE
 from entrepot.protocols.openwire.ids import is_queue, is_temporary
 
 UNLIMITED: Final = -1
@@ -39,9 +39,26 @@ def path_of(ids: Sequence[object] | None) -> Path:
 
 def message_path(message: Message) -> Path:
     """Return the brokers that ``message`` came through; only OpenWire carries that."""
-    if message.language is not OPENWIRE_LANGUAGE:
+    if message.language is not OPENWIRE_LANGUAGE or _came_from_a_client(message.raw):
         return ()
     return path_of(OPENWIRE_LANGUAGE.opened(message).broker_path)
+
+
+def _came_from_a_client(raw: bytes) -> bool:
+    """Return True for a message that surely has no path, without opening it: the usual case, asked once a message.
+
+    Its end, octets from behind (loose, `convert.LAYOUT`), when path, user and cluster are not there::
+
+        30 path: 0 · 29 arrival i64 · 21 user: 0 · 20 bridged · 19 droppable · 18 cluster: 0 · 17 in i64 · 9 out i64 · 1
+
+    Text never ends in a zero octet, so something in place of one of these zeros is seen; an empty user (1 0 0) or an
+    empty cluster (1 0 0) would shift the rest by two, and are told by their first octet.
+    """
+    if len(raw) < 64 or raw[0] == BLOB:
+        return False
+    if raw[-18] or raw[-19] or raw[-20] or raw[-21] or raw[-30]:
+        return False
+    return not (raw[-23] == 1 and raw[-22] == 0)
 
 
 # -- lists of destinations ---------------------------------------------------------------------------------------------

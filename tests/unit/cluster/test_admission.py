@@ -16,6 +16,7 @@ from entrepot.cluster.admission import (
     Lists,
     Replay,
     destination_filter,
+    message_path,
 )
 from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.cluster.properties import read_properties, write_properties
@@ -171,3 +172,24 @@ def test_what_classic_writes_is_understood() -> None:
 def test_no_text_of_a_peer_does_harm(text: str) -> None:
     options, _ = read_properties(text)
     assert options.prefetch >= 1
+
+
+@given(
+    path=st.none() | st.lists(st.text(min_size=1, max_size=3).map(BrokerId), max_size=3),
+    cluster=st.none() | st.lists(st.text(max_size=3).map(BrokerId), max_size=2),
+    user=st.none() | st.text(max_size=5),
+    arrival=st.integers(-(2**63), 2**63 - 1) | st.integers(0, 2**41),
+    flags=st.tuples(st.booleans(), st.booleans()),
+)
+def test_the_path_is_found_whatever_stands_around_it(
+    path: Any, cluster: Any, user: str | None, arrival: int, flags: tuple[bool, bool]
+) -> None:
+    command = text_message("x" * 30)
+    command.message_id = MessageId(producer_id=ProducerId("c", 1, 1), producer_sequence_id=1)
+    command.destination = ActiveMQQueue("Q")
+    command.broker_path = path
+    command.cluster = cluster
+    command.user_id = user
+    command.arrival = arrival
+    command.received_by_df_bridge, command.droppable = flags
+    assert message_path(message_of(command, "Q")) == tuple(one.value for one in path or ())
