@@ -2,12 +2,10 @@
 
 A one-way bridge is an ordinary client here. On a duplex one, once it is let in, this end becomes a `Bridge` of its own.
 A broker that comes back takes the place of its own stale connection, which would hold its client id until it times out
-(classic.md 1.3, "the half-open TCP cure"; Classic does so for duplex connections only).
+(classic.md 1.3, "the half-open TCP cure"; Classic does so for duplex connections only). [C]
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 from mypy_extensions import i64
 
@@ -31,7 +29,7 @@ class NetworkSession(OpenWireSession):
         self, shell: Shell, neighbourhood: Neighbourhood, options: OpenWireOptions, number: i64, peer: str
     ) -> None:
         super().__init__(shell, neighbourhood.acceptor, options, number, peer)
-        self.neighbourhood: Final = neighbourhood
+        self.neighbourhood: Neighbourhood = neighbourhood
         self.peer_broker: BrokerInfo | None = None
         self.bridge: Bridge | None = None
 
