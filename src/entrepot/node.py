@@ -18,8 +18,13 @@ from typing import Final, Self
 from entrepot.base.environment import KIB, MIB, SECOND, Clock, Instant
 from entrepot.base.errors import EntrepotError, InvalidOption, StorageFull, StoreLost
 from entrepot.base.uri import Endpoint
+from entrepot.cluster.bridge import Neighbourhood
+from entrepot.cluster.connector import NetworkConnector
+from entrepot.cluster.options import NetworkConnectorOptions
+from entrepot.cluster.reception import NetworkSession
 from entrepot.config.founding import add_policies, found
 from entrepot.config.model import BrokerConfig
+from entrepot.config.networks import bridge_filters, lists_of, no_filters
 from entrepot.core import notices
 from entrepot.core.broker import BrokerCore, BrokerOptions
 from entrepot.core.management import install
@@ -30,6 +35,7 @@ from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.role import Effect, Role, Signal
 from entrepot.io.connection import BrokerTurn
 from entrepot.io.disk import Disk
+from entrepot.io.links import Links, log_bridges
 from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.io.standby import Standby
 from entrepot.io.tcp import AUTO, Greeter, Listener, Listening
@@ -41,7 +47,6 @@ from entrepot.management.queues import Queues
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.openwire.options import read_option as read_openwire_option
-from entrepot.protocols.openwire.server import OpenWireSession
 from entrepot.protocols.session import OPENWIRE, STOMP, Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
 from entrepot.protocols.stomp.server import StompSession
@@ -79,10 +84,12 @@ class NodeOptions:
         memory_limit: int = MEMORY_LIMIT,
         journal: JournalOptions | None = None,
         config: BrokerConfig | None = None,
+        networks: Sequence[NetworkConnectorOptions] = (),
         shared: SharedStoreOptions | None = None,
     ) -> None:
         self.shared = shared
         self.config = config
+        self.networks = list(networks)
         self.name = name
         self.data = data
         self.listen = list(listen)
@@ -175,6 +182,9 @@ class Node:
         self.connections = 0
         self._broker: BrokerCore | None = None
         self._acceptor: Acceptor | None = None
+        self._neighbourhood: Neighbourhood | None = None
+        self.connectors: Final = _connectors(options)
+        self.links: Links | None = None
         self._turn: BrokerTurn | None = None
         self._maintenance: asyncio.TimerHandle | None = None
         self._stop_asked: asyncio.Future[str] | None = None
@@ -238,6 +248,14 @@ class Node:
             journal.close()
             raise
         self._maintenance = loop.call_later(COMPACT_LOOK, self._maintain)
+        if self.connectors:
+            assert self._neighbourhood is not None
+            self.links = Links(self.turn, self._neighbourhood, self.connectors)
+            try:
+                await self.links.start()
+            except BaseException:
+                await self.stop()
+                raise
 
     async def wait(self) -> str:
         """Return why the broker should stop, once somebody asked for it or its journal failed."""
@@ -383,6 +401,8 @@ class Node:
         install(broker, OpenConnections(self.listeners))
         self._broker = broker
         self._acceptor = Acceptor(broker)
+        filters = no_filters if self.options.config is None else bridge_filters(self.options.config)
+        self._neighbourhood = Neighbourhood(self._acceptor, filters=filters, say=log_bridges)
         self._turn = turn
         log.info("%s: recovered %s", self.options.name, self.report.describe())
         if self.options.config is not None:
@@ -399,8 +419,8 @@ class Node:
     def _openwire_greeter(self, options: OpenWireOptions) -> Greeter:
         def greet(shell: Shell, peer: str) -> Session:
             self.connections += 1
-            assert self._acceptor is not None
-            return OpenWireSession(shell, self._acceptor, options, self.connections, peer)
+            assert self._neighbourhood is not None
+            return NetworkSession(shell, self._neighbourhood, options, self.connections, peer)
 
         return greet
 
@@ -415,6 +435,8 @@ class Node:
     async def _close(self, why: str = "the broker stops") -> None:
         if self._maintenance is not None:
             self._maintenance.cancel()
+        if self.links is not None:  # first of all (classic.md 1.3): what they have on its way is still answered
+            await self.links.stop()
         for listener in self.listeners:
             listener.close()
             listener.stop_reading()
@@ -504,6 +526,18 @@ def _read_option(stomp: StompOptions, openwire: OpenWireOptions, written: str, t
     """Ask each language about an option of a listener; some, like maxFrameSize, both have."""
     known = read_openwire_option(openwire, written, text)
     return read_option(stomp, written, text) or known
+
+
+def _connectors(options: NodeOptions) -> list[NetworkConnector]:
+    """Return the network connectors of a broker. Raises InvalidURI, InvalidOption."""
+    made = [NetworkConnector(one) for one in options.networks]
+    if options.config is not None:
+        made += [NetworkConnector(one.options, lists_of(one)) for one in options.config.networks]
+    names = [one.options.name for one in made]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidOption(f"two network connectors are called {name!r}", remedy="give each a name of its own")
+    return made
 
 
 def _written(value: object) -> str:

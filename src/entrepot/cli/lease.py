@@ -130,7 +130,7 @@ async def _read(url: str, fields: dict[str, str], form: Callable[[Message], byte
             await lines.write_out(batch)
 
 
-def _answer(command: str, queue: str, group: str, url: str, output: str, fields: dict[str, str]) -> None:  # noqa: PLR0917
+def _answer(command: str, queue: str, group: str, url: str, output: str, fields: dict[str, str]) -> None:
     """Ask the broker and show what it answers."""
 
     async def ask() -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""The real world: loop, sockets, disk, signals, clock. Drives the cores, and is known to none of them."""

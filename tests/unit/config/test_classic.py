@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from .broker_xml import MEMORY, broker, errors, read, said
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +20,8 @@ from entrepot.config.model import BrokerConfig, IncludedDestination
 from entrepot.config.xml import parse
 from entrepot.core.policy import FULL_BLOCK, FULL_FAIL, FULL_PAGE, MILLISECOND, SETTINGS, SLOW_KILL, Policies, Policy
 from entrepot.model.address import ANYCAST, MULTICAST
+
+from .broker_xml import MEMORY, broker, errors, read, said
 
 MIB = 1024 * 1024
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from .broker_xml import LISTEN, broker, read
 
 from entrepot.base.errors import Fault
 from entrepot.base.settings import Unit
 from entrepot.config.classic.policy_elements import ELSEWHERE, KINDS
 from entrepot.config.findings import Severity
 from entrepot.config.vocabulary import SEVERITY, Attribute, Does, Kind, Slot, no_effect, obeyed, registry
+
+from .broker_xml import LISTEN, broker, read
 
 SAMPLES = {
     "uri": "static:(tcp://a:1)",
