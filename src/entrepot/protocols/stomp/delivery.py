@@ -97,7 +97,8 @@ class StompConsumer(Consumer):
         identity = self.session.broker.identity_of(message)
         octets = octets_of(identity, self.session.reader.version)
         writer.write(octets)
-        if self.tracked and not identity.startswith(self.session.broker.id_prefix):
+        # A copy keeps the identity of its original, which then does not say its number, also where the prefix is ours.
+        if self.tracked and identity != f"{self.session.broker.id_prefix}{message.number}":
             self.subscription.remember(octets, int(message.number))
 
     def ended(self, why: str) -> None:
