@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from entrepot.base.compiled import is_compiled
 from entrepot.base.errors import CorruptJournal, EntrepotError, StorageError, StoreLost
 from entrepot.journal.epoch import EPOCH_SHIFT, epoch_of
 from entrepot.journal.log import Fence, JournalCore, JournalOptions, Waiter
@@ -260,6 +261,7 @@ def test_nothing_promised_is_lost_and_nothing_late_counts(block: int) -> None:
     assert late[0] > 0, "no seed ever wrote late: the test tests nothing"
 
 
+@pytest.mark.skipif(is_compiled(), reason="the bug is planted in a module that compiled callers do not look up")
 def test_without_boundaries_late_writes_do_harm(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: recovery that does not look at epochs."""
     monkeypatch.setattr("entrepot.journal.recovery.boundaries_of", lambda port, names: [])
