@@ -102,7 +102,7 @@ fuzz: $(STAMPS)/packages-$(EXTRAS) ## fuzz every decoder; SECONDS_FUZZING=30 for
 	@PYTHONPATH=src $(PY) tests/fuzz/run.py --seconds $(SECONDS_FUZZING) $(ARGS)
 
 $(STAMPS)/docs: $(STAMPS)/packages-$(EXTRAS)
-	@$(PIP) install --constraint $(CONSTRAINTS) --no-build-isolation --editable '.[docs]'
+	@ENTREPOT_PURE=1 $(PIP) install --constraint $(CONSTRAINTS) --no-build-isolation --editable '.[docs]'
 	@touch $@
 
 docs: $(STAMPS)/docs generated ## build the documentation into build/docs/index.html
