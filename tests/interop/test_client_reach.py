@@ -15,8 +15,8 @@ from ours import Entrepot
 
 from entrepot.base.errors import TimedOut, Unreachable
 from entrepot.client.connection import connect
-from entrepot.client.discovery import announcement
 from entrepot.io.datagram import join
+from entrepot.protocols.announcement import announcement
 from shell.certificates import Certificates
 
 Broker = Classic | Entrepot

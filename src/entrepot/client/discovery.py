@@ -15,12 +15,12 @@ from entrepot.base.errors import InvalidURI
 from entrepot.base.settings import Dialect, Options, Unit, setting
 from entrepot.base.uri import NO_PORT, Endpoint, parse
 from entrepot.io.datagram import Group, join
+from entrepot.protocols.announcement import parse_announcement
 
 DEFAULT_GROUP_HOST: Final = "239.255.2.3"
 DEFAULT_GROUP_PORT: Final = 6155
 MISSED_MAX: Final = 10
 PLACES_MAX: Final = 1000  # a flood of forged announcements must not fill memory
-TYPE: Final = "ActiveMQ-4."
 
 
 class MulticastOptions(Options, frozen=True):
@@ -115,24 +115,3 @@ class Listening:
         place = self._places.pop(text, None)
         if place is not None:
             self._lost(place)
-
-
-def parse_announcement(data: bytes, group: str) -> tuple[bool, str] | None:
-    """Return whether a broker lives and its URI, or None for a datagram that says nothing about ``group``."""
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-    prefix = f"{group}.{TYPE}"
-    if not text.startswith(prefix):
-        return None
-    state, _, rest = text[len(prefix) :].partition(".%")
-    _, mark, uri = rest.partition("%")
-    if state not in ("alive", "dead") or not mark or not uri:
-        return None
-    return state == "alive", uri
-
-
-def announcement(group: str, uri: str, *, alive: bool) -> bytes:
-    """Return the datagram that announces ``uri``, or takes it back."""
-    return f"{group}.{TYPE}{'alive' if alive else 'dead'}.%localhost%{uri}".encode()

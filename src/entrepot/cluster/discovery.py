@@ -16,6 +16,7 @@ from entrepot.base.errors import InvalidURI
 from entrepot.base.settings import Dialect, Options, Unit, setting
 from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse, split_options
 from entrepot.cluster.link import ReconnectOptions
+from entrepot.protocols.announcement import parse_announcement
 from entrepot.protocols.session import NEVER
 
 STATIC: Final = ("static", "simple")
@@ -23,7 +24,6 @@ MULTICAST_HOST: Final = "239.255.2.3"
 MULTICAST_PORT: Final = 6155
 MISSED_MAX: Final = 10  # announcements that a broker may miss
 PLACES_MAX: Final = 1000  # a flood of forged announcements must not fill memory
-SERVICE_TYPE: Final = "ActiveMQ-4."
 TRANSPORTS: Final = ("tcp", "nio", "ssl", "auto", "openwire", "unix")
 
 
@@ -194,24 +194,3 @@ class Hearing:
         self._heard_at.pop(text, None)
         place = self.places.pop(text, None)
         return [] if place is None else [Forgotten(place)]
-
-
-def announcement(group: str, uri: str, *, alive: bool) -> bytes:
-    """Return the datagram that announces ``uri``, or takes it back."""
-    return f"{group}.{SERVICE_TYPE}{'alive' if alive else 'dead'}.%localhost%{uri}".encode()
-
-
-def parse_announcement(data: bytes, group: str) -> tuple[bool, str] | None:
-    """Return whether a broker lives and its URI, None for a datagram that says nothing about ``group``."""
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-    prefix = f"{group}.{SERVICE_TYPE}"
-    if not text.startswith(prefix):
-        return None
-    state, _, rest = text[len(prefix) :].partition(".%")
-    _, mark, uri = rest.partition("%")
-    if state not in ("alive", "dead") or not mark or not uri:
-        return None
-    return state == "alive", uri

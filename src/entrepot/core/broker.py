@@ -66,7 +66,6 @@ KIND_NUMBERS: Final = 6
 
 NUMBERS_RESERVED: Final = 1 << 20  # message numbers reserved at a time: one small record a million messages
 SCHEDULED_QUEUE: Final = 1  # identity under which the journal keeps messages that wait for their time
-SCHEDULED_QUEUE_NAME: Final = "$scheduled"
 FIRST_QUEUE: Final = 16  # identities below are the broker's own
 
 SENT: Final = 0

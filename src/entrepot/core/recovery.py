@@ -21,8 +21,6 @@ from entrepot.core.queue import Queue
 from entrepot.journal.log import RecoveryReport, RecoverySink
 from entrepot.model.ids import fresh_node_id
 
-OWN_DOCUMENTS = range(1, 16)
-
 
 class Rebuilder(RecoverySink):
     """Takes what the journal finds and rebuilds the broker from it."""

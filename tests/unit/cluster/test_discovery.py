@@ -15,10 +15,9 @@ from entrepot.cluster.discovery import (
     Found,
     Hearing,
     MulticastOptions,
-    announcement,
-    parse_announcement,
     parse_connector,
 )
+from entrepot.protocols.announcement import announcement, parse_announcement
 
 BEACON = Beacon("239.255.2.3", 6155, MulticastOptions(), {"wireFormat.host": "x"})
 
