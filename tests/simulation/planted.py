@@ -15,6 +15,7 @@ from entrepot.core.consumer import Consumer, Window
 from entrepot.core.dispatch import Groups
 from entrepot.core.duplicates import Duplicates
 from entrepot.core.lease import KIND_CLAIM
+from entrepot.core.queue import UNKNOWN_DELIVERED, Queue
 from entrepot.journal import recovery
 from entrepot.journal.log import JournalCore
 from entrepot.journal.record import head_valid
@@ -109,6 +110,14 @@ def without_the_mark(self: StompSession, writer: Any, message: Message, deliveri
     WRITE_FIXED(self, writer, message, 0)
 
 
+DETACH = Queue.detach
+
+
+def without_its_promises(self: Queue, consumer: Consumer, last_delivered: int = UNKNOWN_DELIVERED) -> None:
+    consumer.promised.clear()
+    DETACH(self, consumer, last_delivered)
+
+
 BUGS = {
     "acknowledge before sync": Bug(Parts(disk=HastyDisk)),
     "settlements are not journaled": Bug(Parts(journal=Unsettled)),
@@ -121,6 +130,9 @@ BUGS = {
     "duplicates are not looked for": Bug(patches=((Duplicates, "seen", never_seen),)),
     "credit is not looked at": Bug(patches=((Window, "is_open", always_open),)),
     "the redelivered mark is forgotten": Bug(patches=((StompSession, "write_fixed", without_the_mark),)),
+    "a leaving consumer takes back what its transaction settles": Bug(
+        patches=((Queue, "detach", without_its_promises),)
+    ),
 }
 
 

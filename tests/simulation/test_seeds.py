@@ -56,6 +56,7 @@ def test_the_worlds_exercise_what_they_are_for() -> None:
         "crash in a turn",
         "crash in recovery",
         "cut",
+        "departures",
         "journal died",
         "lease reads",
         "lease releases",

@@ -82,10 +82,8 @@ class Branches:
                     journal.store(kept, [PREPARED_QUEUE])
                 branch.numbers.append(int(kept.number))
                 sends.append((int(kept.number), broker.written(target)))
-            for consumer, number in transaction.settlements:
-                queue = consumer.queue
-                if queue is not None:
-                    self._hold(branch, queue, consumer, number)
+            for each in transaction.settlements:
+                self._hold(branch, each.queue, each.consumer, each.number)
             settlements = [(int(hold.queue.identity), hold.number) for hold in branch.holds]
             record = BranchRecord(transaction.name, sends, settlements)
             journal.put(KIND_BRANCH, key, msgspec.msgpack.encode(record))

@@ -418,6 +418,7 @@ class BrokerCore(Host):
         self.journal.begin()
         try:
             self.leases.end(queue, why)
+            queue.drop_promised()
             queue.purge()
             if queue.durable:
                 self.journal.delete(KIND_QUEUE, int(queue.identity).to_bytes(4, "big"))
@@ -881,10 +882,9 @@ class BrokerCore(Host):
         try:
             for message, target in transaction.sends:
                 self.send(message, target)
-            for consumer, number in transaction.settlements:
-                queue = consumer.queue
-                if queue is not None:
-                    queue.settle(consumer, number)
+            for each in transaction.settlements:
+                each.consumer.promised.pop(each.number, "")
+                each.queue.settle(each.consumer, each.number)
         finally:
             self.granted = False
             self.journal.end()
@@ -911,10 +911,20 @@ class BrokerCore(Host):
                 self._free(copy.queues)
 
     def roll_back(self, transaction: Transaction) -> None:
-        """Forget the sends; messages whose settlement was asked for stay in flight at their consumers."""
+        """Forget the sends; messages whose settlement was asked for stay in flight at their consumers.
+
+        What a consumer had that has left meanwhile goes back to its queue.
+        """
         transaction.signal(Signal.ROLL_BACK)
         transaction.sends.clear()
-        transaction.settlements.clear()
+        settlements = transaction.settlements
+        transaction.settlements = []
+        queues: dict[int, Queue] = {}
+        for each in settlements:
+            each.queue.release(each.consumer, each.number)
+            queues[int(each.queue.identity)] = each.queue
+        for queue in queues.values():
+            queue.dispatch()
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -1079,6 +1089,8 @@ class BrokerCore(Host):
             for consumer in queue.roster.consumers:
                 for reference in consumer.in_flight.values():
                     held[id(reference.message)] = reference.message
+            for reference in queue.promised.values():
+                held[id(reference.message)] = reference.message
         for lease in self.leases.held.values():
             for reference in lease.kept.values():
                 held[id(reference.message)] = reference.message

@@ -77,6 +77,7 @@ class Consumer:
         self.opened_at: i64 = 0
         self.slow: bool = False  # it was announced as slow and has settled nothing since
         self.in_flight: dict[int, Reference] = {}
+        self.promised: dict[int, str] = {}  # of these, what an open transaction will settle -> its name
         window.consumers.append(self)
 
     def deliver(self, message: Message, deliveries: i64) -> None:

@@ -69,6 +69,7 @@ class Queue:
         self.used: bool = False  # a consumer or a message was here once: only then may it be deleted by itself
         self.delayed: dict[int, Reference] = {}
         self.leased: i64 = 0
+        self.promised: dict[int, Reference] = {}  # kept for a transaction whose consumer has left: counted as leased
         self.attempts: dict[int, i64] = {}  # paged number -> how often it was delivered before the restart
         self.searching: dict[int, Search] = {}  # consumer key -> what its selector has seen on disk
         self.doomed: dict[int, str] = {}  # set aside until the disk takes it as a dead letter: number -> reason
@@ -487,13 +488,41 @@ class Queue:
         """``consumer`` is done with message ``number``; False when it did not have it (a stale acknowledgement)."""
         reference = consumer.in_flight.pop(number, None)
         if reference is None:
-            return False
+            return len(self.promised) > 0 and self._settle_promised(number)
         message = reference.message
         self.settled += 1
         self._returned(consumer, message)
         self._finish(message, reference)
         self._reopen(consumer)
         return True
+
+    def _settle_promised(self, number: i64) -> bool:
+        """A transaction is committed whose consumer has left."""
+        reference = self.promised.pop(number, None)
+        if reference is None:
+            return False
+        self.leased -= 1
+        self.settled += 1
+        self._finish(reference.message, reference)
+        return True
+
+    def release(self, consumer: Consumer, number: int) -> None:
+        """A transaction that would have settled message ``number`` is rolled back; call `dispatch` after the last one.
+
+        It stays in flight at ``consumer``, who may settle it otherwise; if that has left, it is delivered again.
+        """
+        consumer.promised.pop(number, "")
+        reference = self.promised.pop(number, None)
+        if reference is not None:
+            self.leased -= 1
+            self._retry(reference, True)
+
+    def drop_promised(self) -> None:
+        """The queue is being deleted: no commit finds these any more."""
+        for reference in list(self.promised.values()):
+            self.leased -= 1
+            self._finish(reference.message, reference)
+        self.promised.clear()
 
     def reject(self, consumer: Consumer, number: i64, reason: str) -> bool:
         """``consumer`` cannot process message ``number``: dead-letter it now (classic.md 6.3, NACK)."""
@@ -521,9 +550,10 @@ class Queue:
 
         The caller must `finish`, `put_back` or `regain` it. None when ``consumer`` does not have it.
         """
+        consumer.promised.pop(int(number), "")
         reference = consumer.in_flight.pop(number, None)
         if reference is None:
-            return None
+            return self.promised.pop(number, None)  # it was counted as leased when its consumer left
         self._returned(consumer, reference.message)
         self.leased += 1
         self._reopen(consumer)
@@ -540,6 +570,7 @@ class Queue:
         """Remove a reader; what it had not settled goes back in order, and to others.
 
         ``last_delivered``: messages up to this number count as attempted; -2 all of them, -1 none (classic.md 4.5).
+        What an open transaction will settle waits for its end.
         """
         self.roster.remove(consumer)
         self.searching.pop(int(consumer.key), None)
@@ -547,6 +578,10 @@ class Queue:
         consumer.in_flight.clear()
         for reference in returned:
             self._returned(consumer, reference.message)
+            if consumer.promised and int(reference.number) in consumer.promised:
+                self.promised[int(reference.number)] = reference
+                self.leased += 1
+                continue
             attempted = last_delivered == UNKNOWN_DELIVERED or reference.number <= last_delivered
             self._retry(reference, attempted)
         consumer.queue = None
@@ -887,6 +922,7 @@ class Queue:
             assert consumer.queue is self, f"consumer {consumer.key} does not know its queue {self.name}"
             for number, reference in consumer.in_flight.items():
                 assert not reference.linked, f"message {number} is in flight and in the backlog of {self.name}"
+        assert len(self.promised) <= self.leased, f"{self.name} keeps more for transactions than it counts as leased"
         assert in_flight == self.in_flight, f"{self.name} counts {self.in_flight} in flight, its consumers {in_flight}"
         if self.paused or self.held:
             return

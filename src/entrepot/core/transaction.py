@@ -5,7 +5,8 @@ something failed: it can only roll back (classic.md 4.10, artemis.md 4.9). PREPA
 takes no more work, survives a crash, and does what it is told (`core/branches.py`).
 
 Sends wait in memory until commit, bounded by ``OCTETS_MAX``, and are then written as one atomic batch of the journal.
-A settlement takes effect at commit; until then its message stays in flight at its consumer.
+A settlement takes effect at commit; until then its message stays in flight at its consumer. A consumer that leaves
+before does not take the promise with it: its queue keeps the message for the transaction (`Queue.detach`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Final
 from entrepot.base.environment import MIB
 from entrepot.base.errors import Refused, TransactionError
 from entrepot.core.consumer import Consumer
+from entrepot.core.queue import Queue
 from entrepot.core.routing import Target
 from entrepot.model.message import Message
 
@@ -56,6 +58,15 @@ TRANSITIONS: Final[dict[tuple[State, Signal], State]] = {
 }
 
 
+class Settlement:
+    """Message ``number`` of ``queue``, which ``consumer`` is done with if the transaction commits."""
+
+    def __init__(self, consumer: Consumer, queue: Queue, number: int) -> None:
+        self.consumer = consumer
+        self.queue = queue
+        self.number = number
+
+
 class Transaction:
     """One transaction of one connection. `BrokerCore.commit` and `BrokerCore.roll_back` end it."""
 
@@ -64,7 +75,7 @@ class Transaction:
         self.state = State.ACTIVE
         self.why = ""
         self.sends: list[tuple[Message, Target]] = []
-        self.settlements: list[tuple[Consumer, int]] = []
+        self.settlements: list[Settlement] = []
         self.octets = 0
 
     def signal(self, signal: Signal) -> None:
@@ -92,9 +103,15 @@ class Transaction:
             self.sends.append((message, target))
 
     def settle(self, consumer: Consumer, number: int) -> None:
-        """Add the settlement of message ``number``, in flight at ``consumer``."""
+        """Add the settlement of message ``number``, in flight at ``consumer``.
+
+        Said twice it counts once; what another open transaction will settle stays with that one.
+        """
         self.signal(Signal.WORK)
-        self.settlements.append((consumer, number))
+        queue = consumer.queue
+        if queue is not None and number not in consumer.promised:
+            consumer.promised[number] = self.name
+            self.settlements.append(Settlement(consumer, queue, number))
 
     def fail(self, error: Refused) -> None:
         """Doom the transaction: an operation in it failed, so its commit must."""

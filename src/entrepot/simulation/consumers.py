@@ -28,6 +28,7 @@ class ConsumerOptions(msgspec.Struct, frozen=True):
     life: int
     durable: str = ""
     outputs: str = ""
+    departs: float = 0.0  # of its transactions: it stops reading between what it acknowledged and the end
 
 
 class Consumer(Client):
@@ -223,11 +224,19 @@ class Consumer(Client):
         if self.options.outputs:
             for _ in range(lots.between(0, 2)):
                 self._output(transaction)
+        departs = self.options.departs > 0 and lots.chance(self.options.departs)
+        if departs:  # what it did not acknowledge goes back; what it did waits for the end
+            self.world.count("departures")
+            client.unsubscribe(self.subscription)
+            self.lost()
         if lots.chance(0.25):
             client.abort(transaction.name)
             self.world.count("aborts")
             self.ledger.ended(transaction, REFUSED)
-            self.unsettled.update(zip(keys, taken, strict=True))
+            if departs:
+                self.ready()
+            else:
+                self.unsettled.update(zip(keys, taken, strict=True))
             return
         transaction.acks = [(copy, copy.deliveries) for _, copy in taken]
         self.ledger.ending(transaction)
@@ -235,6 +244,8 @@ class Consumer(Client):
         self.world.count("commits")
         transaction.name = f"{self.name}/{self.links}/{transaction.name}"
         self.receipts[token] = lambda code: self._committed(transaction, code)
+        if departs:
+            self.ready()
 
     def _committed(self, transaction: Transaction, code: str) -> None:
         state = fate(code)

@@ -311,6 +311,7 @@ class Workload:
             exclusive=lots.chance(0.1),
             life=lots.one_of((0, 0, 5, 40)),
             outputs=lots.one_of(("", self.names[0])),
+            departs=lots.one_of((0.0, 0.0, 0.3)),
         )
 
     def _durable(self, lots: Lots) -> ConsumerOptions:
@@ -328,6 +329,7 @@ class Workload:
             exclusive=False,
             life=lots.one_of((0, 5, 30)),
             durable="sub",
+            departs=lots.one_of((0.0, 0.3)),
         )
 
     def _topic(self, lots: Lots) -> ConsumerOptions:

@@ -185,3 +185,97 @@ def test_scheduled_sends_wait_from_the_commit_on():
     assert rig.bodies("Q") == []
     rig.wait(1)
     assert rig.bodies("Q") == ["later"]
+
+
+# -- a consumer that leaves before the end ---------------------------------------------------------------------
+
+
+def settles(reader, *bodies: str) -> Transaction:
+    transaction = Transaction("t")
+    for delivery in reader.open:
+        if delivery.body in bodies:
+            transaction.settle(delivery.consumer, delivery.number)
+    return transaction
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_commit_settles_what_a_consumer_had_that_has_left(durable):
+    rig = Rig()
+    rig.send_all("Q", ["a", "b", "c"], durable=durable)
+    reader = rig.reader("Q", 10)
+    transaction = settles(reader, "a", "c")
+    reader.close()
+    other = rig.reader("Q", 10)
+    assert [(each.body, each.deliveries) for each in other.deliveries] == [("b", 1)]
+    assert rig.queue("Q").count == 3
+    rig.commit(transaction)
+    assert rig.queue("Q").count == 1
+    assert other.ack() == ["b"]
+    rig.restart("kill")
+    assert rig.bodies("Q") == []
+
+
+def test_a_rollback_gives_back_what_a_consumer_had_that_has_left_in_order_and_as_tried():
+    rig = Rig()
+    rig.send_all("Q", ["a", "b", "c"])
+    reader = rig.reader("Q", 10)
+    transaction = settles(reader, "a", "b")
+    reader.close()
+    other = rig.reader("Q", 10)
+    assert other.take() == ["c"]
+    rig.broker.roll_back(transaction)
+    rig.turn()
+    assert [(each.body, each.deliveries) for each in other.deliveries] == [("a", 1), ("b", 1)]
+
+
+def test_what_a_transaction_would_settle_is_there_again_after_a_kill():
+    rig = Rig()
+    rig.send("Q", "a")
+    reader = rig.reader("Q", 10)
+    settles(reader, "a")
+    reader.close()
+    rig.restart("kill")
+    assert rig.bodies("Q") == ["a"]
+
+
+def test_a_purge_leaves_what_a_transaction_will_settle_and_a_deletion_takes_it():
+    rig = Rig()
+    rig.send_all("Q", ["a", "b"])
+    reader = rig.reader("Q", 10)
+    transaction = settles(reader, "a")
+    reader.close()
+    assert rig.queue("Q").purge() == 1
+    rig.broker.delete_queue(rig.queue("Q"), "test")
+    rig.turn()
+    rig.commit(transaction)
+    assert rig.broker.memory.used == 0
+    assert rig.journal.usage().messages == 0
+
+
+def test_a_branch_takes_over_what_a_consumer_had_that_has_left():
+    rig = Rig()
+    rig.send_all("Q", ["a", "b"])
+    reader = rig.reader("Q", 10)
+    transaction = settles(reader, "a", "b")
+    reader.close()
+    rig.broker.branches.prepare(transaction, b"xid")
+    rig.turn()
+    other = rig.reader("Q", 10)
+    assert other.bodies == []
+    rig.broker.branches.roll_back(b"xid")
+    rig.turn()
+    assert other.bodies == ["a", "b"]
+
+
+def test_a_message_is_settled_by_the_transaction_that_asked_first():
+    rig = Rig()
+    rig.send("Q", "a")
+    reader = rig.reader("Q", 10)
+    first = settles(reader, "a")
+    second = Transaction("u")
+    second.settle(reader.open[0].consumer, reader.open[0].number)
+    assert not second.settlements
+    rig.broker.roll_back(first)
+    second.settle(reader.open[0].consumer, reader.open[0].number)
+    rig.commit(second)
+    assert rig.queue("Q").count == 0

@@ -878,6 +878,8 @@ class OpenWireSession(Session):
         covered = subscription.covered(first, last)
         if ack.transaction_id is not None:
             transaction = self._transaction(ack.transaction_id)
+            if kind == int(AckType.POISON):
+                raise TransactionError("a poison acknowledgement cannot be part of a transaction")
             for consumer, number in covered:
                 transaction.settle(consumer, number)
             return
@@ -981,10 +983,11 @@ class OpenWireSession(Session):
 
     def _forget_settled(self, transaction: Transaction) -> None:
         """Take back the credit that was lent for what the transaction settles."""
-        for consumer, number in transaction.settlements:
+        for each in transaction.settlements:
+            consumer = each.consumer
             if isinstance(consumer, OpenWireConsumer):
                 consumer.subscription.settled(1)
-                consumer.subscription.forget(number)
+                consumer.subscription.forget(each.number)
 
     def _prepare(self, command: TransactionInfo, transaction_id: TransactionId) -> None:
         if not isinstance(transaction_id, XATransactionId):

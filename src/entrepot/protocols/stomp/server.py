@@ -760,6 +760,9 @@ class StompSession(Session):
             transaction = self._transaction(text_of(special[b"transaction"], self.reader.version))
             if negative:
                 raise TransactionError("NACK cannot be part of a transaction", remedy="send it without one")
+            holder = last.promised.get(int(number), transaction.name)
+            if holder != transaction.name:
+                raise TransactionError(f"the transaction {holder!r} settles this message already")
         subscription = last.subscription
         affected: list[tuple[StompConsumer, int]] = [(last, int(number))]
         if subscription.ack == ACK_CLIENT:
@@ -830,9 +833,10 @@ class StompSession(Session):
     def _commit(self, headers: dict[str, str]) -> None:
         transaction = self._ended(headers)
         self.broker.commit(transaction)
-        for consumer, number in transaction.settlements:
+        for each in transaction.settlements:
+            consumer = each.consumer
             assert isinstance(consumer, StompConsumer)
-            consumer.subscription.forget(number)
+            consumer.subscription.forget(each.number)
         self._confirm(True)
 
     # -- SUBSCRIBE ----------------------------------------------------------------------------------------------------

@@ -426,6 +426,39 @@ def test_a_transaction_happens_at_commit_or_not_at_all(hub: Hub) -> None:
     assert refused(step(client, identity, TransactionStep.COMMIT_ONE_PHASE)) == "JMSException"
 
 
+@pytest.mark.parametrize("ending", [TransactionStep.COMMIT_ONE_PHASE, TransactionStep.ROLLBACK])
+def test_a_consumer_that_closes_before_the_end_leaves_its_settlements_to_the_transaction(
+    hub: Hub, ending: TransactionStep
+) -> None:
+    client = hub.client()
+    client.send("q", "a", "b", persistent=True)
+    consumer_id = client.consume(QUEUE)
+    first, _ = client.dispatches()
+    identity = LocalTransactionId(1, ConnectionId(client.name))
+    step(client, identity, TransactionStep.BEGIN)
+    client.ack(first, first, transaction=identity)
+    client.ask(RemoveInfo(object_id=consumer_id, last_delivered_sequence_id=-2))
+    other = hub.client()
+    other.consume(QUEUE)
+    assert other.texts() == ["b"]
+    assert type(step(client, identity, ending)) is Response
+    assert other.texts() == (["a"] if ending is TransactionStep.ROLLBACK else [])
+    hub.rig.broker.check()
+
+
+def test_poison_is_no_part_of_a_transaction(hub: Hub) -> None:
+    client = hub.client()
+    client.send("q", "a")
+    client.consume(QUEUE)
+    (taken,) = client.dispatches()
+    identity = LocalTransactionId(1, ConnectionId(client.name))
+    step(client, identity, TransactionStep.BEGIN)
+    client.ack(taken, taken, kind=AckType.POISON, transaction=identity)
+    assert len(client.heard_of(ConnectionError)) == 1
+    assert refused(step(client, identity, TransactionStep.COMMIT_ONE_PHASE)) == "JMSException"
+    assert hub.rig.broker.table.queues["q"].in_flight == 1
+
+
 @pytest.mark.parametrize("ending", [TransactionStep.COMMIT_TWO_PHASE, TransactionStep.ROLLBACK])
 @pytest.mark.parametrize("restart", ["", "kill", "crash"])
 def test_a_prepared_branch_is_kept(ending: TransactionStep, restart: str) -> None:
