@@ -8,11 +8,12 @@ Commands (NAME is a connection; arguments as in a shell)::
     open NAME [VERSION [h:v]..] connect; the CONNECTED frame is shown
     NAME FRAME h:v ... [| body] send a frame; `{x}` stands for what `keep` remembered
     NAME raw TEXT               send octets as they are; \\n and \\0 mean what they say
-    keep X HEADER of NAME       remember a header of the last MESSAGE that NAME got
+    keep X HEADER of NAME       remember a header of the last MESSAGE that NAME got, or of a RECEIPT since
     close NAME                  cut the connection
     wait MS                     let time pass
     restart | kill | crash      the broker, on the same disk
     queues                      show every queue
+    delete QUEUE                an operator deletes it
     policy PATTERN k=v ...      for queues made from now on
 """
 
@@ -25,6 +26,7 @@ from pathlib import Path
 from entrepot.protocols.session import Shell
 from entrepot.protocols.stomp.frames import FrameParser, encode_frame
 from entrepot.protocols.stomp.options import StompOptions
+from entrepot.protocols.stomp.ranges import decode, headers_of
 from entrepot.protocols.stomp.server import StompSession
 from kit import Rig
 
@@ -79,6 +81,8 @@ class Conversation:
             self.rig.restart({"restart": "close"}.get(verb, verb))
         elif verb == "queues":
             return [self.line_of(queue) for queue in self.rig.broker.table.queues.values()]
+        elif verb == "delete":
+            self.rig.broker.delete_queue(self.rig.queue(words[1]), "an operator deleted it")
         elif verb == "policy":
             self.rig.policies.add(words[1], dict(word.split("=", 1) for word in words[2:]))
         elif verb == "keep":
@@ -118,9 +122,15 @@ class Conversation:
                 wire.parser.feed(data)
                 while frame := wire.parser.take():
                     if frame.command == "MESSAGE":
-                        wire.last = frame.headers
+                        wire.last = dict(frame.headers)
+                    elif frame.command == "RECEIPT":
+                        wire.last.update(frame.headers)
                     words = [f"{key}:{value}" for key, value in frame.headers.items()]
                     words = [word for word in words if word.partition(":")[0] not in HIDDEN and word not in HIDDEN]
+                    if frame.headers.get("form") == "batch":
+                        shown.append(f"{name}> {' '.join([frame.command, *words])}")
+                        shown += entries(name, frame.body)
+                        continue
                     body = f" | {frame.body.decode()}" if frame.body else ""
                     shown.append(f"{name}> {' '.join([frame.command, *words])}{body}")
                     if frame.command == "CONNECTED":
@@ -135,6 +145,18 @@ class Conversation:
         count, flying = queue.count, queue.in_flight  # type: ignore[attr-defined]
         flags = " paused" if queue.paused else ""  # type: ignore[attr-defined]
         return f"{queue.name}: {count} messages, {flying} in flight{flags}"  # type: ignore[attr-defined]
+
+
+def entries(name: str, body: bytes) -> list[str]:
+    """Return the messages of a batch, one a line."""
+    found = decode(body)
+    shown: list[str] = []
+    for at in range(len(found)):
+        fields = {"position": found.positions[at], "id": found.ids[at], "destination": found.destinations[at]}
+        fields.update(priority=found.priorities[at], flags=found.flags[at], deliveries=found.deliveries[at])
+        words = [f"{key}:{value}" for key, value in (*fields.items(), *headers_of(found.headers[at]).items())]
+        shown.append(f"{name}>   {' '.join(words)} | {found.bodies[at].decode()}")
+    return shown
 
 
 def play(path: Path, rewrite: bool) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 from mypy_extensions import i64, mypyc_attr
 
-from entrepot.base.environment import MIB, Entropy, Instant, WallTime
+from entrepot.base.environment import MIB, MILLISECOND, Entropy, Instant, WallTime
 from entrepot.base.errors import (
     AddressFull,
     DuplicateRejected,
@@ -34,9 +34,9 @@ from entrepot.core.backlog import Reference
 from entrepot.core.branches import Branches
 from entrepot.core.consumer import Consumer, Window
 from entrepot.core.duplicates import Duplicates, Sequences
-from entrepot.core.lease import Lease
+from entrepot.core.lease import Lease, Poll
 from entrepot.core.policy import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SLOW_KILL, Policies, Policy
-from entrepot.core.ports import Host, Memory, NoticePort
+from entrepot.core.ports import ClaimWaiter, Host, Memory, NoticePort
 from entrepot.core.queue import MOVE_RETRY, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
 from entrepot.core.routing import Copy, Divert, Plan, RoutingTable, Service, Target, default_routing
 from entrepot.core.subscription import DEFAULT_PREFETCH, Browser, Subscription, durable_queue_name
@@ -139,8 +139,70 @@ class Leases:
             if not create:
                 raise LeaseError(f"{group!r} holds no lease on {queue.name!r}", remedy="ATTACH first")
             lease = Lease(queue, group)
+            if made_for_reader(queue):
+                lease.epoch = int(self.broker.wall)  # its record goes with its queue, and no epoch may come twice
             self.held[(queue.name, group)] = lease
         return lease
+
+    def subscribe(self, topic: str, name: str, client_id: str, group: str, condition: Predicate | None) -> Destination:
+        """Return the queue of a durable subscription to ``topic``, as a destination; made when there is none.
+
+        Without ``name`` it is made for ``group`` alone, and `release` deletes it with all that it holds. Raises
+        LeaseError when it exists with another topic or selector: to make it anew would lose what it holds.
+        """
+        broker = self.broker
+        found = self.subscribed(topic, name, client_id, group)
+        queue_name = found.queue
+        queue = broker.table.queues.get(queue_name)
+        if queue is None:
+            owner = f"{client_id}\t{name}" if name else f"{group}\t{topic}"
+            broker.create_queue(queue_name, topic, MULTICAST, True, condition, owner, auto=not name)
+            return found
+        had = "" if queue.filter is None else queue.filter.text
+        wanted = had if condition is None else condition.text
+        if queue.address != topic or had != wanted or queue.routing != MULTICAST:
+            raise LeaseError(
+                f"the subscription {queue_name!r} is one to {queue.address!r} with the selector {had!r}",
+                remedy="name another subscription, or delete this one first",
+            )
+        return found
+
+    def subscribed(self, topic: str, name: str, client_id: str, group: str) -> Destination:
+        """Return what `subscribe` gives for the same names, whether it is there or not."""
+        queue_name = durable_queue_name(client_id, name) if name else durable_queue_name(group, topic)
+        return Destination(topic, MULTICAST, False, queue_name)
+
+    def release(self, lease: Lease) -> int:
+        """Give back what ``lease`` holds; a subscription that was made for its reader alone goes. Return how many."""
+        queue = lease.queue
+        if made_for_reader(queue):
+            held = lease.held
+            self.broker.delete_queue(queue, f"{lease.group} released it, for whom it was made")
+            return held
+        return lease.release(self.broker.journal)
+
+    def wait(self, lease: Lease, epoch: int, start: int, most: int, wait_ms: int, waiter: ClaimWaiter) -> Poll:
+        """Let ``waiter`` hear what can be claimed, at the latest after ``wait_ms``. Call it when a claim is empty."""
+        broker = self.broker
+        until = int(broker.now) + wait_ms * MILLISECOND
+        poll = lease.wait(broker.journal, epoch, start, most, until, waiter)
+        broker.timetable.add(poll)
+        if lease.walk is not None:
+            broker.arrived(lease.queue)  # the selector has not seen all that is there
+        return poll
+
+    def look(self, queue: Queue, now: int) -> None:
+        """Something arrived in ``queue``: let its leases look, and again when one of them wants to."""
+        again: int | None = None
+        watched = False
+        for lease in self.on(queue):
+            due = lease.look(now)
+            if due is not None:
+                again = due if again is None else min(again, due)
+            watched = watched or len(lease.waiting) > 0
+        queue.watched = watched
+        if again is not None:
+            self.broker.look_at(queue, again)
 
     def on(self, queue: Queue) -> list[Lease]:
         """Return the leases on ``queue``."""
@@ -151,6 +213,11 @@ class Leases:
         for lease in self.on(queue):
             lease.end(self.broker.journal, why)
             del self.held[(queue.name, lease.group)]
+
+
+def made_for_reader(queue: Queue) -> bool:
+    """Return whether ``queue`` is a subscription that a lease made for its own reader alone."""
+    return queue.routing == MULTICAST and queue.auto_created and queue.owner != ""
 
 
 class _Retry(Alarm):
@@ -174,6 +241,18 @@ class _Work(Alarm):
         self.queue.resume_work()
 
 
+class _Arrival(Alarm):
+    def __init__(self, due: int, broker: BrokerCore, queue: Queue) -> None:
+        super().__init__(due)
+        self.broker = broker
+        self.queue = queue
+
+    def ring(self, now: int) -> None:
+        if self.broker.arrivals.get(self.queue.name) == self.due:
+            del self.broker.arrivals[self.queue.name]
+        self.broker.leases.look(self.queue, now)
+
+
 class BrokerCore(Host):
     """One broker. Call `tick` with the time before each stimulus, then a verb, then let the shell flush the journal."""
 
@@ -190,6 +269,7 @@ class BrokerCore(Host):
         self.services: dict[str, Service] = {}  # address -> what takes all that is sent there
         self.duplicates: Duplicates = Duplicates(journal)
         self.leases: Leases = Leases(self)
+        self.arrivals: dict[str, int] = {}  # watched queue -> when its leases will look at it
         self.branches: Branches = Branches(self)
         self.sequences: Sequences = Sequences(journal)
         self.clients: dict[str, str] = {}  # client ids in use -> from where
@@ -778,6 +858,17 @@ class BrokerCore(Host):
         if queue.name not in self.working:
             self.working[queue.name] = True
             self.timetable.add(_Work(int(self.now), queue))
+
+    def arrived(self, queue: Queue) -> None:
+        """Let leases look at ``queue`` in the next turn: what arrives in this one is claimed at one go."""
+        self.look_at(queue, int(self.now))
+
+    def look_at(self, queue: Queue, due: int) -> None:
+        """Let leases look at ``queue`` at ``due`` (ns)."""
+        planned = self.arrivals.get(queue.name)
+        if planned is None or due < planned:
+            self.arrivals[queue.name] = due
+            self.timetable.add(_Arrival(due, self, queue))
 
     # -- scheduled messages -------------------------------------------------------------------------------------------
 

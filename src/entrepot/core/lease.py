@@ -17,9 +17,12 @@ from typing import Final
 
 import msgspec
 
-from entrepot.base.errors import LeaseError
+from entrepot.base.environment import MILLISECOND, Instant
+from entrepot.base.errors import EntrepotError, LeaseError
 from entrepot.core.backlog import Reference
+from entrepot.core.ports import ClaimWaiter
 from entrepot.core.queue import Queue
+from entrepot.core.timed import Alarm
 from entrepot.core.walk import Walk
 from entrepot.journal.log import JournalCore, again
 from entrepot.model.message import Message
@@ -30,6 +33,7 @@ KIND_CLAIM: Final = 5
 
 CLAIM_MESSAGES_MAX: Final = 100_000  # one claim is one document: 800 kB of numbers
 CLAIM_LOOKS: Final = 100_000  # messages that one claim looks at when it has a selector
+LOOK_AGAIN: Final = 100 * MILLISECOND  # a selector passes over the whole queue: not for every message that arrives
 RETURN_STEP: Final = 256  # messages whose envelopes are read at a time when a lease goes back
 
 
@@ -67,11 +71,17 @@ class Lease:
         self.claims: dict[int, int] = {}  # start -> end of each claim that the journal has
         self.walk: Walk | None = None  # how far the selector has looked
         self.ended = ""  # why the lease is over, when its queue was deleted
+        self.waiting: list[Poll] = []  # claims that wait for something to claim
 
     @property
     def held(self) -> int:
         """How many messages the lease holds."""
         return self.tail - self.base
+
+    @property
+    def more(self) -> int:
+        """How many messages wait in the queue; with a selector perhaps fewer can be claimed: it has not looked."""
+        return 0 if self.queue.paused else int(self.queue.backlog.count)
 
     def attach(self, journal: JournalCore, selector: Predicate | None) -> int:
         """Raise the epoch, which fences every earlier reader; return it. ``selector`` holds for claims from now on."""
@@ -80,6 +90,7 @@ class Lease:
         self.selector = selector
         self.walk = None
         self._write(journal)
+        self._fence_waiting()
         return self.epoch
 
     def claim(self, journal: JournalCore, epoch: int, start: int, most: int) -> int:
@@ -108,8 +119,18 @@ class Lease:
                 self._take(journal, taken)
         return min(self.tail, start + most)
 
-    def read(self, journal: JournalCore, epoch: int, low: int, high: int) -> list[Message]:
-        """Return the messages at positions ``low`` to ``high`` - 1; no side effect, so it may be called again."""
+    def read(self, journal: JournalCore, epoch: int, low: int, high: int, octets: int = 0) -> list[Message]:
+        """Return the messages at positions ``low`` to ``high`` - 1; no side effect, so it may be called again.
+
+        With ``octets`` it ends early, with the message that reaches so many.
+        """
+        self.may_read(epoch, low, high)
+        if journal.pages:
+            return journal.load_range([self.numbers[position] for position in range(low, high)], octets)
+        return [self.kept[position].message for position in range(low, high)]
+
+    def may_read(self, epoch: int, low: int, high: int) -> None:
+        """Raise LeaseError for a stale epoch, or a range that is not all held."""
         self._fence(epoch)
         if low < self.base or high > self.tail or low > high:
             raise LeaseError(
@@ -117,9 +138,11 @@ class Lease:
                 f"on {self.queue.name}",
                 remedy="below the base messages are settled and gone; beyond the tail claim first",
             )
-        if journal.pages:
-            return journal.load_range([self.numbers[position] for position in range(low, high)])
-        return [self.kept[position].message for position in range(low, high)]
+
+    def deliveries(self, position: int) -> int:
+        """Return how often the message at ``position`` was given to somebody before it was claimed."""
+        kept = self.kept.get(position)
+        return int(self.queue.attempts.get(self.numbers[position], 0) if kept is None else kept.deliveries)
 
     def settle(self, journal: JournalCore, epoch: int, up_to: int) -> int:
         """Settle every position below ``up_to``; return how many messages that were. Below the base it does nothing."""
@@ -163,6 +186,7 @@ class Lease:
             self._write(journal)
         finally:
             journal.end()
+        self._fence_waiting()
         self.queue.dispatch()
         return returned
 
@@ -210,6 +234,36 @@ class Lease:
         finally:
             journal.end()
         self.ended = why
+        self._fence_waiting()
+
+    def wait(
+        self, journal: JournalCore, epoch: int, start: int, most: int, until: Instant, waiter: ClaimWaiter
+    ) -> Poll:
+        """Let ``waiter`` know when `claim` has something to give, or at ``until``; `Poll.cancel` ends that.
+
+        Put the poll on the timetable. Call it when `claim` gave nothing.
+        """
+        poll = Poll(until, self, journal, epoch, waiter)
+        poll.start = start
+        poll.most = most
+        self.waiting.append(poll)
+        self.queue.watched = True
+        return poll
+
+    def look(self, now: Instant) -> Instant | None:
+        """Something may be there: answer who waits. Return when to look again, None when somebody will tell."""
+        again: Instant | None = None
+        for poll in list(self.waiting):
+            due = poll.look(now)
+            if due is not None:
+                again = due if again is None else min(again, due)
+        return again
+
+    def _fence_waiting(self) -> None:
+        """Whoever waits under an epoch that is over learns of it at once."""
+        for poll in list(self.waiting):
+            if self.ended or poll.epoch != self.epoch:
+                poll.try_claim()
 
     def recovered(self, claim: ClaimRecord) -> None:
         """Take back one claim from the journal; claims come in the order in which they were made."""
@@ -288,6 +342,61 @@ class Lease:
         assert self.base <= self.tail, f"{self.group}: base {self.base} above tail {self.tail}"
         assert not self.kept or list(self.kept) == list(self.numbers), f"{self.group}: messages without a position"
         assert list(self.numbers) == list(range(self.base, self.tail)), f"{self.group}: the ledger has holes"
+
+
+class Poll(Alarm):
+    """A claim that waits; as an alarm it is the end of its patience. Over when it has told its waiter anything."""
+
+    def __init__(self, due: Instant, lease: Lease, journal: JournalCore, epoch: int, waiter: ClaimWaiter) -> None:
+        super().__init__(due)
+        self.lease = lease
+        self.journal = journal
+        self.epoch = epoch
+        self.waiter = waiter
+        self.start = 0
+        self.most = 0
+        self.looked: Instant = 0  # when the selector began its last pass
+        self.planned = False  # a further one is
+
+    def ring(self, now: Instant) -> None:
+        """The time is over: answer with what there is."""
+        if not self.try_claim():
+            self.cancel()
+            self.waiter.claimed(self.start)
+
+    def look(self, now: Instant) -> Instant | None:
+        """Try to claim; return when to try again, None when nothing needs to be done before something arrives."""
+        lease = self.lease
+        if lease.selector is not None and lease.walk is None:
+            if now < self.looked + LOOK_AGAIN:
+                planned = self.planned
+                self.planned = True
+                return None if planned else self.looked + LOOK_AGAIN
+            self.looked = now
+            self.planned = False
+        if self.try_claim() or lease.walk is None:
+            return None
+        return now
+
+    def try_claim(self) -> bool:
+        """Claim; return whether the waiter was told something."""
+        try:
+            end = self.lease.claim(self.journal, self.epoch, self.start, self.most)
+        except EntrepotError as error:
+            self.cancel()
+            self.waiter.refused(error)
+            return True
+        if end <= self.start:
+            return False
+        self.cancel()
+        self.waiter.claimed(end)
+        return True
+
+    def cancel(self) -> None:
+        """Wait no more."""
+        self.cancelled = True
+        if self in self.lease.waiting:
+            self.lease.waiting.remove(self)
 
 
 def _key(lease: Lease) -> bytes:

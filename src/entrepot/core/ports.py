@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import i64, mypyc_attr
 
-from entrepot.base.errors import Fault
+from entrepot.base.errors import EntrepotError, Fault
 from entrepot.core.backlog import Reference
 from entrepot.journal.log import JournalCore
 from entrepot.model.message import Message
@@ -51,6 +51,17 @@ class NoticePort:
         self.notice(what, queue.name, detail)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ClaimWaiter:
+    """Who waits until there is something to claim. Exactly one of the two is called, once."""
+
+    def claimed(self, end: i64) -> None:
+        """The ledger reaches to ``end`` now; when the time went by first that is where it was."""
+
+    def refused(self, error: EntrepotError) -> None:
+        """The lease is over, or was taken over, or cannot be extended."""
+
+
 class Host:
     """What a queue asks of the broker it lives in. `BrokerCore` is the one implementation outside of tests.
 
@@ -85,6 +96,9 @@ class Host:
     def wake(self, queue: Queue, due: i64) -> None:
         """Call `Queue.advance` at ``due`` (ns)."""
         raise Fault("a queue without a broker cannot wait")
+
+    def arrived(self, queue: Queue) -> None:
+        """Something can be claimed from ``queue``, which is ``watched``: let those who wait for it look, soon."""
 
     def renumbered(self, message: Message) -> Message:
         """Return a twin of ``message`` with a number of its own and the same identity."""

@@ -66,6 +66,7 @@ class Queue:
         self.paused: bool = False
         self.held: bool = policy.consumers_before_dispatch > 0 or policy.delay_before_dispatch > 0
         self.held_until: i64 = 0
+        self.watched: bool = False  # somebody waits for a message to claim
         self.used: bool = False  # a consumer or a message was here once: only then may it be deleted by itself
         self.delayed: dict[int, Reference] = {}
         self.leased: i64 = 0
@@ -136,6 +137,7 @@ class Queue:
             self.backlog.restore(reference)
             if not self.roster.simple:
                 self._appended(reference)
+        self._announce()
         self.dispatch()
 
     def is_full(self) -> bool:
@@ -154,6 +156,8 @@ class Queue:
 
     def _wait(self, message: Message) -> None:
         """Append ``message`` to the backlog, or page it when memory is full or older ones are paged already."""
+        if self.watched:
+            self._announce()
         backlog = self.backlog
         if message.expiration:
             self.expiring += 1
@@ -165,6 +169,11 @@ class Queue:
         backlog.append(reference)
         if not self.roster.simple:
             self._appended(reference)
+
+    def _announce(self) -> None:
+        """Tell whoever waits to claim that there is something to look at."""
+        if self.watched:
+            self.host.arrived(self)
 
     def _page(self, message: Message, level: i64) -> bool:
         """Leave ``message`` to the disk; False when there is none (ephemeral), or it is full."""
@@ -662,6 +671,7 @@ class Queue:
 
     def _put_back(self, reference: Reference) -> None:
         """Return ``reference`` to its place: in memory, or on disk when older ones of its level wait there."""
+        self._announce()
         message = reference.message
         if message.expiration:
             self.expiring += 1
@@ -739,6 +749,7 @@ class Queue:
     def resume(self) -> None:
         """Deliver again."""
         self.paused = False
+        self._announce()
         self._rescan()
         self.dispatch()
 
@@ -875,6 +886,7 @@ class Queue:
         """
         if numbers:
             self._page_back(level, numbers, 0)
+            self._announce()
 
     def purge(self, most: i64 = 1 << 62) -> i64:
         """Remove up to ``most`` of the messages that wait; in flight and leased ones stay with their readers.

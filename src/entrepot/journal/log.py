@@ -354,9 +354,13 @@ class JournalCore(JournalEvents):
         length: i64 = i64(segment.lengths[slot])
         return self._decode(segment, number, self._fetch(segment, offset, length), 0, offset)
 
-    def load_range(self, numbers: list[int]) -> list[Message]:
-        """Return messages in the order of ``numbers``; neighbours on disk are read together. Raises as `load`."""
+    def load_range(self, numbers: list[int], octets: i64 = 0) -> list[Message]:
+        """Return messages in the order of ``numbers``; neighbours on disk are read together. Raises as `load`.
+
+        With ``octets`` it ends early, with the message that reaches so many.
+        """
         found: list[Message] = []
+        total: i64 = 0
         data = b""
         data_segment: Segment | None = None
         data_start: i64 = 0
@@ -376,6 +380,9 @@ class JournalCore(JournalEvents):
                 data_start = offset
             found.append(self._decode(segment, number, data, offset - data_start, offset))
             position += 1
+            total += length
+            if octets > 0 and total >= octets:
+                break
         return found
 
     def _stretch(self, numbers: list[int], position: int, segment: Segment, offset: i64, length: i64) -> i64:

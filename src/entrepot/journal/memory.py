@@ -98,7 +98,7 @@ class MemoryJournal(JournalCore):
         """Refuse: nothing was ever stored. Raises StorageError."""
         raise StorageError(f"message {number} is not in the journal: an ephemeral broker has none")
 
-    def load_range(self, numbers: list[int]) -> list[Message]:
+    def load_range(self, numbers: list[int], octets: i64 = 0) -> list[Message]:
         """Refuse unless nothing is asked for. Raises StorageError."""
         return [self.load(i64(number)) for number in numbers]
 

@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Final
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
+from entrepot.base.errors import InvalidSelector, Refused
+from entrepot.core.broker import selector_or_none
 from entrepot.core.consumer import Consumer, Window
 from entrepot.core.queue import Queue
 from entrepot.core.subscription import Browser, Subscription
 from entrepot.model.address import MULTICAST, Destination
 from entrepot.model.message import DEFAULT_PRIORITY, Message
+from entrepot.model.predicate import Predicate, compile_selector
+from entrepot.model.selector import CONVERT_PREFIX
 from entrepot.protocols.stomp.codec import V12, decode_headers, octets_of, write_decimal
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE, tail_of
 
@@ -28,6 +32,8 @@ ACK_CLIENT: Final = 1
 ACK_INDIVIDUAL: Final = 2
 
 BROWSE_STEP: Final = 200
+
+NUMBER_DIGITS_MAX: Final = 18  # every such number fits the 64 bits that the journal has for it
 
 
 class StompConsumer(Consumer):
@@ -215,4 +221,36 @@ def is_plain(message: Message) -> bool:
     return message.priority == DEFAULT_PRIORITY and message.expiration == 0
 
 
-__all__ = ["StompConsumer", "StompSubscription", "Window", "fixed_lines", "is_plain", "tail_for", "write_headers"]
+def selector_of(text: str) -> Predicate | None:
+    """Return the predicate of a selector; STOMP properties are strings, so numbers compare by conversion (4.9)."""
+    text = text.strip()
+    if not text or text.startswith(CONVERT_PREFIX):
+        return selector_or_none(text)
+    try:
+        return compile_selector(CONVERT_PREFIX + text)
+    except InvalidSelector:
+        compile_selector(text)  # raises too, and counts characters as the client does
+        raise
+
+
+def whole_number(text: str, name: str) -> int:
+    """Return the value of the header ``name``. Raises Refused for one that is no whole number of 18 digits at most."""
+    digits = text.strip()
+    if digits.startswith("-"):
+        digits = digits[1:]
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > NUMBER_DIGITS_MAX:
+        raise Refused(f"{name} is {text[:40]!r}, not a whole number")
+    return int(text)
+
+
+__all__ = [
+    "StompConsumer",
+    "StompSubscription",
+    "Window",
+    "fixed_lines",
+    "is_plain",
+    "selector_of",
+    "tail_for",
+    "whole_number",
+    "write_headers",
+]

@@ -19,7 +19,6 @@ from entrepot.base.errors import (
     AddressFull,
     EntrepotError,
     InvalidDestination,
-    InvalidSelector,
     PeerError,
     ProtocolViolation,
     Refused,
@@ -27,7 +26,7 @@ from entrepot.base.errors import (
     StorageError,
     TransactionError,
 )
-from entrepot.core.broker import BLOCKED, BrokerCore, SpaceWaiter, selector_or_none
+from entrepot.core.broker import BLOCKED, BrokerCore, SpaceWaiter
 from entrepot.core.consumer import UNLIMITED
 from entrepot.core.routing import Target
 from entrepot.core.transaction import Transaction
@@ -35,8 +34,6 @@ from entrepot.journal.log import Waiter
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 from entrepot.model.message import Message
-from entrepot.model.predicate import Predicate, compile_selector
-from entrepot.model.selector import CONVERT_PREFIX
 from entrepot.protocols.session import NEVER, STOMP, Session, Shell
 from entrepot.protocols.stomp import codec
 from entrepot.protocols.stomp.codec import V10, V11, V12, Reader, octets_of, read_decimal, text_of
@@ -49,10 +46,13 @@ from entrepot.protocols.stomp.delivery import (
     StompSubscription,
     fixed_lines,
     is_plain,
+    selector_of,
     tail_for,
+    whole_number,
     write_headers,
 )
 from entrepot.protocols.stomp.large import PACE_OCTETS, Inflow, Outflow
+from entrepot.protocols.stomp.leasing import Leasing
 from entrepot.protocols.stomp.options import SERVER_MIN_HEARTBEAT_MS, StompOptions
 
 VERSIONS: Final = {"1.0": V10, "1.1": V11, "1.2": V12}
@@ -61,7 +61,6 @@ ROUTING_TYPES: Final = {"ANYCAST": ANYCAST, "MULTICAST": MULTICAST}
 
 IN_MEMORY_OCTETS_MAX: Final = 1 << 62  # an ephemeral broker has no disk to stream a body to: no body counts as large
 HEARTBEAT_MS_MAX: Final = 1 << 31  # 25 days: as good as never
-NUMBER_DIGITS_MAX: Final = 18  # every such number fits the 64 bits that the journal has for it
 GROUP_SEQUENCE_MAX: Final = (1 << 31) - 1  # Java's int, and the journal's
 WRITER_KEPT_OCTETS: Final = 64 * KIB  # a writer never shrinks: one that a burst made larger is let go
 WRITER_QUIET: Final = 5 * SECOND  # but not while there are bursts: growing anew each time cost a tenth of the rate
@@ -155,6 +154,7 @@ class StompSession(Session):
         self.wide_at: i64 = 0  # when more than WRITER_KEPT_OCTETS were written last; 0: the writer is small
         self.asked: i64 = 0  # how often the disk was asked how far it is and has not answered
         self.outflow: Outflow | None = None  # the body that is being written
+        self.leasing: Leasing | None = None
         self.outflow_last: Outflow | None = None  # and the last of those that wait behind it
         self.heard: i64 = 0
         self.wrote: i64 = 0
@@ -281,6 +281,9 @@ class StompSession(Session):
             self.broker.roll_back(transaction)
         self.transactions.clear()
         self._end_subscriptions()
+        if self.leasing is not None:
+            self.leasing.detach()
+            self.leasing = None
         if self.inflow is not None:
             self.inflow.finish()
             self.inflow = None
@@ -530,15 +533,15 @@ class StompSession(Session):
         for name, octets in special.items():
             value = text_of(octets, self.reader.version)
             if name == b"priority":
-                message.priority = min(9, max(0, _number(value, "priority")))
+                message.priority = min(9, max(0, whole_number(value, "priority")))
             elif name == b"expires":
-                message.expiration = max(0, _number(value, "expires"))
+                message.expiration = max(0, whole_number(value, "expires"))
             elif name == b"timestamp":
-                message.timestamp = max(0, _number(value, "timestamp"))
+                message.timestamp = max(0, whole_number(value, "timestamp"))
             elif name in (b"JMSXGroupID", b"_AMQ_GROUP_ID"):
                 message.need_rare().group = value
             elif name in (b"JMSXGroupSeq", b"_AMQ_GROUP_SEQUENCE"):
-                sequence = _number(value, name.decode())
+                sequence = whole_number(value, name.decode())
                 if abs(sequence) > GROUP_SEQUENCE_MAX:
                     raise Refused(f"{name.decode()} is {sequence}, which does not fit 32 bits")
                 message.need_rare().group_sequence = sequence
@@ -554,7 +557,7 @@ class StompSession(Session):
 
     def _reply_to(self, alias: str) -> str:
         """Return the name under which others reach this connection's temporary destination."""
-        destination = self._real(names.parse_one(alias))
+        destination = self.real(names.parse_one(alias))
         kind = "topic" if destination.routing == MULTICAST else "queue"
         return f"/remote-temp-{kind}/{destination.name}"
 
@@ -587,7 +590,7 @@ class StompSession(Session):
             if kind not in ROUTING_TYPES:
                 raise InvalidDestination(f"destination-type is {kind!r}", remedy="use ANYCAST or MULTICAST")
             routing = ROUTING_TYPES[kind]
-        parsed = [self._real(one) for one in names.parse(text_of(octets, self.reader.version), routing)]
+        parsed = [self.real(one) for one in names.parse(text_of(octets, self.reader.version), routing)]
         target = self.broker.target(parsed)
         if len(self.targets) >= TARGETS_KEPT:
             self.targets.clear()
@@ -595,7 +598,7 @@ class StompSession(Session):
             self.targets[octets] = target
         return target
 
-    def _real(self, destination: Destination) -> Destination:
+    def real(self, destination: Destination) -> Destination:
         """Return a temporary destination under its real name; made on first use, and private to this connection."""
         if not destination.temporary or destination.name.startswith(self.broker.temporary_prefix):
             return destination
@@ -857,9 +860,9 @@ class StompSession(Session):
         if mode not in ACK_MODES:
             raise ProtocolViolation(f"ack is {mode!r}", remedy="use auto, client or client-individual")
         routing = ROUTING_TYPES.get(headers.get("subscription-type", headers.get("destination-type", "")), UNTYPED)
-        destinations = [self._real(one) for one in names.parse(written, routing)]
+        destinations = [self.real(one) for one in names.parse(written, routing)]
         subscription = StompSubscription(self, destinations, identity, ACK_MODES[mode])
-        subscription.selector = _selector(headers.get("selector", ""))
+        subscription.selector = selector_of(headers.get("selector", ""))
         if any(one.temporary for one in destinations):
             subscription.shown = written
         if headers.get("browser", "") == "true":
@@ -889,20 +892,20 @@ class StompSession(Session):
         if unknown:
             raise Refused(f"unknown destination options: {', '.join(unknown)}", remedy="they begin with consumer.")
         if "prefetchSize" in found:
-            subscription.prefetch = max(0, _number(found["prefetchSize"], "prefetchSize"))
+            subscription.prefetch = max(0, whole_number(found["prefetchSize"], "prefetchSize"))
         if "consumer-window-size" in headers:
-            octets = _number(headers["consumer-window-size"], "consumer-window-size")
+            octets = whole_number(headers["consumer-window-size"], "consumer-window-size")
             subscription.octets = octets if octets > 0 else UNLIMITED
-        subscription.priority = _number(found.get("priority", "0"), "priority")
+        subscription.priority = whole_number(found.get("priority", "0"), "priority")
         subscription.exclusive = found.get("exclusive", "false") == "true"
         subscription.no_local = found.get("noLocal", headers.get("no-local", "false")) == "true"
         if "maximumPendingMessageLimit" in found:
-            subscription.pending_limit = _number(found["maximumPendingMessageLimit"], "maximumPendingMessageLimit")
+            subscription.pending_limit = whole_number(found["maximumPendingMessageLimit"], "maximumPendingMessageLimit")
         subscription.durable_name = headers.get(
             "durable-subscription-name", headers.get("durable-subscriber-name", found.get("subscriptionName", ""))
         )
         if "selector" in found and subscription.selector is None:
-            subscription.selector = _selector(found["selector"])
+            subscription.selector = selector_of(found["selector"])
         subscription.client_id = self.client_id
         subscription.origin = self.number
         subscription.connection = self.client_id or self.peer
@@ -946,49 +949,35 @@ class StompSession(Session):
         """Return a key for a consumer of this connection."""
         return self.broker.consumer_key()
 
-    # -- leases -------------------------------------------------------------------------------------------------------
+    # -- leases and stages --------------------------------------------------------------------------------------------
 
     def _lease(self, command: i64, headers: dict[str, str]) -> None:
-        """ATTACH, CLAIM, READ, SETTLE, RELEASE: entrepot's extension (docs/leases.md)."""
-        broker = self.broker
-        group = headers.get("group", "")
-        destination = self._real(names.parse_one(headers.get("queue", headers.get("destination", ""))))
-        if not group:
-            raise Refused("a lease needs a group: the name of its reader")
-        epoch = _number(headers.get("epoch", "0"), "epoch")
-        lease = broker.leases.need(destination, group, create=command == codec.ATTACH)
-        journal = broker.journal
-        answer: dict[str, str] = {}
-        if command == codec.ATTACH:
-            epoch = lease.attach(journal, _selector(headers.get("selector", "")))
-        elif command == codec.CLAIM:
-            start = _number(headers.get("start", str(lease.tail)), "start")
-            answer["end"] = str(lease.claim(journal, epoch, start, _number(headers.get("max", "1000"), "max")))
-        elif command == codec.READ:
-            low = _number(headers.get("start", str(lease.base)), "start")
-            high = _number(headers.get("end", str(lease.tail)), "end")
-            self._write_leased(lease.read(journal, epoch, low, high), headers.get("id", group), low)
-            answer["count"] = str(high - low)
-        elif command == codec.SETTLE:
-            answer["settled"] = str(lease.settle(journal, epoch, _number(headers.get("end", "0"), "end")))
-        else:
-            answer["returned"] = str(lease.release(journal))
-        answer["epoch"] = str(lease.epoch)
-        answer["base"] = str(lease.base)
-        answer["tail"] = str(lease.tail)
-        receipt = self.reader.receipt()
-        if receipt:
-            frame = BytesWriter()
-            frame.write(b"RECEIPT\nreceipt-id:" + receipt + b"\n")
-            write_headers(frame, answer, self.reader.version)
-            frame.write(b"\n\0\n")
-            journal.confirm(self.receipts, frame.getvalue())
+        """Entrepot's extension: reading by lease."""
+        leasing = self.leasing
+        if leasing is None:
+            leasing = Leasing(self)
+            self.leasing = leasing
+        leasing.command(command, headers)
 
-    def _write_leased(self, messages: list[Message], identity: str, position: int) -> None:
-        for message in messages:
-            headers = {"subscription": identity, "position": str(position), "destination": "/queue/" + message.address}
-            self._write_message(message, headers)
-            position += 1
+    def answer_with(self, fields: dict[str, str], receipt: bytes) -> None:
+        """Write a RECEIPT with further headers, once all that was done so far is on disk."""
+        frame = BytesWriter()
+        frame.write(b"RECEIPT\nreceipt-id:" + receipt + b"\n")
+        write_headers(frame, fields, self.reader.version)
+        frame.write(b"\n\0\n")
+        self.broker.journal.confirm(self.receipts, frame.getvalue())
+
+    def refuse(self, error: EntrepotError, receipt: bytes) -> None:
+        """Answer a frame of before with an ERROR."""
+        if not self.detached:
+            self._error(error, receipt)
+
+    def wrote_leased(self, count: i64) -> None:
+        """So many messages were written in one frame."""
+        self.sent += count
+        self.note()
+        if len(self.out) > self.high:
+            self.choke()
 
     # -- what goes out ------------------------------------------------------------------------------------------------
 
@@ -1025,7 +1014,7 @@ class StompSession(Session):
                 return
         writer.write(tail)
 
-    def _write_message(self, message: Message, headers: dict[str, str]) -> None:
+    def write_message(self, message: Message, headers: dict[str, str]) -> None:
         """Write a MESSAGE that is no delivery: browsed or leased."""
         version = self.reader.version
         writer = self.out
@@ -1040,7 +1029,7 @@ class StompSession(Session):
 
     def write_browsed(self, subscription: StompSubscription, message: Message) -> None:
         """Write what a browser shows."""
-        self._write_message(message, {"subscription": subscription.identity, "destination": subscription.shown})
+        self.write_message(message, {"subscription": subscription.identity, "destination": subscription.shown})
 
     def write_browse_end(self, subscription: StompSubscription) -> None:
         """Mark the end of what a browser shows (classic.md 6.3)."""
@@ -1067,6 +1056,8 @@ class StompSession(Session):
                     return
                 subscription.window.reopen()
                 subscription.pump()
+            if self.leasing is not None:
+                self.leasing.pump()
 
     def answer(self, frame: bytes) -> None:
         """Write a RECEIPT; one that ends in a NUL too many answers DISCONNECT: the last thing said."""
@@ -1117,24 +1108,3 @@ class StompSession(Session):
         self.leaving = True
         self.said_all = True
         self.closing = self.outflow is None
-
-
-def _selector(text: str) -> Predicate | None:
-    """Return the predicate of a selector; STOMP properties are strings, so numbers compare by conversion (4.9)."""
-    text = text.strip()
-    if not text or text.startswith(CONVERT_PREFIX):
-        return selector_or_none(text)
-    try:
-        return compile_selector(CONVERT_PREFIX + text)
-    except InvalidSelector:
-        compile_selector(text)  # raises too, and counts characters as the client does
-        raise
-
-
-def _number(text: str, name: str) -> int:
-    digits = text.strip()
-    if digits.startswith("-"):
-        digits = digits[1:]
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > NUMBER_DIGITS_MAX:
-        raise Refused(f"{name} is {text[:40]!r}, not a whole number")
-    return int(text)

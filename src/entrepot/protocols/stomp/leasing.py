@@ -1,0 +1,334 @@
+"""Reading by lease over STOMP: ATTACH, CLAIM, READ, SETTLE, RELEASE (docs/leases.md). [C]
+
+One `Leasing` belongs to one connection, made by its first such frame. Answers wait until the journal has what they say.
+A CLAIM that waits and a READ that is long go on by themselves while other frames of the connection are served; both
+end with it. A READ is written page by page, as fast as the peer reads: nobody can make the broker hold a range.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from entrepot.base.environment import KIB
+from entrepot.base.errors import EntrepotError, Refused, StorageError
+from entrepot.core.lease import Lease, Poll
+from entrepot.core.ports import ClaimWaiter
+from entrepot.model import address as names
+from entrepot.model.address import MULTICAST
+from entrepot.model.message import Message
+from entrepot.protocols.stomp import codec
+from entrepot.protocols.stomp.codec import V12, octets_of
+from entrepot.protocols.stomp.convert import STOMP_LANGUAGE, tail_of
+from entrepot.protocols.stomp.delivery import selector_of, whole_number, write_headers
+from entrepot.protocols.stomp.ranges import FORM, OCTETS, PERSISTENT, REDELIVERED, write_entry
+
+if TYPE_CHECKING:
+    from entrepot.protocols.stomp.server import StompSession
+
+WAIT_MS_MAX: Final = 60_000  # a longer wait would look like a dead connection to whatever stands between
+WAITS_MAX: Final = 1_000  # on one connection
+READS_MAX: Final = 1_000  # that wait for their turn on one connection
+CLAIM_DEFAULT: Final = 1_000
+
+PAGE_MESSAGES: Final = 512
+PAGE_OCTETS: Final = 512 * KIB  # half of what may wait for a slow reader: one page is written while another is sent
+
+
+class _Claim(ClaimWaiter):
+    """Answers a CLAIM that waits."""
+
+    def __init__(self, leasing: Leasing, lease: Lease, receipt: bytes) -> None:
+        self.leasing: Leasing | None = leasing
+        self.lease: Lease = lease
+        self.receipt: bytes = receipt
+        self.poll: Poll | None = None
+
+    def claimed(self, end: i64) -> None:
+        """Answer."""
+        leasing = self.leasing
+        if leasing is not None:
+            leasing.waiting.remove(self)
+            leasing.answer_claim(self.lease, int(end), self.receipt)
+
+    def refused(self, error: EntrepotError) -> None:
+        """Say why there is nothing."""
+        leasing = self.leasing
+        if leasing is not None:
+            leasing.waiting.remove(self)
+            leasing.session.refuse(error, self.receipt)
+
+
+class Reading:
+    """One READ: how far it is."""
+
+    def __init__(self, lease: Lease, epoch: int, low: int, high: int, receipt: bytes) -> None:
+        self.lease: Lease = lease
+        self.epoch: int = epoch
+        self.low: int = low
+        self.at: int = low
+        self.high: int = high
+        self.receipt: bytes = receipt
+        self.identity: str = ""
+        self.batch: bool = False
+
+
+class Leasing:
+    """What one connection does with leases."""
+
+    def __init__(self, session: StompSession) -> None:
+        self.session: StompSession = session
+        self.waiting: list[_Claim] = []
+        self.reads: list[Reading] = []
+        self.page: BytesWriter = BytesWriter()
+        self.id_prefix: bytes = session.broker.id_prefix.encode()
+
+    def command(self, command: i64, headers: dict[str, str]) -> None:
+        """Obey one frame. Raises Refused."""
+        broker = self.session.broker
+        journal = broker.journal
+        lease = self._lease(headers, command == codec.ATTACH)
+        epoch = whole_number(headers.get("epoch", "0"), "epoch")
+        answer: dict[str, str] = {}
+        if command == codec.ATTACH:
+            topic = "topic" in headers
+            lease.attach(journal, None if topic else selector_of(headers.get("selector", "")))
+            answer["node"] = broker.node_id
+            answer["queue"] = lease.queue.name
+        elif command == codec.CLAIM:
+            self._claim(lease, epoch, headers)
+            return
+        elif command == codec.READ:
+            self._read(lease, epoch, headers)
+            return
+        elif command == codec.SETTLE:
+            settled = lease.settle(journal, epoch, whole_number(headers.get("end", "0"), "end"))
+            answer["settled"] = str(settled)
+        else:
+            answer["returned"] = str(broker.leases.release(lease))
+        self.answer(lease, answer, self.session.reader.receipt())
+
+    def _lease(self, headers: dict[str, str], attach: bool) -> Lease:
+        """Find the lease that a frame is about; ATTACH makes it, and the subscription to a topic that it names."""
+        session = self.session
+        leases = session.broker.leases
+        group = headers.get("group", "")
+        if not group:
+            raise Refused("a lease needs a group: the name of its reader")
+        topic = headers.get("topic", "")
+        if not topic:
+            written = headers.get("queue", headers.get("destination", ""))
+            return leases.need(session.real(names.parse_one(written)), group, attach)
+        if "queue" in headers:
+            raise Refused("a lease reads a queue or a topic, not both")
+        destination = session.real(names.parse_one(topic, MULTICAST))
+        if destination.routing != MULTICAST or destination.queue:
+            raise Refused(f"{topic!r} is no topic", remedy="use the header queue for a queue or address::queue")
+        name = headers.get("subscription", "")
+        client_id = headers.get("client-id", "")
+        if not attach:
+            return leases.need(leases.subscribed(destination.name, name, client_id, group), group, False)
+        condition = selector_of(headers.get("selector", ""))
+        return leases.need(leases.subscribe(destination.name, name, client_id, group, condition), group, True)
+
+    def answer(self, lease: Lease, fields: dict[str, str], receipt: bytes) -> None:
+        """Write the RECEIPT, when one is wanted and all that it says is on disk."""
+        if receipt:
+            fields["epoch"] = str(lease.epoch)
+            fields["base"] = str(lease.base)
+            fields["tail"] = str(lease.tail)
+            self.session.answer_with(fields, receipt)
+
+    # -- CLAIM --------------------------------------------------------------------------------------------------------
+
+    def _claim(self, lease: Lease, epoch: int, headers: dict[str, str]) -> None:
+        session = self.session
+        broker = session.broker
+        receipt = session.reader.receipt()
+        start = whole_number(headers.get("start", str(lease.tail)), "start")
+        most = whole_number(headers.get("max", str(CLAIM_DEFAULT)), "max")
+        wait_ms = whole_number(headers.get("wait", "0"), "wait")
+        if not 0 <= wait_ms <= WAIT_MS_MAX:
+            raise Refused(f"wait is {wait_ms}, which is not within 0 and {WAIT_MS_MAX} ms")
+        end = lease.claim(broker.journal, epoch, start, most)
+        if end > start or wait_ms == 0 or most <= 0:
+            self.answer_claim(lease, end, receipt)
+            return
+        if len(self.waiting) >= WAITS_MAX:
+            raise Refused(f"{WAITS_MAX} claims wait on this connection")
+        claim = _Claim(self, lease, receipt)
+        self.waiting.append(claim)
+        claim.poll = broker.leases.wait(lease, epoch, start, most, wait_ms, claim)
+
+    def answer_claim(self, lease: Lease, end: int, receipt: bytes) -> None:
+        """Say how far the ledger reaches now."""
+        self.answer(lease, {"end": str(end), "more": str(lease.more)}, receipt)
+
+    # -- READ ---------------------------------------------------------------------------------------------------------
+
+    def _read(self, lease: Lease, epoch: int, headers: dict[str, str]) -> None:
+        low = whole_number(headers.get("start", str(lease.base)), "start")
+        high = whole_number(headers.get("end", str(lease.tail)), "end")
+        form = headers.get("form", "")
+        if form not in ("", "message", FORM):
+            raise Refused(f"form is {form!r}", remedy=f"use {FORM} or message")
+        lease.may_read(epoch, low, high)
+        if len(self.reads) >= READS_MAX:
+            raise Refused(f"{READS_MAX} reads wait on this connection", remedy="read fewer and wider ranges")
+        reading = Reading(lease, epoch, low, high, self.session.reader.receipt())
+        reading.identity = headers.get("id", headers.get("group", ""))
+        reading.batch = form == FORM
+        self.reads.append(reading)
+        if len(self.reads) == 1:
+            self.pump()
+
+    def pump(self) -> None:
+        """Write what is asked for until the peer has enough; the session calls this again when it takes more."""
+        session = self.session
+        while self.reads and not session.choked:
+            reading = self.reads[0]
+            try:
+                if reading.at < reading.high:
+                    self._write_page(reading)
+                if reading.at >= reading.high:
+                    self.reads.pop(0)
+                    self.answer(reading.lease, {"count": str(reading.high - reading.low)}, reading.receipt)
+            except (Refused, StorageError) as error:
+                self.reads.pop(0)
+                session.refuse(error, reading.receipt)
+
+    def _write_page(self, reading: Reading) -> None:
+        lease = reading.lease
+        high = min(reading.high, reading.at + PAGE_MESSAGES)
+        messages = lease.read(self.session.broker.journal, reading.epoch, reading.at, high, PAGE_OCTETS)
+        if reading.batch:
+            self._write_batch(reading, messages)
+            return
+        for message in messages:
+            self._write_single(reading, message)
+
+    def _write_single(self, reading: Reading, message: Message) -> None:
+        """Write one message as a frame of its own."""
+        headers = {
+            "subscription": reading.identity,
+            "position": str(reading.at),
+            "destination": self._kind(reading) + message.address,
+        }
+        reading.at += 1
+        self.session.write_message(message, headers)
+
+    def _write_batch(self, reading: Reading, messages: list[Message]) -> None:
+        """Write messages many to a frame; one whose body is on disk for its length is a frame of its own between."""
+        first = reading.at
+        address = ""
+        destination = b""
+        for message in messages:
+            rare = message.rare
+            if rare is not None and rare.large_id != 0:
+                self._write_frame(reading, first)
+                self._write_single(reading, message)
+                first = reading.at
+                continue
+            if message.address != address or not destination:
+                address = message.address
+                destination = self._kind(reading).encode() + address.encode()
+            self._write_entry(reading, message, destination)
+            reading.at += 1
+        self._write_frame(reading, first)
+
+    def _write_entry(self, reading: Reading, message: Message, destination: bytes) -> None:
+        broker = self.session.broker
+        rare = message.rare
+        identity: bytes
+        tail = message.raw
+        body_at = message.body_at
+        if rare is None and message.language is STOMP_LANGUAGE:
+            identity = self.id_prefix + b"%d" % int(message.number)
+        else:
+            identity = broker.identity_of(message).encode()
+        if message.language is not STOMP_LANGUAGE:
+            tail, body_at = tail_of(message)
+        lines = tail[: body_at - 1]
+        deliveries: i64 = 0
+        if reading.lease.queue.attempts or not broker.journal.pages:
+            deliveries = reading.lease.deliveries(reading.at)
+        flags: i64 = PERSISTENT if message.durable else 0
+        if message.redelivered or deliveries > 0:
+            flags |= REDELIVERED
+        if _holds_octets(lines):
+            flags |= OCTETS
+        if rare is not None and rare.annotations:
+            lines += _annotation_lines(message)
+        write_entry(
+            self.page,
+            reading.at,
+            message.timestamp,
+            message.expiration,
+            message.priority,
+            flags,
+            deliveries,
+            identity,
+            destination,
+            lines,
+            tail[body_at:-1],
+        )
+
+    def _kind(self, reading: Reading) -> str:
+        return "/topic/" if reading.lease.queue.routing == MULTICAST else "/queue/"
+
+    def _write_frame(self, reading: Reading, first: int) -> None:
+        """Write the MESSAGE frame around the entries from ``first`` on."""
+        count = reading.at - first
+        if count == 0:
+            return
+        session = self.session
+        writer = session.out
+        body = self.page.getvalue()
+        self.page.truncate(0)
+        queue = reading.lease.queue
+        writer.write(b"MESSAGE\n")
+        headers = {
+            "subscription": reading.identity,
+            "destination": self._kind(reading) + queue.address,
+            "message-id": f"{session.broker.node_id}:{queue.name}:{first}",
+            "form": FORM,
+            "position": str(first),
+            "count": str(count),
+            "content-type": "application/x-entrepot-range",
+            "content-length": str(len(body)),
+        }
+        write_headers(writer, headers, session.reader.version)
+        writer.append(10)
+        writer.write(body)
+        writer.write(b"\0\n")
+        session.wrote_leased(count)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def detach(self) -> None:
+        """The connection is gone: nothing waits any more."""
+        for claim in self.waiting:
+            claim.leasing = None
+            poll = claim.poll
+            if poll is not None:
+                poll.cancel()
+        self.waiting.clear()
+        self.reads.clear()
+
+
+def _holds_octets(lines: bytes) -> bool:
+    """Return whether these header lines mark the body as octets (classic.md 6.3): by a length, unless they say text."""
+    if not lines.startswith(b"content-length:") and lines.find(b"\ncontent-length:") < 0:
+        return False
+    return lines.find(b"amq-msg-type:text") < 0
+
+
+def _annotation_lines(message: Message) -> bytes:
+    rare = message.need_rare()
+    lines = BytesWriter()
+    write_headers(lines, rare.annotations, V12)
+    if message.address and "_AMQ_ORIG_ADDRESS" in rare.annotations:
+        lines.write(b"original-destination:" + octets_of(rare.annotations["_AMQ_ORIG_ADDRESS"], V12) + b"\n")
+    return lines.getvalue()
