@@ -222,3 +222,20 @@ def test_a_full_disk_refuses_stores_and_recovers_when_messages_are_consumed(smal
     opened = Opened(small_disk / "data")
     assert [each for _, each, _ in opened.told.messages] == [number, number + 1]
     opened.journal.close()
+
+
+def test_a_blob_that_fills_the_disk_makes_room_by_being_given_up(small_disk: Path) -> None:
+    """Its removal is asked for behind writes that wait for the very space that it holds."""
+    opened = Opened(small_disk / "data")
+    blobs = opened.journal.overflow
+    blobs.create(1)
+    for _ in range(48):
+        blobs.write(1, bytes(64 * KIB))
+    opened.until(lambda: opened.journal.refusal() is not None)
+    blobs.release(1)
+    opened.until(lambda: opened.journal.refusal() is None)
+    opened.journal.store(message(5), [1])
+    opened.confirm(b"after")
+    assert opened.waiter.tokens == [b"after"]
+    assert opened.disk.blobs() == []
+    opened.journal.close()

@@ -157,6 +157,7 @@ class Disk(JournalPort):
         self._dirty: dict[str, WrittenFile] = {}
         self._names_dirty = False
         self._blob_names_dirty = False
+        self._given_up: dict[str, bool] = {}  # blobs whose removal has been asked for
         self._spoiled: dict[str, bool] = {}
         self._spare_size = 0
         self._filler: threading.Thread | None = None
@@ -299,7 +300,9 @@ class Disk(JournalPort):
     def blob_drop(self, blob_id: int) -> None:
         """Remove a blob."""
         self._blob_ends.pop(int(blob_id), None)
-        self.drop(blob_name(blob_id))
+        name = blob_name(blob_id)
+        self._given_up[name] = True
+        self.drop(name)
 
     def drain(self) -> None:
         """Wait until all is done or has failed, and call the completions."""
@@ -494,6 +497,10 @@ class Disk(JournalPort):
             self._names_dirty = True
 
     def _do_write(self, name: str, offset: int, head: bytes, body: bytes) -> None:
+        if name in self._given_up:
+            # Its removal is behind this in the queue. On a full disk it may be the very thing that makes room.
+            self._unwritten[name].popleft()
+            return
         if name not in self._spoiled:
             try:
                 self._put(name, offset, head, body)
@@ -624,6 +631,7 @@ class Disk(JournalPort):
             os.close(written.descriptor)
         self._unwritten.pop(name, None)
         self._path(name).unlink(missing_ok=True)
+        self._given_up.pop(name, None)
         self._name_changed(name)
 
     # -- small things --------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be
 from librt.vecs import append, vec
 from mypy_extensions import i64, u8
 
-from entrepot.base.environment import KIB, MIB
+from entrepot.base.environment import KIB
 from entrepot.journal.batch import Batch
 from entrepot.journal.index import DEAD, Document, Index, Note, Segment, pin, segment_name
 from entrepot.journal.ports import SCRATCH, JournalOptions, JournalPort
@@ -48,41 +48,44 @@ WINDOW_MAX: Final = 256
 """Segments in one compaction at most: bounds the search for the best window."""
 CROWD: Final = 16
 """So many segments that are nearly empty are joined, garbage or not: a broker that is started often leaves them."""
-SPARE_BYTES: Final = 1 * MIB
-"""What must be left on the disk besides the copy."""
+SPARE_PART: Final = 32
+"""What must be left on the disk besides the copy, as a part of a segment: 1 MiB of the usual 32."""
 
 
-def choose(index: Index, options: JournalOptions, port: JournalPort, as_of: i64) -> list[Segment]:
-    """Return the neighbouring segments whose rewriting frees most, or none when it is not worth it."""
+def choose(index: Index, options: JournalOptions, port: JournalPort, as_of: i64, short: bool) -> list[Segment]:
+    """Return the neighbouring segments whose rewriting frees most, or none when it is not worth it.
+
+    ``short``: the disk is all but full. Then whatever frees something and has room for its copy is worth it, however
+    few segments there are: on a small disk a handful of old messages would otherwise hold all of it.
+    """
     segments = index.segments
     count = len(segments)
-    if count <= options.segments_min:
+    if count <= options.segments_min and not short:
         return []
     live = index.live_bytes()
     crowded = count > CROWD and index.disk * 4 < count * options.segment_bytes
-    if not crowded and (index.disk - live) * 100 <= index.disk * options.garbage_percent:
+    if not crowded and not short and (index.disk - live) * 100 <= index.disk * options.garbage_percent:
         return []
+    spare = options.segment_bytes // SPARE_PART
+    room = port.space() - spare
     best: list[Segment] = []
     best_gain: i64 = 0
     start = 0
     while start < count - 1:
-        stop, gain, size = _window(index, options, start, as_of)
-        worth = gain * 4 >= size or (crowded and stop - start >= CROWD // 2)
+        stop, gain, size = _window(index, options, start, as_of, room if short else options.segment_bytes)
+        worth = gain * 4 >= size or (crowded and stop - start >= CROWD // 2) or (short and gain >= spare)
         if stop > start and worth and (gain > best_gain or (crowded and stop - start > len(best))):
             best = segments[start:stop]
             best_gain = gain
         start += 1
-    if best:
-        needed: i64 = SPARE_BYTES
-        for segment in best:
-            needed += segment.live_bytes
-        if port.space() < needed:
-            return []
-    return best
+    needed: i64 = 0
+    for segment in best:
+        needed += segment.live_bytes
+    return best if needed <= room else []
 
 
-def _window(index: Index, options: JournalOptions, start: int, as_of: i64) -> tuple[int, i64, i64]:
-    """Return (end, octets freed, octets read) of the longest window at ``start`` that fits into one segment."""
+def _window(index: Index, options: JournalOptions, start: int, as_of: i64, room: i64) -> tuple[int, i64, i64]:
+    """Return (end, octets freed, octets read) of the longest window at ``start`` that fits a segment and ``room``."""
     segments = index.segments
     kept: i64 = 0
     total: i64 = 0
@@ -95,9 +98,10 @@ def _window(index: Index, options: JournalOptions, start: int, as_of: i64) -> tu
         control: i64 = 0
         if segment.refs and index.undoes_older(segment, first):
             control = segment.end - segment.data_bytes
-        if stop > start and kept + segment.live_bytes + control > options.segment_bytes:
+        copied = kept + segment.live_bytes + control
+        if copied > room or (stop > start and copied > options.segment_bytes):
             break
-        kept += segment.live_bytes + control
+        kept = copied
         total += segment.end
         stop += 1
     return stop, total - kept, total

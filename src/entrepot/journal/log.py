@@ -632,9 +632,10 @@ class JournalCore(JournalEvents):
             return False
         compaction = self._compaction
         if compaction is None:
-            if self._sequence < self._next_choice:
+            short = self._refusal is not None
+            if self._sequence < self._next_choice and not short:
                 return False
-            window = choose(self._index, self.options, self.port, self._sequence + 1)
+            window = choose(self._index, self.options, self.port, self._sequence + 1, short)
             if not window:
                 self._next_choice = self._sequence + CHOICE_BATCHES
                 return False

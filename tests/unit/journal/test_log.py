@@ -465,6 +465,32 @@ def test_a_disk_without_reserve_confirms_nothing_until_there_is_space() -> None:
     assert len(world.told.messages) == 25
 
 
+def test_on_a_full_disk_a_few_segments_that_are_nearly_dead_make_room() -> None:
+    """Too few segments to be looked at otherwise, and each is held by one old message."""
+    world = World(reserve=2000)
+    number = 0
+    while len(world.segments()) < 4:
+        stored(world, 10, first=number + 1, size=200)
+        world.confirm()
+        number += 10
+    world.disk.capacity = world.disk.used() + world.disk.reserve
+    old = list(range(1, number + 1, 10))
+    for each in range(1, number + 1):
+        if each not in old:
+            world.journal.settle(each, 1)
+    world.confirm(b"settled")
+    assert isinstance(world.journal.refusal(), StorageFull)
+    assert len(world.segments()) >= 4, "the settlements alone freed something: this test tests nothing"
+    world.compact()
+    world.settle_down()
+    assert world.journal.refusal() is None
+    stored(world, 1, first=5000)
+    world.confirm(b"again")
+    assert world.waiter.tokens[-1] == b"again"
+    world.crash()
+    assert [each for _, each, _ in world.told.messages] == [*old, 5000]
+
+
 def test_a_compaction_that_does_not_fit_is_given_up() -> None:
     world = World(garbage_percent=10, segments_min=2, batch_bytes=1000)
     stored(world, 200)
