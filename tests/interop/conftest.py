@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
+import artemis
 import classic
 import ours
 import pytest
@@ -14,18 +15,25 @@ import pytest
 def why_not(kind: str) -> str:
     if kind == "classic":
         return classic.unavailable()
+    if kind == "artemis":
+        return artemis.unavailable()
     if importlib.util.find_spec("entrepot.protocols.openwire.server") is None:
         return "this build of entrepot has no OpenWire server"
     return ""
 
 
-def make(kind: str, home: Path, *, name: str, authenticated: bool = False) -> classic.Classic | ours.Entrepot:
+Broker = artemis.Artemis | classic.Classic | ours.Entrepot
+
+
+def make(kind: str, home: Path, *, name: str, authenticated: bool = False) -> Broker:
     if kind == "classic":
         return classic.Classic(home, name=name, authenticated=authenticated)
+    if kind == "artemis":
+        return artemis.Artemis(home, name=name, authenticated=authenticated)
     return ours.Entrepot(home, name=name)
 
 
-@pytest.fixture(scope="session", params=["classic", "entrepot"])
+@pytest.fixture(scope="session", params=["classic", "artemis", "entrepot"])
 def kind(request: pytest.FixtureRequest) -> str:
     reason = why_not(request.param)
     if reason:
@@ -34,7 +42,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def broker(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[classic.Classic | ours.Entrepot]:
+def broker(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """One broker for all tests that leave it alive."""
     made = make(kind, tmp_path_factory.mktemp(kind), name=f"{kind}-shared")
     made.start().await_ready()
@@ -43,7 +51,7 @@ def broker(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[clas
 
 
 @pytest.fixture
-def pair(kind: str, tmp_path: Path) -> Iterator[list[classic.Classic | ours.Entrepot]]:
+def pair(kind: str, tmp_path: Path) -> Iterator[list[Broker]]:
     """Two brokers that do not know one another, to be killed."""
     made = [make(kind, tmp_path / name, name=name) for name in ("one", "two")]
     for each in made:

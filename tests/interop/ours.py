@@ -18,8 +18,19 @@ READY_PATIENCE_S: Final = 20.0
 class Entrepot:
     """One broker. `start` may be called again after `kill`: store and port stay."""
 
-    def __init__(self, home: Path, *, name: str = "test", key_store: Path | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *,
+        name: str = "test",
+        key_store: Path | None = None,
+        data: Path | None = None,
+        arguments: tuple[str, ...] = (),
+    ) -> None:
+        """``data``: the store, if it is not below ``home``. ``arguments``: more of them for `entrepot run`."""
         self.home = home
+        self.data = home / "data" if data is None else data
+        self.arguments = arguments
         self.name = name
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
@@ -32,8 +43,8 @@ class Entrepot:
         return f"tcp://{HOST}:{self.port}"
 
     def start(self) -> Entrepot:
-        command = [sys.executable, "-m", "entrepot", "run", "--name", self.name, "--data", str(self.home / "data")]
-        command += ["--listen", f"openwire{self.layer}://{HOST}:{self.port}{self.query}"]
+        command = [sys.executable, "-m", "entrepot", "run", "--name", self.name, "--data", str(self.data)]
+        command += ["--listen", f"openwire{self.layer}://{HOST}:{self.port}{self.query}", *self.arguments]
         with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         return self

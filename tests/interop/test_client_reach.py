@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from artemis import Artemis
 from classic import Classic
 from ours import Entrepot
 
@@ -19,7 +20,7 @@ from entrepot.io.datagram import join
 from entrepot.protocols.announcement import announcement
 from shell.certificates import Certificates
 
-Broker = Classic | Entrepot
+Broker = Artemis | Classic | Entrepot
 PATIENCE = 10.0
 GROUP_PORT = 16_155
 
@@ -145,8 +146,8 @@ def test_without_failover_the_loss_is_told(pair: list[Broker]) -> None:
 
 def test_tls(kind: str, tmp_path: Path) -> None:
     files = Certificates(tmp_path)
-    made: Broker
-    made = Classic(tmp_path, key_store=files.store) if kind == "classic" else Entrepot(tmp_path, key_store=files.store)
+    makers: dict[str, type[Broker]] = {"classic": Classic, "artemis": Artemis, "entrepot": Entrepot}
+    made = makers[kind](tmp_path, key_store=files.store)
     made.start()
 
     async def main() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from artemis import Artemis
 from classic import Classic
 from ours import Entrepot
 
@@ -21,7 +22,7 @@ from entrepot.client.message import Body, Message, Received, SerializedObject
 from entrepot.client.session import Consumer, Session
 from entrepot.protocols.openwire.consumption import Acknowledge, RedeliveryPolicy
 
-Broker = Classic | Entrepot
+Broker = Artemis | Classic | Entrepot
 PATIENCE = 10.0
 
 
@@ -103,7 +104,9 @@ class TestMessages:
                     before = int(time.time() * 1000)
                     await producer.send(sent, priority=7, time_to_live=60, persistent=False)
                     [got] = await take(consumer)
-            assert got.properties == properties
+            own = {name for name in got.properties if name.startswith("__AMQ_")}
+            assert not own or isinstance(broker, Artemis)  # which notes the connection in a property of its own
+            assert {name: value for name, value in got.properties.items() if name not in own} == properties
             assert (got.correlation_id, got.reply_to, got.type) == ("c1", "topic://r", "t1")
             assert (got.group, got.group_sequence, got.priority, got.persistent) == ("g", 3, 7, False)
             assert before <= got.timestamp <= before + 5000
@@ -118,6 +121,9 @@ class TestMessages:
     @pytest.mark.parametrize("cache", [False, True])
     @pytest.mark.parametrize("version", [3, 9, 12])
     def test_wire_formats(self, broker: Broker, tight: bool, cache: bool, version: int) -> None:
+        if version == 3 and isinstance(broker, Artemis):
+            pytest.skip("artemis: it has the marshallers of versions 1 and 9 to 12, and agrees to 3 without them")
+
         async def main() -> None:
             query = (
                 f"wireFormat.tightEncodingEnabled={tight}&wireFormat.cacheEnabled={cache}&wireFormat.version={version}"
@@ -421,9 +427,11 @@ class TestSending:
         run(main())
 
     def test_credentials(self, kind: str, tmp_path: Path) -> None:
-        if kind != "classic":
+        from conftest import make
+
+        if kind == "entrepot":
             pytest.skip("entrepot: authentication of connections is not configurable on the command line")
-        broker = Classic(tmp_path, authenticated=True)
+        broker = make(kind, tmp_path, name="locked", authenticated=True)
         broker.start().await_ready()
 
         async def main() -> None:

@@ -51,7 +51,8 @@ def octets_of(message: Message, *, inflated_max: int = INFLATED_OCTETS_MAX) -> b
     if content is None or not message.compressed:
         return content
     if not isinstance(message, ActiveMQBytesMessage):
-        return inflate(content, inflated_max)
+        # Bodies of these kinds say themselves where they end, and Artemis leaves out the end of the stream.
+        return inflate(content, inflated_max, unended=not isinstance(message, ActiveMQObjectMessage))
     if len(content) < 4:
         raise MalformedFrame("a compressed bytes body has no length")
     body = inflate(content[4:], inflated_max)
@@ -60,8 +61,11 @@ def octets_of(message: Message, *, inflated_max: int = INFLATED_OCTETS_MAX) -> b
     return body
 
 
-def inflate(octets: bytes, inflated_max: int) -> bytes:
-    """Return the octets of a zlib stream. Never holds more than ``inflated_max`` octets of result."""
+def inflate(octets: bytes, inflated_max: int, *, unended: bool = False) -> bytes:
+    """Return the octets of a zlib stream. Never holds more than ``inflated_max`` octets of result.
+
+    ``unended``: a stream that was flushed and not finished will do.
+    """
     stream = zlib.decompressobj()
     try:
         body = stream.decompress(octets, inflated_max + 1)
@@ -69,7 +73,7 @@ def inflate(octets: bytes, inflated_max: int) -> bytes:
         raise MalformedFrame(f"a compressed body cannot be inflated: {error}") from error
     if len(body) > inflated_max:
         raise LimitExceeded(f"a compressed body inflates to more than {inflated_max} octets")
-    if not stream.eof:
+    if not stream.eof and not unended:
         raise MalformedFrame("a compressed body ends too early")
     return body
 

@@ -95,6 +95,7 @@ ERRORS: Final[dict[str, type[Refused]]] = {
     "InvalidDestinationException": InvalidDestination,
     "DestinationDoesNotExistException": InvalidDestination,
     "InvalidSelectorException": InvalidSelector,
+    "ActiveMQInvalidFilterExpressionException": InvalidSelector,  # Artemis
     "ResourceAllocationException": AddressFull,
     "TransactionRolledBackException": TransactionRolledBack,
     "TransactionInProgressException": TransactionError,
@@ -629,6 +630,8 @@ class ConversationCore(ClientPort):
     ) -> ConsumerRecord:
         """Open a consumer described by ``info``, which gets its identity here. ``wake``: something may be taken."""
         info.consumer_id = ConsumerId(self._text(), session.number, self._fresh())
+        if info.subscription_name is not None:
+            info.client_id = self.info.client_id  # Artemis names the subscription after this, not after the connection
         inbox = Inbox(info, session.mode, policy, _Outlet(self, wake), self._entropy, self._audit)
         record = ConsumerRecord(info, inbox, session)
         session.consumers[info.consumer_id.value] = record

@@ -75,6 +75,17 @@ def test_a_compressed_body_that_lies_is_refused() -> None:
         inflate(zlib.compress(b"12345" * 100)[:-6], 10_000)
 
 
+def test_a_text_whose_stream_was_flushed_and_not_ended_is_whole() -> None:
+    """So Artemis writes it; the length in front of a text tells its end."""
+    plain = text_message("zero \0, umlaut ä").content
+    assert plain is not None
+    stream = zlib.compressobj()
+    unended = stream.compress(plain) + stream.flush(zlib.Z_SYNC_FLUSH)
+    assert text_of_body(ActiveMQTextMessage(content=unended, compressed=True)) == "zero \0, umlaut ä"
+    with pytest.raises(MalformedFrame):
+        text_of_body(ActiveMQTextMessage(content=unended[:8], compressed=True))
+
+
 def test_a_bomb_is_stopped_before_it_is_held() -> None:
     bomb = zlib.compress(bytes(50_000_000))
     with pytest.raises(LimitExceeded):
