@@ -1,7 +1,7 @@
-"""A real Artemis broker for a test, embedded in a small Java program: its own directory, free ports, ended by its id.
+"""A real Artemis broker for a test, embedded in a small Java program: its own directory, a free port, ended by its id.
 
-The broker comes from a Maven repository, in the form that programs embed; `java/artemis/Artemis.java` starts it with the
-``broker.xml`` that is written here. What a test wants in that file beyond the defaults it passes as ``core``.
+The broker comes from a Maven repository, in the form that programs embed; `java/artemis/Artemis.java` starts it with
+the ``broker.xml`` that is written here. What a test wants in that file beyond the defaults it passes as ``core``.
 """
 
 from __future__ import annotations
@@ -60,13 +60,19 @@ CONFIGURATION: Final = """\
   </core>
 </configuration>
 """
-PERMISSIONS: Final = "".join(
-    f'<permission type="{kind}" roles="all"/>'
-    for kind in (
-        "createNonDurableQueue deleteNonDurableQueue createDurableQueue deleteDurableQueue createAddress deleteAddress "
-        "consume browse send manage"
-    ).split()
+RIGHTS: Final = (
+    "createAddress",
+    "deleteAddress",
+    "createDurableQueue",
+    "deleteDurableQueue",
+    "createNonDurableQueue",
+    "deleteNonDurableQueue",
+    "send",
+    "consume",
+    "browse",
+    "manage",
 )
+PERMISSIONS: Final = "".join(f'<permission type="{right}" roles="all"/>' for right in RIGHTS)
 
 
 def unavailable() -> str:

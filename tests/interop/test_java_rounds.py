@@ -15,7 +15,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -95,12 +95,15 @@ def verdict(report: list[tuple[str, ...]]) -> str:
     assert not wrong, "\n".join(wrong[:20])
     assert not held, f"nobody sent {held}"
     assert not dead, f"{len(dead)} messages are in the dead letter queue: {dead[:20]}"
-    reported = Counter(outcome.values())
-    moved = Counter(line[1] for line in moves)
     return (
-        f"batches: {reported['committed']} committed, {reported['undone']} rolled back, {reported['doubtful']} in doubt"
-        f" ({stored_in_doubt} of them stored); moves: {moved['committed']} committed, {moved['undone']} rolled back, {moved['doubtful']} in doubt"
+        f"commits: {_counted(outcome.values())}; {stored_in_doubt} of those in doubt were stored; moves: "
+        + _counted(line[1] for line in moves)
     )
+
+
+def _counted(outcomes: Iterable[str]) -> str:
+    counts = Counter(outcomes)
+    return f"{counts['committed']} committed, {counts['undone']} rolled back, {counts['doubtful']} in doubt"
 
 
 @pytest.fixture(params=["one", "pair"])

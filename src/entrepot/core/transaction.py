@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Final
 
 from entrepot.base.environment import MIB
-from entrepot.base.errors import Refused, TransactionError
+from entrepot.base.errors import Refused, TransactionError, TransactionRolledBack
 from entrepot.core.consumer import Consumer
 from entrepot.core.queue import Queue
 from entrepot.core.routing import Target
@@ -74,14 +74,17 @@ class Transaction:
         self.name = name
         self.state = State.ACTIVE
         self.why = ""
+        self.cause: Refused | None = None
         self.sends: list[tuple[Message, Target]] = []
         self.settlements: list[Settlement] = []
         self.octets = 0
 
     def signal(self, signal: Signal) -> None:
-        """Move on. Raises TransactionError for what may not come now, with what doomed it."""
+        """Move on. Raises TransactionError for what may not come now, with what doomed it, or that itself."""
         state = TRANSITIONS.get((self.state, signal))
         if state is None:
+            if signal is Signal.COMMIT and isinstance(self.cause, TransactionRolledBack):
+                raise self.cause
             why = f": {self.why}" if self.why else ""
             raise TransactionError(
                 f"transaction {self.name} is {self.state.value} and cannot {signal.value}{why}",
@@ -118,3 +121,4 @@ class Transaction:
         self.signal(Signal.FAIL)
         if not self.why:
             self.why = error.message
+            self.cause = error

@@ -27,6 +27,7 @@ from entrepot.base.errors import (
     StorageError,
     SubscriptionInUse,
     TransactionError,
+    TransactionRolledBack,
 )
 from entrepot.core.broker import BLOCKED, SpaceWaiter, selector_or_none
 from entrepot.core.routing import Target
@@ -880,6 +881,7 @@ class OpenWireSession(Session):
             transaction = self._transaction(ack.transaction_id)
             if kind == int(AckType.POISON):
                 raise TransactionError("a poison acknowledgement cannot be part of a transaction")
+            self._check_held(transaction, subscription, first, last)
             for consumer, number in covered:
                 transaction.settle(consumer, number)
             return
@@ -896,6 +898,21 @@ class OpenWireSession(Session):
                 queue = consumer.queue
                 if queue is not None:
                     queue.settle(consumer, number)
+
+    def _check_held(self, transaction: Transaction, subscription: OpenWireSubscription, first: int, last: int) -> None:
+        """Doom ``transaction`` if it settles what is not in flight here: others may get that, or nobody ever sent it.
+
+        So it is when a failover client repeats a transaction on a broker that did not deliver its messages (again):
+        to do the rest of it would double them. Nobody delivers again what a plain topic subscriber had.
+        """
+        if subscription.destinations[0].routing == MULTICAST and not subscription.durable_name:
+            return
+        if subscription.holder(last) is None or (first != 0 and subscription.holder(first) is None):
+            transaction.fail(
+                TransactionRolledBack(
+                    f"transaction {transaction.name} acknowledges messages that this broker did not deliver to it"
+                )
+            )
 
     def _poison(
         self, covered: list[tuple[OpenWireConsumer, int]], subscription: OpenWireSubscription, cause: Throwable | None

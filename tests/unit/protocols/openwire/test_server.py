@@ -446,6 +446,31 @@ def test_a_consumer_that_closes_before_the_end_leaves_its_settlements_to_the_tra
     hub.rig.broker.check()
 
 
+def test_a_transaction_that_settles_what_was_not_delivered_here_is_rolled_back(hub: Hub) -> None:
+    """A failover client repeats sends and acknowledgements on a broker that never delivered these messages to it."""
+    client = hub.client()
+    client.send("q", "a", "b", persistent=True)
+    client.consume(QUEUE)
+    first, second = client.dispatches()
+    assert second.message is not None
+    assert second.message.message_id is not None
+    second.message.message_id.broker_sequence_id += 1000
+    for number, last in enumerate([second, first]):
+        identity = LocalTransactionId(number, ConnectionId(client.name))
+        step(client, identity, TransactionStep.BEGIN)
+        moved = client.text(ActiveMQQueue("out"), "moved", persistent=True)
+        moved.transaction_id = identity
+        client.ask(moved)
+        client.ack(first, last, transaction=identity)
+        answer = step(client, identity, TransactionStep.COMMIT_ONE_PHASE)
+        if last is second:
+            assert refused(answer) == "TransactionRolledBackException"
+    table = hub.rig.broker.table
+    assert table.queues["out"].count == 1
+    assert table.queues["q"].in_flight == 1
+    hub.rig.broker.check()
+
+
 def test_poison_is_no_part_of_a_transaction(hub: Hub) -> None:
     client = hub.client()
     client.send("q", "a")
