@@ -8,7 +8,10 @@ two have it. The lease in the file knows both; it only takes its time. So:
 - whoever finds that record unchanged for longer than its lease puts a *new file* in its place: the old holder, should
   it wake up, finds that the file at that path is not his;
 - whoever gets the lock on a file that does not carry the record written to it (deleted, replaced, restored from a
-  backup) waits as long as a lease may last, because the holder may not know yet.
+  backup) waits as long as a lease may last, because the holder may not know yet;
+- on a file system of other machines a lock counts when it was refused to us once, or the record says that it was handed
+  back. Else there is no telling whether it is a lock at all (NFS with ``nolock``, most of FUSE have locks that no other
+  machine sees), so a lease is waited for, and a holder that goes on renewing meanwhile shows that it is none.
 
 ``DIR/LOCK.guard`` is locked for the few milliseconds of a claim, so that of two who claim one is first.
 
@@ -26,7 +29,7 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.errors import InvalidOption, StoreLost, StoreUnusable
@@ -43,6 +46,9 @@ RECORD_OCTETS: Final = 1024
 
 REMOTE: Final = ("nfs", "cifs", "smb", "fuse", "ceph", "gluster", "lustre", "9p", "afs")
 """File systems on which a write is seen by other machines only after a sync."""
+
+LOCKLESS: Final = ("nolock", "local_lock=flock", "local_lock=all", "nobrl")
+"""Options of nfs(5) and mount.cifs(8) with which flock stays on this machine."""
 
 
 def now() -> Instant:
@@ -112,7 +118,10 @@ class FileLease(Lease):
     """The lock of a data directory that brokers share."""
 
     def __init__(self, directory: Path, mine: Record, options: LeaseOptions, wake: Callable[[], None]) -> None:
-        """``wake`` is called, by another thread, when `attempt` may succeed now. Raises StoreUnusable."""
+        """``wake`` is called, by another thread, when `attempt` may succeed.
+
+        Raises StoreUnusable, and InvalidOption for a mount whose locks end at this machine.
+        """
         self.holder: Record | None = None  # who was seen last
         self._directory = directory
         self._path = directory / LOCK
@@ -123,8 +132,15 @@ class FileLease(Lease):
         self._waiter: Waiter | None = None
         self._held = -1
         self._stamp: tuple[int, int, int] = (0, 0, 0)
-        self._distrusted: dict[int, Instant] = {}  # a file without its record -> since when its lock is ours
-        self._remote = is_remote(directory)
+        self._distrusted: dict[tuple[int, str, int, int], Instant] = {}  # what the lock was got on -> when, first
+        mount = mount_of(directory)
+        self._remote = mount.remote
+        self._proved = not mount.remote  # the lock keeps others out
+        if mount.lockless:
+            raise InvalidOption(
+                f"{directory} is mounted with {mount.lockless}: a lock on it is seen by this machine only",
+                remedy="mount it without that option (NFS version 4 has locks), or use another locker",
+            )
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self._guard = os.open(directory / GUARD, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -161,6 +177,7 @@ class FileLease(Lease):
                     f"the file system of {self._directory} has no locks: {error.strerror}",
                     remedy="mount it with locks (NFS version 4), or use another locker",
                 ) from error
+            self._proved = True
             return self._held_by_another(descriptor, now)
         return self._freed(descriptor, now)
 
@@ -205,16 +222,31 @@ class FileLease(Lease):
                 why = f"{record.describe()} has ended without handing over"
             elif self._distrusted:
                 why = "the lock file was not the one that the last master wrote, and its lease has run out"
-            return self._claim(descriptor, record, why)
+            try:
+                return self._claim(descriptor, record, why)
+            except OSError:  # a disk that is full or cannot be written: not for ever, perhaps
+                os.close(descriptor)
+                raise
 
     def _trusted(self, descriptor: int, record: Record | None, place: int, asked: Instant) -> bool:
-        """Say whether a holder that we cannot see is impossible: else wait for what a lease may last."""
-        if record is not None and record.place == place:
+        """Say whether a holder that we cannot see is impossible: else wait for what a lease may last.
+
+        Raises InvalidOption when there is such a holder.
+        """
+        if record is not None and record.place == place and (record.released or self._proved):
             return True
         if record is None and (os.fstat(descriptor).st_size > 0 or self._ledger.empty()):
             return True  # the file of a broker that stood alone, or a store that nobody ever had
-        since = self._distrusted.setdefault(place, asked)
-        return asked - since >= patience(max(self._options.duration, self._ledger.lease()))
+        mark = (place, "", 0, 0) if record is None else (place, record.instance, record.epoch, record.beat)
+        if mark not in self._distrusted:
+            if any(mark[:3] == known[:3] for known in self._distrusted) and record is not None:
+                raise InvalidOption(
+                    f"locks keep nobody out of {self._directory}: {record.describe()} renews its lease while this "
+                    "broker has the lock",
+                    remedy="mount it with locks that all machines see (NFS version 4), or use another locker",
+                )
+            self._distrusted = {mark: asked}
+        return asked - self._distrusted[mark] >= patience(max(self._options.duration, self._ledger.lease()))
 
     def _replace(self, expired: Record) -> Grant | None:
         """The holder has shown no life for longer than its lease: put a new lock in the place of his."""
@@ -223,11 +255,20 @@ class FileLease(Lease):
             if current is None or (current.instance, current.beat) != (expired.instance, expired.beat):
                 return None
             draft = self._directory / f"{LOCK}.{self._mine.instance}"
-            descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return self._claim(
-                descriptor, current, f"the lease of {current.describe()} has run out: it gives no sign of life", draft
-            )
+            descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return self._claim(
+                    descriptor,
+                    current,
+                    f"the lease of {current.describe()} has run out: it gives no sign of life",
+                    draft,
+                )
+            except OSError:
+                os.close(descriptor)
+                with suppress(OSError):
+                    draft.unlink(missing_ok=True)
+                raise
 
     def _claim(self, descriptor: int, before: Record | None, why: str, draft: Path | None = None) -> Grant:
         """Write our record, with an epoch that nobody had. The guard is held."""
@@ -365,18 +406,33 @@ def store_identity(directory: Path) -> str:
         ) from error
 
 
-def is_remote(directory: Path) -> bool:
-    """Say whether other machines see a file of ``directory`` only after a sync; True where there is no telling."""
-    best, kind = "", "nfs"
+class Mount(NamedTuple):
+    """What matters of a mounted file system: ``remote`` when others see a write only after a sync, or may.
+
+    ``lockless``: the option with which its locks end at this machine, "" where they do not.
+    """
+
+    remote: bool
+    lockless: str
+
+
+def mount_of(directory: Path) -> Mount:
+    """Return what ``directory`` is on; remote where there is no telling."""
     try:
-        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as mounts:
-            path = str(directory.resolve())
-            for line in mounts:
-                point, name = line.split(" ")[1:3]
-                point = point.replace("\\040", " ")
-                inside = path == point or path.startswith(point.rstrip("/") + "/")
-                if inside and len(point) >= len(best):
-                    best, kind = point, name
+        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return True
-    return kind.startswith(REMOTE)
+        return Mount(remote=True, lockless="")
+    return find_mount(mounts, str(directory.resolve()))
+
+
+def find_mount(mounts: str, path: str) -> Mount:
+    """Return it for an absolute ``path``, from the text of ``/proc/self/mounts`` (fstab(5))."""
+    best, kind, options = "", "nfs", ""
+    for line in mounts.splitlines():
+        point, name, words = line.split(" ")[1:4]
+        point = point.replace("\\040", " ")
+        inside = path == point or path.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind, options = point, name, words
+    local = [word for word in options.split(",") if word in LOCKLESS]
+    return Mount(remote=kind.startswith(REMOTE), lockless=local[0] if local else "")

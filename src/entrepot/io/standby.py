@@ -13,16 +13,18 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from entrepot.base.environment import MILLISECOND, SECOND, Instant
-from entrepot.base.errors import EntrepotError, StoreLost
+from entrepot.base.errors import EntrepotError, StoreLost, StoreUnusable
 from entrepot.ha.lease import Grant, Record, Tenure
 from entrepot.ha.options import FILE_LOCKER, SharedStoreOptions
 from entrepot.ha.role import Role, RoleCore, Signal
 from entrepot.io.leases import FileLease, me, now
 from entrepot.io.ledger import Ledger
-from entrepot.io.registers import RegisterLease, open_register
+
+if TYPE_CHECKING:
+    from entrepot.io.registers import RegisterLease
 
 LOOK: Final = 0.1
 """s between two looks at a lock that does not wake us: a tenth of what a takeover may take."""
@@ -55,6 +57,8 @@ class Standby:
         if options.locker == FILE_LOCKER:
             self._lease = FileLease(directory, self.mine, options.lease, self._wake.set)
         else:
+            from entrepot.io.registers import RegisterLease, open_register  # noqa: PLC0415 - 2 MB that few need
+
             register = open_register(options.locker, options.lease)
             self._lease = RegisterLease(register, directory, self.mine, options.lease)
 
@@ -198,12 +202,19 @@ class Standby:
             won.set_exception(error)
 
     def _wait(self) -> Grant | None:
+        waited = False
         while not self._quit:
             self._wake.clear()
             try:
                 grant = self._lease.attempt(now())
             except OSError as error:
                 self._say(f"waits: the lock cannot be asked: {error}")
+                grant = None
+            except StoreUnusable as error:
+                if not waited:
+                    raise
+                # It could be used before, so perhaps it can again: a server that is down, a disk that is read-only.
+                self._say(f"waits: {error.message}")
                 grant = None
             else:
                 if grant is not None:
@@ -212,6 +223,7 @@ class Standby:
                         return grant
                     self._lease.release()  # it took too long to be told
                 self._say_who()
+                waited = True
             self._wake.wait(LOOK)
         return None
 
