@@ -14,6 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 PATIENCE = 30.0  # s: far more than anything here takes on an idle machine
+PADDING = "."
+ROUNDS = int(os.environ.get("PAIR_ROUNDS", "2"))
+ROUNDS_SLOW = int(os.environ.get("PAIR_ROUNDS", "1"))
+"""Rounds under load of each kind; `PAIR_ROUNDS=50` is what a release is tested with."""
 
 
 def free_port() -> int:
@@ -119,8 +123,9 @@ class Connection:
                 raise ConnectionError("closed")
             self.buffer += chunk
 
-    def send(self, queue: str, bodies: list[str]) -> None:
-        frames = [f"SEND\ndestination:{queue}\npersistent:true\nreceipt:{body}\n\n{body}\0" for body in bodies]
+    def send(self, queue: str, bodies: list[str], size: int = 0) -> None:
+        rest = PADDING * size + "\0"
+        frames = [f"SEND\ndestination:{queue}\npersistent:true\nreceipt:{body}\n\n{body}{rest}" for body in bodies]
         self.socket.sendall("".join(frames).encode())
 
     def receipts(self, count: int) -> list[str]:
@@ -140,7 +145,18 @@ class Connection:
 class Producer:
     """Sends without end to whoever serves; keeps which bodies were receipted, and which broke off in between."""
 
-    def __init__(self, ports: list[int], queue: str, *, window: int = 50, rate: float = 0.0, label: str = "p") -> None:
+    def __init__(
+        self,
+        ports: list[int],
+        queue: str,
+        *,
+        window: int = 50,
+        rate: float = 0.0,
+        label: str = "p",
+        size: int = 0,
+    ) -> None:
+        """``rate``: messages a second, 0 for as many as go. ``size``: octets that each body has more than its name."""
+        self.size = size
         self.ports = ports
         self.queue = queue
         self.window = window
@@ -149,6 +165,7 @@ class Producer:
         self.promised: dict[str, float] = {}  # body -> when
         self.doubtful: dict[str, bool] = {}
         self.gap = 0.0  # longest time between two receipts, s
+        self.refused = ""  # why it had to connect anew, last
         self._quit = False
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -168,7 +185,7 @@ class Producer:
                     number += self.window
                     for body in bodies:
                         self.doubtful[body] = True
-                    connection.send(self.queue, bodies)
+                    connection.send(self.queue, bodies, self.size)
                     for _ in bodies:
                         (body,) = connection.receipts(1)
                         at = time.monotonic()
@@ -178,8 +195,10 @@ class Producer:
                         del self.doubtful[body]
                     if self.rate:
                         time.sleep(max(0.0, began + self.window / self.rate - time.monotonic()))
-            except OSError:
+            except OSError as error:
+                self.refused = str(error)
                 connection.close()
+                time.sleep(0.002)
 
     def _connect(self) -> Connection | None:
         for port in self.ports:
@@ -208,9 +227,43 @@ def drain(port: int, queue: str) -> dict[str, int]:
         while True:
             frame = connection.frame()
             if frame.startswith(b"MESSAGE"):
-                body = frame.partition(b"\n\n")[2].decode()
+                body = frame.partition(b"\n\n")[2].decode().rstrip(PADDING)
                 found[body] = found.get(body, 0) + 1
                 connection.socket.settimeout(1.0)
     except TimeoutError:
         connection.close()
         return found
+
+
+Start = Callable[..., BrokerProcess]
+
+
+def pair(start: Start, *more: str) -> tuple[BrokerProcess, BrokerProcess]:
+    master = start("alpha", *more)
+    until(master.serves, "alpha serves")
+    backup = start("beta", *more)
+    until(backup.waits, "beta waits")
+    return master, backup
+
+
+def settled(one: BrokerProcess, other: BrokerProcess, after: int = 0) -> None:
+    """Wait until one serves, with an epoch above ``after``, and one waits."""
+
+    def true() -> bool:
+        facts = sorted([one.facts(), other.facts()], key=lambda each: str(each.get("role")))
+        roles = [each.get("role") for each in facts]
+        epoch = facts[1].get("master", {}).get("epoch", 0)  # missing in the moment in which the lease is lost
+        return roles == ["backup", "primary"] and epoch > after
+
+    until(true, f"one serves with an epoch above {after}, one waits")
+
+
+def kept(producer: Producer, port: int) -> None:
+    """Everything receipted is there exactly once; what broke off may be there or not."""
+    found = drain(port, producer.queue)
+    missing = [body for body in producer.promised if body not in found]
+    twice = [body for body, times in found.items() if times > 1]
+    strange = [body for body in found if body not in producer.promised and body not in producer.doubtful]
+    assert not missing, f"{len(missing)} of {len(producer.promised)} promised are lost: {missing[:5]}"
+    assert not twice, f"{len(twice)} came twice: {twice[:5]}"
+    assert not strange

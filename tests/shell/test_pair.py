@@ -2,67 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import random
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from entrepot.io.ledger import Ledger
-from pairs import PATIENCE, BrokerProcess, Connection, Producer, drain, until
+from pairs import PATIENCE, ROUNDS, ROUNDS_SLOW, BrokerProcess, Connection, Producer, Start, kept, pair, settled, until
 
-Start = Callable[..., BrokerProcess]
 QUEUE = "/queue/pair"
-ROUNDS = int(os.environ.get("PAIR_ROUNDS", "2"))
-"""Rounds under load of each kind; `PAIR_ROUNDS=50` is what a release is tested with."""
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    made: list[BrokerProcess] = []
-
-    def begin(name: str, *more: str, data: Path | None = None) -> BrokerProcess:
-        made.append(BrokerProcess(tmp_path / "data" if data is None else data, name, tmp_path, *more))
-        return made[-1]
-
-    yield begin
-    for broker in made:
-        broker.clear()
-
-
-def pair(start: Start, *more: str) -> tuple[BrokerProcess, BrokerProcess]:
-    master = start("alpha", *more)
-    until(master.serves, "alpha serves")
-    backup = start("beta", *more)
-    until(backup.waits, "beta waits")
-    return master, backup
-
-
-def settled(one: BrokerProcess, other: BrokerProcess, after: int = 0) -> None:
-    """Wait until one serves, with an epoch above ``after``, and one waits."""
-
-    def true() -> bool:
-        facts = sorted([one.facts(), other.facts()], key=lambda each: str(each.get("role")))
-        roles = [each.get("role") for each in facts]
-        epoch = facts[1].get("master", {}).get("epoch", 0)  # missing in the moment in which the lease is lost
-        return roles == ["backup", "primary"] and epoch > after
-
-    until(true, f"one serves with an epoch above {after}, one waits")
-
-
-def kept(producer: Producer, port: int) -> None:
-    """Everything receipted is there exactly once; what broke off may be there or not."""
-    found = drain(port, producer.queue)
-    missing = [body for body in producer.promised if body not in found]
-    twice = [body for body, times in found.items() if times > 1]
-    strange = [body for body in found if body not in producer.promised and body not in producer.doubtful]
-    assert not missing, f"{len(missing)} of {len(producer.promised)} promised are lost: {missing[:5]}"
-    assert not twice, f"{len(twice)} came twice: {twice[:5]}"
-    assert not strange
 
 
 def test_the_backup_opens_no_port_and_says_who_is_master(start: Start) -> None:
@@ -158,12 +113,57 @@ def test_a_graceful_stop_hands_over_at_once(start: Start, tmp_path: Path) -> Non
     assert "handed over" in Ledger(tmp_path / "data").read()[-1]["why"]
 
 
+@pytest.mark.timeout(60 + 30 * ROUNDS)
 def test_of_two_started_at_once_one_serves(start: Start) -> None:
-    for turn in range(ROUNDS):
+    for turn in range(2 * ROUNDS if ROUNDS > 2 else 1):
         one, other = start(f"one{turn}"), start(f"other{turn}")
         settled(one, other)
         one.clear()
         other.clear()
+
+
+@pytest.mark.timeout(60 + 30 * ROUNDS)
+def test_any_order_of_starts_and_stops_ends_with_one_master(start: Start, tmp_path: Path) -> None:
+    """Whatever is stopped, killed and started when; and the ledger tells afterwards what happened."""
+    lots = random.Random(20)
+    running: dict[str, BrokerProcess] = {}
+    ended: dict[int, str] = {}  # process -> how
+    served: dict[int, str] = {}  # epoch -> who was seen with it
+    for _ in range(ROUNDS_SLOW):
+        for _ in range(lots.randint(2, 5)):
+            name = lots.choice(("alpha", "beta", "gamma"))
+            broker = running.pop(name, None)
+            if broker is None:
+                running[name] = start(name)
+            elif lots.random() < 0.5:
+                broker.kill()
+                ended[broker.process.pid] = "killed"
+            else:
+                assert broker.stop() == 0
+                ended[broker.process.pid] = "stopped"
+            time.sleep(lots.choice((0.0, 0.0, 0.1, 0.6)))
+        for name in ("alpha", "beta"):
+            if name not in running:
+                running[name] = start(name)
+        masters: list[str] = []
+        until(lambda found=masters: _roles(running, found), "one serves, all others wait")
+        facts = running[masters[0]].facts()["master"]
+        served[facts["epoch"]] = masters[0]
+    lines = Ledger(tmp_path / "data").read()
+    tenures = [line for line in lines if line["event"] == "master"]
+    assert [line["epoch"] for line in tenures] == list(range(1, len(tenures) + 1))
+    assert {line["epoch"]: line["broker"] for line in tenures}.items() >= served.items()
+    for before, after in itertools.pairwise(tenures):
+        handed = any(line["event"] == "released" and line["epoch"] == before["epoch"] for line in lines)
+        assert ("handed over" in after["why"]) == handed, after
+        assert before["broker"] in after["why"], after
+        assert handed == (ended[before["pid"]] == "stopped"), f"{before} was {ended[before['pid']]}"
+
+
+def _roles(running: dict[str, BrokerProcess], masters: list[str]) -> bool:
+    roles = {name: broker.role() for name, broker in running.items()}
+    masters[:] = [name for name, role in roles.items() if role == "primary"]
+    return len(masters) == 1 and list(roles.values()).count("backup") == len(roles) - 1
 
 
 def test_a_waiting_broker_stops_when_asked(start: Start) -> None:
@@ -194,6 +194,40 @@ def test_a_directory_that_cannot_be_made_is_refused(start: Start, tmp_path: Path
     broker = start("alpha", data=tmp_path / "file" / "data")
     assert broker.process.wait(PATIENCE) == 1
     assert "cannot be written" in broker.text()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--lease-duration", "0.1"), "0.1 is not in the range"),
+        (("--lease-duration", "0.2", "--locker", "nothing:"), "there is no locker nothing"),
+        (("--locker", "zookeeper:///path"), "names no server"),
+        (("--status", "8162"), "is not HOST:PORT"),
+        (("--ephemeral",), "--data has no meaning"),
+    ],
+)
+def test_what_cannot_work_is_refused(start: Start, options: tuple[str, ...], told: str) -> None:
+    broker = start("alpha", *options)
+    assert broker.process.wait(PATIENCE) == 2
+    assert told in broker.text()
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="root may write everywhere")
+def test_a_lock_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "data"
+    place.mkdir(mode=0o555)
+    for each in (tmp_path, *tmp_path.parents):
+        if os.geteuid() == 0 and each.stat().st_uid == 0 and each != Path("/"):
+            each.chmod(each.stat().st_mode | 0o055)
+    command = [sys.executable, "-m", "entrepot", "run", "--ha", "shared-store", "--data", str(place)]
+    if os.geteuid() == 0:
+        command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--reuid=65534", "--clear-groups", *command]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    if "Permission denied" in done.stderr and "entrepot" not in done.stderr:
+        pytest.skip("nobody may not run the interpreter of this machine")
+    assert done.returncode == 1, done.stderr
+    assert "cannot be written: Permission denied" in done.stderr
+    assert "let the user who runs the broker write it" in done.stderr
 
 
 def test_sqlite_locker_takes_over_after_the_lease_and_at_once_after_a_stop(start: Start, tmp_path: Path) -> None:
