@@ -37,10 +37,10 @@ def until(true: Callable[[], object], what: str, patience: float = PATIENCE) -> 
 class BrokerProcess:
     """One broker of a pair, at a port of its own."""
 
-    def __init__(self, data: Path, name: str, logs: Path, *more: str) -> None:
+    def __init__(self, data: Path, name: str, logs: Path, *more: str, port: int = 0, status: int = 0) -> None:
         self.name = name
-        self.port = free_port()
-        self.status = free_port()
+        self.port = port or free_port()
+        self.status = status or free_port()
         self.log = logs / f"{name}.log"
         command = [sys.executable, "-m", "entrepot", "run", "--ha", "shared-store", "--data", str(data)]
         command += ["--name", name, "--listen", f"stomp://127.0.0.1:{self.port}"]

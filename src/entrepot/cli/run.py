@@ -235,8 +235,9 @@ async def serve_in_turn(
             click.echo(f"stopping: {stop.result()}", err=True)
             return False
         turn.result()
+        made = options()  # loads what is not loaded yet: nobody should end it at once meanwhile
         undo()
-        return await serve_alone(options(), standby, ports_file)
+        return await serve_alone(made, standby, ports_file)
     finally:
         undo()
         if page is not None:

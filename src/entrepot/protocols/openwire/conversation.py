@@ -9,7 +9,8 @@ an answer, in order, sends with their old sequence, so that a broker that stored
 
 - a transaction that consumed on a lost wire never commits: `TransactionRolledBack`, and the broker delivers again;
 - a commit whose answer was lost is sent again, with the same messages, only to the same store (the broker has the same
-  name) and only if it did nothing but send; otherwise it is reported as rolled back, "in doubt". Never silently.
+  name, or the same identity, as those that take turns at one store have) and only if it did nothing but send; otherwise
+  it is reported as rolled back, "in doubt". Never silently.
 """
 
 from __future__ import annotations
@@ -240,6 +241,7 @@ class ConversationCore(ClientPort):
         self.wire: Wire | None = None
         self.introduced = False
         self.broker_name = ""
+        self.broker_identity = ""  # "" where it does not say
         self.broker_url = ""
         self.failure: EntrepotError | None = None
         self.sessions: dict[int, SessionRecord] = {}
@@ -255,7 +257,7 @@ class ConversationCore(ClientPort):
         self._track_producers = track_transaction_producers
         self._pending: dict[int, Request] = {}
         self._parked: list[Request] = []
-        self._doubtful: list[tuple[Request, str]] = []
+        self._doubtful: list[tuple[Request, str, str]] = []  # with the name and the identity of the broker
         self._cache: deque[Message] = deque()
         self._cache_max = cache_octets
         self._cached = 0
@@ -332,7 +334,7 @@ class ConversationCore(ClientPort):
         if self.failure is not None:
             return
         self.failure = error
-        waiting = [*self._pending.values(), *self._parked, *[request for request, _ in self._doubtful]]
+        waiting = [*self._pending.values(), *self._parked, *[each[0] for each in self._doubtful]]
         self._pending, self._parked, self._doubtful = {}, [], []
         for request in waiting:
             request.answer(None, error)
@@ -389,7 +391,7 @@ class ConversationCore(ClientPort):
             if transaction.consumed:
                 request.answer(None, TransactionRolledBack("in doubt: the broker was lost while it was to commit"))
             else:
-                self._doubtful.append((request, self.broker_name))
+                self._doubtful.append((request, self.broker_name, self.broker_identity))
         elif isinstance(command, RemoveInfo | TransactionInfo | MessageAck):
             request.answer(None, None)  # the end of the connection did it
         else:
@@ -443,12 +445,12 @@ class ConversationCore(ClientPort):
         The same messages with the same sequences: a store that has them swallows them all and commits nothing.
         """
         doubtful, self._doubtful = self._doubtful, []
-        for request, broker_name in doubtful:
+        for request, broker_name, identity in doubtful:
             transaction = request.transaction
             wire = self.wire
             if transaction is None or wire is None:
                 continue
-            if broker_name != self.broker_name:
+            if broker_name != self.broker_name and (identity != self.broker_identity or not identity):
                 why = f"in doubt: {broker_name!r} was lost while it was to commit, and {self.broker_name!r} cannot know"
                 request.answer(None, TransactionRolledBack(why))
                 continue
@@ -483,6 +485,7 @@ class ConversationCore(ClientPort):
         """Take what answers nothing."""
         if isinstance(command, BrokerInfo):
             self.broker_name = command.broker_name or ""
+            self.broker_identity = "" if command.broker_id is None else command.broker_id.value or ""
             self.broker_url = command.broker_url or ""
         elif client is not self.wire:
             return

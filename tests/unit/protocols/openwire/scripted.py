@@ -5,6 +5,7 @@ from __future__ import annotations
 from entrepot.base.environment import Instant
 from entrepot.protocols.openwire.codec import Decoder, Encoder
 from entrepot.protocols.openwire.commands import (
+    BrokerId,
     BrokerInfo,
     Command,
     ConsumerId,
@@ -28,10 +29,11 @@ from entrepot.protocols.session import Session, Shell
 class ScriptedBroker(Session):
     """``mute``: names of commands that are not answered; ``refusals``: names of those refused, with the exception."""
 
-    def __init__(self, name: str = "b1", options: WireFormatOptions | None = None) -> None:
+    def __init__(self, name: str = "b1", options: WireFormatOptions | None = None, *, identity: str = "") -> None:
         super().__init__(Shell())
         offer = offer_of(options or WireFormatOptions())
         self.name = name
+        self.identity = BrokerId(value=identity) if identity else None
         self.decoder = Decoder(WireFormat.before_agreement(offer))
         self.encoder = Encoder(WireFormat.before_agreement(offer))
         self.heard: list[Command] = []
@@ -47,7 +49,7 @@ class ScriptedBroker(Session):
         for command in self.decoder.feed(data):
             if isinstance(command, WireFormatInfo):
                 self.encoder.switch(self.decoder.wire_format)
-                self.say(BrokerInfo(broker_name=self.name))
+                self.say(BrokerInfo(broker_name=self.name, broker_id=self.identity))
                 continue
             assert isinstance(command, Command)
             if not isinstance(command, KeepAliveInfo):

@@ -358,9 +358,9 @@ class TestReplay:
 
 
 class TestTransactions:
-    def start(self, *mute: str, name: str = "b1") -> tuple[Program, SessionRecord, ProducerRecord]:
+    def start(self, *mute: str, name: str = "b1", identity: str = "") -> tuple[Program, SessionRecord, ProducerRecord]:
         program = Program()
-        broker = ScriptedBroker(name)
+        broker = ScriptedBroker(name, identity=identity)
         broker.mute = dict.fromkeys(mute)
         program.meet(broker)
         self.broker = broker
@@ -437,6 +437,16 @@ class TestTransactions:
         program.pair.cut()
         assert program.answers == []
         second = program.meet(ScriptedBroker("b1"))
+        assert second.story()[-3:] == ["BEGIN", "send 1 in tx", "COMMIT_ONE_PHASE?"]
+        assert program.answers == [None]
+
+    def test_a_pair_is_one_store_whatever_its_brokers_are_called(self) -> None:
+        program, session, producer = self.start("COMMIT_ONE_PHASE", identity="of the store")
+        program.send(producer)
+        program.core.commit(session, program.answer)
+        program.pair.run()
+        program.pair.cut()
+        second = program.meet(ScriptedBroker("b2", identity="of the store"))
         assert second.story()[-3:] == ["BEGIN", "send 1 in tx", "COMMIT_ONE_PHASE?"]
         assert program.answers == [None]
 
