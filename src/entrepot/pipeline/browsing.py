@@ -1,0 +1,42 @@
+"""A look at what waits in a queue, for batch reads without a subscription. Nothing is taken and nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from entrepot.base.errors import Refused
+from entrepot.pipeline.leases import Subject, append_single
+from entrepot.pipeline.wire import Brokers
+from entrepot.protocols.stomp.frames import encode_frame
+from entrepot.protocols.stomp.ranges import Range
+
+
+def browse(brokers: Brokers, broker: str, subject: Subject, octets: int) -> Iterator[Range]:
+    """Yield what waits on one broker in portions of about ``octets``. Raises Refused, Unreachable.
+
+    A connection that is lost in the middle fails the task, which Spark repeats: half a look cannot be continued.
+    """
+    wire = brokers.open(broker)
+    try:
+        headers = {"id": "browse", "destination": subject.destination, "browser": "true", "ack": "auto"}
+        if subject.selector:
+            headers["selector"] = subject.selector
+        wire.write(encode_frame("SUBSCRIBE", headers))  # without a receipt: a refusal is raised where we wait
+        portion = Range()
+        held = 0
+        while True:
+            frame = wire.next_message("")
+            if frame is None:
+                raise Refused(f"{wire.shown} ended the browse of {subject.destination}")
+            if frame.headers.get("browser") == "end":
+                break
+            append_single(portion, frame, -1)
+            held += len(frame.body)
+            if held >= octets:
+                yield portion
+                portion = Range()
+                held = 0
+        if len(portion):
+            yield portion
+    finally:
+        wire.close()

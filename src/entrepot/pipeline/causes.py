@@ -1,0 +1,38 @@
+"""From the exception that Spark raises to the sentence that says what is wrong.
+
+An error in a Python data source reaches the user inside Java's: hundreds of lines, the cause in the middle.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from entrepot.base import errors
+from entrepot.base.errors import EntrepotError
+
+_LINE: Final = re.compile(r"entrepot\.base\.errors\.(\w+): (.+)")
+
+
+class PipelineError(EntrepotError):
+    """What went wrong in a query, said once. ``kind`` is the class that was raised in Spark's worker."""
+
+    code = "ENT-2000"
+
+    def __init__(self, message: str, kind: type[EntrepotError]) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def cause_of(error: BaseException | None) -> PipelineError | None:
+    """Return the error of entrepot inside an exception of Spark (also ``query.exception()``), or None."""
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        seen.append(error)
+        found = _LINE.findall(str(error))
+        if found:
+            name, text = found[-1]
+            kind = getattr(errors, name, EntrepotError)
+            return PipelineError(text.strip(), kind)
+        error = error.__cause__ or error.__context__
+    return None

@@ -1,0 +1,89 @@
+"""Offsets of a stream: how far it has come on each broker. What Spark keeps in its checkpoint, as JSON.
+
+    {"version": 1, "source": "/queue/orders#loader", "shards": {"<broker>": 120, "<broker>": 80}}
+
+A *shard* is the part of a queue, or of a durable subscription, that one broker holds; it is named by the broker's
+stable identity, which moves to whoever takes that broker's place. A position is the number of the next message not
+yet read. The offset of a new query has no shards and is always the same, however often Spark asks for it.
+
+Decides whether an offset belongs to this source; never asks a broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from entrepot.base.errors import InvalidOption
+
+VERSION: Final = 1
+
+
+class Offsets(msgspec.Struct, frozen=True):
+    """Positions by shard. ``source`` names queue and subscription, so that a foreign checkpoint is recognised."""
+
+    source: str
+    shards: dict[str, int]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what Spark keeps."""
+        return {"version": VERSION, "source": self.source, "shards": dict(sorted(self.shards.items()))}
+
+    def moved(self, positions: Mapping[str, int]) -> Offsets:
+        """Return these offsets with the shards in ``positions`` moved on. A position never goes back."""
+        shards = dict(self.shards)
+        for shard, position in positions.items():
+            shards[shard] = max(position, shards.get(shard, position))
+        return Offsets(self.source, shards)
+
+
+def source_name(destination: str, subscription: str) -> str:
+    """Return how offsets name their source."""
+    return f"{destination}#{subscription}"
+
+
+def parse(given: object, source: str) -> Offsets:
+    """Return what Spark gave back. Raises InvalidOption when it is of another source or of another format."""
+    if not isinstance(given, Mapping):
+        raise _foreign(f"it is {str(given)[:60]!r}")
+    version = given.get("version")
+    if version != VERSION:
+        raise InvalidOption(
+            f"the checkpoint holds offsets of version {version!r}; this entrepot reads version {VERSION}",
+            remedy="use the entrepot that wrote it, or a new checkpoint",
+        )
+    if given.get("source") != source:
+        raise InvalidOption(
+            f"the checkpoint is of {given.get('source')!r}, and this query reads {source!r}",
+            remedy="give every query a checkpoint of its own; a checkpoint keeps its queue and subscription for ever",
+        )
+    return Offsets(source, _positions(given.get("shards")))
+
+
+def parse_starting(text: str, source: str) -> Offsets:
+    """Return the offsets that the option ``startingPosition`` names as JSON: shard -> position."""
+    try:
+        given = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise InvalidOption(
+            f"startingPosition is {text[:60]!r}: {error}",
+            remedy='it is "earliest", or JSON such as {"<broker>": 120}; there is no "latest": what waits is read',
+        ) from None
+    if isinstance(given, dict) and "shards" in given:
+        return parse(given, source)
+    return Offsets(source, _positions(given))
+
+
+def _positions(given: object) -> dict[str, int]:
+    if not isinstance(given, dict):
+        raise _foreign(f"its positions are {str(given)[:60]!r}")
+    for shard, position in given.items():
+        if not isinstance(shard, str) or not isinstance(position, int) or isinstance(position, bool) or position < 0:
+            raise _foreign(f"it says {shard!r}: {position!r}")
+    return dict(given)
+
+
+def _foreign(what: str) -> InvalidOption:
+    return InvalidOption(f"these are no offsets of entrepot: {what}", remedy="give this query a checkpoint of its own")

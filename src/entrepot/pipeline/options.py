@@ -1,0 +1,248 @@
+"""What may be written in ``.option(...)``: one table of names, defaults and ranges, read by source and sink alike.
+
+Decides what an option means and refuses what cannot be meant; never opens anything. Spark gives option names in any
+case, so they are compared without it. Options that Spark itself adds (``path``, ``checkpointLocation``) are let pass.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from entrepot.base.errors import InvalidOption, InvalidURI
+from entrepot.base.uri import Composite, Endpoint, parse_list
+
+READ: Final = "read"
+STREAM: Final = "readStream"
+WRITE: Final = "write"
+
+STAGED: Final = "staged"
+DUPLICATE_ID: Final = "duplicate-id"
+AT_LEAST_ONCE: Final = "at-least-once"
+COMMIT_MODES: Final = (STAGED, DUPLICATE_ID, AT_LEAST_ONCE)
+
+EARLIEST: Final = "earliest"
+
+NUMBER_DIGITS_MAX: Final = 12
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One option. ``low`` and ``high`` make it a whole number; ``words`` lists the only values."""
+
+    name: str
+    where: tuple[str, ...]
+    meaning: str
+    default: str = ""
+    low: int | None = None
+    high: int | None = None
+    words: tuple[str, ...] = ()
+
+
+EVERYWHERE: Final = (READ, STREAM, WRITE)
+
+SETTINGS: Final[tuple[Setting, ...]] = (
+    Setting("url", EVERYWHERE, "the brokers: `stomp://host:port`, several with commas, or `failover:(...)`"),
+    Setting("queue", EVERYWHERE, "name of the queue, with or without `/queue/`"),
+    Setting("topic", EVERYWHERE, "name of the topic, with or without `/topic/`"),
+    Setting("login", EVERYWHERE, "user; the one in `url` counts when this is not given"),
+    Setting("passcode", EVERYWHERE, "that user's password"),
+    Setting("subscription", (READ, STREAM), "name of the reader: under it the brokers keep what it holds"),
+    Setting("selector", (READ, STREAM), "SQL-92 condition: only messages that fulfil it are taken"),
+    Setting(
+        "maxMessagesPerTrigger",
+        (STREAM,),
+        "messages that one micro-batch takes at most, over all brokers",
+        default="100000",
+        low=1,
+        high=100_000_000,
+    ),
+    Setting(
+        "minPartitions",
+        (READ, STREAM),
+        "tasks that a batch is split into at least, when it has that many messages; 0: as many as there are cores",
+        default="0",
+        low=0,
+        high=10_000,
+    ),
+    Setting(
+        "startingPosition",
+        (STREAM,),
+        'where a new query begins: `earliest`, or positions such as `{"<broker>": 120}`',
+        default=EARLIEST,
+    ),
+    Setting("range", (READ,), "what `entrepot.pipeline.claim` answered: exactly these messages are read"),
+    Setting(
+        "pollWait",
+        (STREAM,),
+        "ms that an idle query waits at the broker before it asks again",
+        default="250",
+        low=0,
+        high=60_000,
+    ),
+    Setting(
+        "batchOctets",
+        (READ, STREAM),
+        "octets of one Arrow batch, about; bounds the memory of a Python worker",
+        default=str(8 << 20),
+        low=1 << 10,
+        high=1 << 30,
+    ),
+    Setting("connectTimeout", EVERYWHERE, "ms to open one connection", default="5000", low=1, high=600_000),
+    Setting("requestTimeout", EVERYWHERE, "ms to wait for one answer", default="60000", low=1, high=3_600_000),
+    Setting(
+        "failoverTimeout",
+        EVERYWHERE,
+        "ms to look for a broker that is gone, or for the one that takes its place",
+        default="60000",
+        low=0,
+        high=86_400_000,
+    ),
+    Setting("commit.mode", (WRITE,), "how rows become messages", default=STAGED, words=COMMIT_MODES),
+    Setting("sink", (WRITE,), "name under which batches are remembered; default: the id of the query"),
+    Setting(
+        "batch",
+        (WRITE,),
+        "number of this batch under `sink`, for `foreachBatch`: the same number is never published twice",
+        low=0,
+        high=(1 << 62) - 1,
+    ),
+    Setting("properties", (WRITE,), "columns that become properties, with commas between them"),
+)
+BY_NAME: Final[dict[str, Setting]] = {setting.name.lower(): setting for setting in SETTINGS}
+TLS_PREFIX: Final = "tls."
+OF_SPARK: Final = ("path", "checkpointlocation", "paths", "querytimeout", "provider")
+
+
+class Options(msgspec.Struct, frozen=True):
+    """Checked options. ``places`` has one entry for each broker: the places where it may be found."""
+
+    places: tuple[tuple[Endpoint, ...], ...]
+    destination: str  # "/queue/name" or "/topic/name", "" where a column names it
+    login: str
+    passcode: str
+    values: dict[str, str]
+
+    def text(self, name: str) -> str:
+        """Return the value of ``name`` or its default."""
+        return self.values.get(name.lower()) or BY_NAME[name.lower()].default
+
+    def number(self, name: str) -> int:
+        """Return the value of an option that is a number; it was checked when the options were read."""
+        return int(self.text(name) or "0")
+
+    def seconds(self, name: str) -> float:
+        """Return the value of an option in ms as seconds."""
+        return self.number(name) / 1000
+
+    @property
+    def all_places(self) -> list[Endpoint]:
+        """Every place, in the order written."""
+        return [place for group in self.places for place in group]
+
+
+def read(given: Mapping[str, str], where: str) -> Options:
+    """Return the options of a source or a sink. ``where``: READ, STREAM or WRITE. Raises InvalidOption, InvalidURI."""
+    values: dict[str, str] = {}
+    tls: dict[str, str] = {}
+    for written, value in given.items():
+        name = str(written).lower()
+        text = str(value).strip()
+        if name.startswith(TLS_PREFIX):
+            tls[str(written)[len(TLS_PREFIX) :]] = text
+        elif name not in OF_SPARK:
+            values[name] = _checked(str(written), text, where)
+    destination = _destination(values)
+    _combinations(values, where, destination)
+    places = tuple(_with_options(group, tls) for group in _places(values.get("url", "")))
+    return Options(places, destination, values.get("login", ""), values.get("passcode", ""), values)
+
+
+def _checked(written: str, text: str, where: str) -> str:
+    setting = BY_NAME.get(written.lower())
+    if setting is None:
+        near = difflib.get_close_matches(written.lower(), list(BY_NAME), n=1, cutoff=0.7)
+        hint = f"did you mean {BY_NAME[near[0]].name!r}?" if near else "docs/spark.md lists them"
+        raise InvalidOption(f"the format entrepot has no option {written!r}", remedy=hint)
+    if where not in setting.where:
+        raise InvalidOption(
+            f"the option {setting.name!r} has no meaning for {where}", remedy="it is for " + ", ".join(setting.where)
+        )
+    if setting.words and text not in setting.words:
+        raise InvalidOption(f"{setting.name} is {text!r}", remedy="it can be " + ", ".join(setting.words))
+    if setting.low is not None and text:
+        digits = text.isascii() and text.isdigit() and len(text) <= len(str(setting.high)) + NUMBER_DIGITS_MAX
+        if not digits or not setting.low <= int(text) <= (setting.high or int(text)):
+            raise InvalidOption(
+                f"{setting.name} is {text[:40]!r}", remedy=f"it is a whole number from {setting.low} to {setting.high}"
+            )
+    return text
+
+
+def _destination(values: Mapping[str, str]) -> str:
+    queue, topic = values.get("queue", ""), values.get("topic", "")
+    if queue and topic:
+        raise InvalidOption("both a queue and a topic are named", remedy="leave one of the options out")
+    for kind, name, other in (("queue", queue, "topic"), ("topic", topic, "queue")):
+        prefix = f"/{kind}/"
+        if name.startswith(f"/{other}/"):
+            raise InvalidOption(f"the option {kind!r} names a {other}: {name}", remedy=f"use the option {other!r}")
+        if name in (prefix, prefix[:-1]):
+            raise InvalidOption(f"the option {kind!r} holds no name: {name!r}", remedy="write the name behind it")
+        if name:
+            return name if name.startswith(prefix) else prefix + name
+    return ""
+
+
+def _combinations(values: Mapping[str, str], where: str, destination: str) -> None:
+    if where != WRITE and not destination:
+        raise InvalidOption("nothing to read from", remedy='add .option("queue", ...) or .option("topic", ...)')
+    if where == STREAM and not values.get("subscription"):
+        raise InvalidOption(
+            "a stream needs a subscription: the name under which the brokers keep what this query holds",
+            remedy='add .option("subscription", "a-name-of-its-own"); two queries must not share it',
+        )
+    if where == READ and bool(values.get("subscription")) != bool(values.get("range")):
+        raise InvalidOption(
+            "a batch read of a subscription needs the range that it holds, or it would differ from action to action",
+            remedy="held = entrepot.pipeline.claim(...); held.read(spark); held.settle() - or leave the subscription "
+            "out to browse",
+        )
+    if where == READ and destination.startswith("/topic/") and not values.get("range"):
+        raise InvalidOption(
+            "a topic keeps nothing that could be browsed", remedy="read it as a stream with a subscription, or claim it"
+        )
+    if where == WRITE and values.get("batch") and not values.get("sink"):
+        raise InvalidOption("a batch number counts within a sink", remedy='add .option("sink", "a-name")')
+    for name, most in (("subscription", 200), ("sink", 200)):
+        text = values.get(name, "")
+        if len(text) > most or any(not character.isprintable() for character in text):
+            raise InvalidOption(f"{name} is {text[:40]!r}...", remedy=f"at most {most} printable characters")
+
+
+def _places(url: str) -> list[tuple[Endpoint, ...]]:
+    if not url:
+        raise InvalidOption("no broker is named", remedy='add .option("url", "stomp://host:61613")')
+    if "://" not in url and ":(" not in url:
+        url = ",".join(f"stomp://{part.strip()}" for part in url.split(",") if part.strip())  # what people type
+    groups: list[tuple[Endpoint, ...]] = []
+    for member in parse_list(url):
+        if isinstance(member, Composite) and member.scheme not in ("failover", "masterslave", "static"):
+            raise InvalidURI(f"{member.scheme}: names no brokers to read from", remedy="use failover:(...), or commas")
+        groups.append(tuple(member.endpoints()))
+    if not groups or not all(groups):
+        raise InvalidURI("the url names no place", remedy="write something like stomp://host:61613")
+    for group in groups:
+        for place in group:
+            words = place.scheme.split("+")
+            if any(word not in ("stomp", "tcp", "auto", "ssl", "nio", "unix") for word in words):
+                raise InvalidURI(f"{place.scheme}:// is not spoken here", remedy="use stomp:// or stomp+ssl://")
+    return groups
+
+
+def _with_options(group: tuple[Endpoint, ...], tls: Mapping[str, str]) -> tuple[Endpoint, ...]:
+    if not tls:
+        return group
+    return tuple(place.with_options({**tls, **place.options}) for place in group)

@@ -1,0 +1,173 @@
+"""Rows that become SEND frames: one Arrow batch in, octets out. Pure but for Arrow's own types.
+
+Header values are escaped as STOMP 1.2 says. Columns are looked up once for each batch, not for each row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from entrepot.base.errors import InvalidDestination, InvalidOption
+from entrepot.pipeline.schema import WRITABLE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DUPLICATE: Final = "_AMQ_DUPL_ID"
+_ESCAPED: Final = str.maketrans({"\\": "\\\\", "\n": "\\n", ":": "\\c", "\r": "\\r"})
+_NEEDS_ESCAPE: Final = re.compile(r"[\\\n\r:]")
+INT_MAX: Final = (1 << 31) - 1
+
+
+def escaped(text: str) -> str:
+    """Return ``text`` as it stands in a header. Raises InvalidOption for a NUL, which no header can hold."""
+    if "\0" in text:
+        raise InvalidOption(f"the header value {text[:40]!r} holds a NUL, which STOMP cannot carry")
+    return text.translate(_ESCAPED) if _NEEDS_ESCAPE.search(text) else text
+
+
+class Encoder:
+    """Encodes rows of one schema. ``fixed``: headers of every message, such as the stage it belongs to."""
+
+    def __init__(self, names: Sequence[str], properties: Sequence[str], destination: str) -> None:
+        self._names = list(names)
+        self._properties = list(properties)
+        self._destination = destination
+        self._columns = [name for name in self._names if name in WRITABLE and name not in self._properties]
+        if destination and "destination" in self._columns:
+            self._columns.remove("destination")  # the option counts; what was read somewhere is not sent back there
+
+    def frames(self, batch: pa.RecordBatch, fixed: str) -> Iterator[bytes]:
+        """Yield the frame of each row. Raises InvalidOption, InvalidDestination for a row that cannot be a message."""
+        columns: dict[str, list[Any]] = {
+            name: batch.column(self._names.index(name)).to_pylist() for name in [*self._columns, *self._properties]
+        }
+        bodies = columns.pop("body", None)
+        texts = columns.pop("text", None)
+        writers: list[tuple[list[Any], Callable[[Any], str]]] = []
+        for name, values in columns.items():
+            writer = _as_property(name) if name in self._properties else WRITERS[name]
+            writers.append((values, writer))
+        head = "SEND\n" + (f"destination:{escaped(self._destination)}\n" if self._destination else "") + fixed
+        has_persistence = "persistent" in columns
+        if not has_persistence:
+            head += "persistent:true\n"
+        missing = None if self._destination else columns.get("destination")
+        for row in range(batch.num_rows):
+            if missing is not None and not missing[row]:
+                raise InvalidDestination(
+                    f"row {row} of a batch has no destination",
+                    remedy="fill the column, or use an option: queue or topic",
+                )
+            lines = [head]
+            for values, writer in writers:
+                value = values[row]
+                if value is not None:
+                    lines.append(writer(value))
+            if has_persistence and columns["persistent"][row] is None:
+                lines.append("persistent:true\n")
+            yield _frame("".join(lines), bodies[row] if bodies else None, texts[row] if texts else None)
+
+
+def _frame(head: str, body: Any, text: Any) -> bytes:
+    if body is None:
+        body = text if text is not None else b""
+    if isinstance(body, str):
+        octets = body.encode()
+        if b"\0" in octets:  # a length alone would make it a message of octets
+            return b"%bcontent-length:%d\namq-msg-type:text\n\n%b\0" % (head.encode(), len(octets), octets)
+        return b"%b\n%b\0" % (head.encode(), octets)
+    if text is not None and body == text.encode():  # read from a text message, written back as one
+        return _frame(head, text, None)
+    return b"%bcontent-length:%d\n\n%b\0" % (head.encode(), len(body), body)
+
+
+def _header(name: str) -> Callable[[Any], str]:
+    return lambda value: f"{name}:{escaped(str(value))}\n"
+
+
+def _as_property(name: str) -> Callable[[Any], str]:
+    shown = escaped(name)
+
+    def line(value: Any) -> str:
+        text = ("true" if value else "false") if isinstance(value, bool) else str(value)
+        return f"{shown}:{escaped(text)}\n"
+
+    return line
+
+
+def _destination(value: str) -> str:
+    if not value.startswith(("/queue/", "/topic/")):
+        raise InvalidDestination(
+            f"{value[:60]!r} is no destination", remedy='the column "destination" holds /queue/NAME or /topic/NAME'
+        )
+    return f"destination:{escaped(value)}\n"
+
+
+def _priority(value: int) -> str:
+    if not 0 <= value <= 9:
+        raise InvalidOption(f"the priority {value} is not within 0 and 9")
+    return f"priority:{value}\n"
+
+
+def _properties(value: Any) -> str:
+    pairs = value.items() if isinstance(value, dict) else value
+    lines: list[str] = []
+    for name, text in pairs:
+        if name in RESERVED:
+            raise InvalidOption(f"the property {name!r} is a header of its own", remedy="use the column for it")
+        if text is not None:
+            lines.append(f"{escaped(name)}:{escaped(text)}\n")
+    return "".join(lines)
+
+
+def _expiration(value: datetime) -> str:
+    return f"expires:{int(value.timestamp() * 1000)}\n"
+
+
+def _group_sequence(value: int) -> str:
+    if abs(value) > INT_MAX:
+        raise InvalidOption(f"the group sequence {value} does not fit 32 bits")
+    return f"JMSXGroupSeq:{value}\n"
+
+
+def _delay(value: int) -> str:
+    if value < 0:
+        raise InvalidOption(f"the delay of {value} ms lies in the past")
+    return f"AMQ_SCHEDULED_DELAY:{value}\n" if value else ""
+
+
+WRITERS: Final[dict[str, Callable[[Any], str]]] = {
+    "destination": _destination,
+    "properties": _properties,
+    "priority": _priority,
+    "expiration": _expiration,
+    "correlation_id": _header("correlation-id"),
+    "reply_to": _header("reply-to"),
+    "type": _header("type"),
+    "group_id": _header("JMSXGroupID"),
+    "group_sequence": _group_sequence,
+    "persistent": lambda value: "persistent:true\n" if value else "persistent:false\n",
+    "duplicate_id": _header(DUPLICATE),
+    "delay_ms": _delay,
+}
+RESERVED: Final = frozenset(
+    (
+        "destination",
+        "receipt",
+        "transaction",
+        "content-length",
+        "stage",
+        "persistent",
+        "priority",
+        "expires",
+        "correlation-id",
+        "reply-to",
+        "type",
+        "message-id",
+        "subscription",
+    )
+)

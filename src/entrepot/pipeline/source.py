@@ -1,0 +1,202 @@
+"""Readers for Spark: a batch that browses or reads a claimed range, and a stream that settles what Spark committed.
+
+Spark makes these objects in several processes and calls the driver's methods in one of them and `read` in others; so
+they are made from options alone, and connect when they are asked for something.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from entrepot.base.errors import InvalidOption
+from entrepot.pipeline import schema as columns
+from entrepot.pipeline.browsing import browse
+from entrepot.pipeline.claims import Held
+from entrepot.pipeline.leases import Piece, Subject, read_range
+from entrepot.pipeline.offsets import Offsets
+from entrepot.pipeline.options import Options
+from entrepot.pipeline.planning import Range, split
+from entrepot.pipeline.subscription import Subscription
+from entrepot.pipeline.wire import Brokers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+try:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+    ADMISSION_CONTROL = True
+except ImportError:  # before 4.2: see ReducedStreamReader
+    ADMISSION_CONTROL = False
+
+
+class Part(InputPartition):
+    """What one task reads. ``piece`` is None for a browse of ``broker``."""
+
+    def __init__(self, broker: str, piece: Piece | None) -> None:
+        super().__init__(broker)
+        self.broker = broker
+        self.piece = piece
+
+
+class _Reading:
+    """What batch and stream have in common: the work of a task."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        columns.check_read([(field.name, field.dataType.simpleString()) for field in schema.fields])
+        self.options = options
+        self.schema = schema
+
+    def rows(self, part: Part) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of one task. Repeatable, without side effects."""
+        from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - needs pyarrow, which drivers may lack
+
+        from entrepot.pipeline.arrow import Batches  # noqa: PLC0415
+
+        brokers = Brokers(self.options)
+        octets = self.options.number("batchOctets")
+        batches = Batches(to_arrow_schema(self.schema, timezone="UTC"), part.broker, positions=part.piece is not None)
+        if part.piece is None:
+            portions = browse(brokers, part.broker, Subject.of(self.options), octets)
+        else:
+            portions = read_range(brokers, Subject.of(self.options), part.piece, octets)
+        for portion in portions:
+            yield from batches.of(portion)
+
+
+class BatchReader(DataSourceReader):
+    """``spark.read``: browses, or reads the range that `pipeline.claim` took."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._reading = _Reading(options, schema)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Plan the tasks: one for each broker that is browsed, or pieces of the claimed range."""
+        options = self._reading.options
+        text = options.text("range")
+        if not text:
+            found = Brokers(options).all()
+            for wire in found:
+                wire.close()
+            return [Part(broker, None) for broker in dict.fromkeys(wire.broker for wire in found)]
+        held = Held.parse(text, options)
+        ranges = [Range(broker, low, held.end[broker]) for broker, low in held.begin.items()]
+        pieces = split(ranges, options.number("minPartitions"), cores())
+        if not pieces:
+            return [Part("", Piece("", "", 0, 0, 0))]  # Spark reads "no partitions" as one that is None
+        return [
+            Part(piece.shard, Piece(piece.shard, "", held.epochs[piece.shard], piece.low, piece.high))
+            for piece in pieces
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of one partition."""
+        assert isinstance(partition, Part)
+        return self._reading.rows(partition)
+
+
+class _Stream(DataSourceStreamReader):
+    """The driver's methods that all versions of Spark have."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._reading = _Reading(options, schema)
+        self._options = options
+        self._made: Subscription | None = None
+
+    @property
+    def subscription(self) -> Subscription:
+        """The hold on the brokers, made when it is first needed."""
+        if self._made is None:
+            self._made = Subscription(self._options)
+        return self._made
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Return where a new query begins: always the same, Spark asks again when it replays the first batch."""
+        return self.subscription.initial().as_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Plan the tasks of a batch; after a restart it is asked for the same batch again."""
+        subscription = self.subscription
+        pieces = subscription.plan(
+            subscription.parse(start), subscription.parse(end), self._options.number("minPartitions"), cores()
+        )
+        return [Part(piece.broker, piece) for piece in pieces]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of one partition."""
+        assert isinstance(partition, Part)
+        return self._reading.rows(partition)
+
+    def stop(self) -> None:
+        """Drop the connections; what is held stays held for the next run."""
+        if self._made is not None:
+            self._made.close()
+
+
+if ADMISSION_CONTROL:
+
+    class StreamReader(_Stream, SupportsTriggerAvailableNow):
+        """``spark.readStream`` from Spark 4.2 on."""
+
+        def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+            """Settle what Spark committed, that is all before ``start``; claim the next batch; return its end."""
+            subscription = self.subscription
+            begin = subscription.parse(start)
+            return subscription.latest(begin, _budget(limit)).as_json()
+
+        def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+            """Return how many messages a batch may take."""
+            return ReadMaxRows(self._options.number("maxMessagesPerTrigger"))
+
+        def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+            """Take only what is there now, from here on."""
+            self.subscription.prepare_available_now()
+
+    def _budget(limit: ReadLimit) -> int | None:
+        if isinstance(limit, ReadMaxRows):
+            return limit.max_rows
+        if isinstance(limit, ReadAllAvailable):
+            return None
+        raise InvalidOption(f"a read limit of the kind {type(limit).__name__} is not supported", remedy="limit rows")
+
+    def stream_reader(options: Options, schema: StructType) -> DataSourceStreamReader:
+        """Return the reader for this version of Spark."""
+        return StreamReader(options, schema)
+
+else:
+
+    class ReducedStreamReader(_Stream):
+        """``spark.readStream`` before Spark 4.2, which does not tell a source where a batch begins.
+
+        So it settles in `commit`, which comes one batch late and never for the last; nothing is lost or doubled by
+        that, the brokers only keep messages longer. A batch may hold ``maxMessagesPerTrigger`` more than that when it
+        follows a restart, and AvailableNow is one batch.
+        """
+
+        _end: Offsets | None = None
+
+        def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802
+            """Claim the next batch behind all that was claimed before; return its end."""
+            subscription = self.subscription
+            if self._end is None:
+                self._end = subscription.tails()
+            self._end = subscription.latest(self._end, self._options.number("maxMessagesPerTrigger"), settle=False)
+            return self._end.as_json()
+
+        def commit(self, end: dict[str, Any]) -> None:
+            """Settle a batch that Spark is done with."""
+            self.subscription.settle(self.subscription.parse(end).shards)
+
+    def stream_reader(options: Options, schema: StructType) -> DataSourceStreamReader:
+        """Return the reader for this version of Spark."""
+        return ReducedStreamReader(options, schema)
+
+
+def cores() -> int:
+    """Return how many tasks are worth planning at once, as far as the driver can know."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,65 @@
+"""Bookkeeping of staged commits: what tasks staged where, and what is to be said to which broker. No sockets.
+
+A *part* is what one attempt of one task staged on one broker. Its name holds the broker's identity, so that whoever
+reads the decision knows where each part is, also when it was taken by a driver that is dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from entrepot.base.errors import ProtocolViolation
+
+
+class Staged(msgspec.Struct, frozen=True):
+    """What one attempt of one task leaves behind for the driver."""
+
+    sink: str
+    batch: int
+    part: str
+    count: int
+
+
+def part_name(broker: str, token: str) -> str:
+    """Return the name of a part on ``broker``; ``token`` is new for each attempt."""
+    return f"{broker}~{token}"
+
+
+def broker_of(part: str) -> str:
+    """Return on which broker a part is. Raises ProtocolViolation for a name that we did not give."""
+    broker, mark, _ = part.rpartition("~")
+    if not mark:
+        raise ProtocolViolation(f"the part {part[:60]!r} names no broker", remedy="another program uses this sink")
+    return broker
+
+
+def by_broker(parts: Iterable[str]) -> dict[str, list[str]]:
+    """Return the parts of each broker, in order."""
+    found: dict[str, list[str]] = {}
+    for part in parts:
+        found.setdefault(broker_of(part), []).append(part)
+    return found
+
+
+def candidates(messages: Sequence[Staged | None]) -> list[str]:
+    """Return the parts that may win: of every task its successful attempt, those without rows left out."""
+    return [message.part for message in messages if message is not None and message.part]
+
+
+def sinks(messages: Sequence[Staged | None]) -> str:
+    """Return the sink that all ``messages`` agree on, "" when none staged anything."""
+    found = dict.fromkeys(message.sink for message in messages if message is not None and message.part)
+    if len(found) > 1:
+        raise ProtocolViolation(f"one batch was staged under several sinks: {', '.join(found)}")
+    return next(iter(found), "")
+
+
+def batch_of(messages: Sequence[Staged | None]) -> int:
+    """Return the batch number that all ``messages`` agree on."""
+    found = dict.fromkeys(message.batch for message in messages if message is not None and message.part)
+    if len(found) != 1:
+        raise ProtocolViolation(f"tasks of one batch staged under the numbers {list(found)}")
+    number: int = next(iter(found))
+    return number

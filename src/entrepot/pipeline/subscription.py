@@ -1,0 +1,304 @@
+"""One streaming query's hold on all shards of its queue: what the driver decides between micro-batches.
+
+Settles what Spark's commit log has (the start of the next batch), claims the next messages from every broker that
+answers, and plans who reads what. A broker that is gone keeps its position and joins again when it is back, or when
+another took its place; a broker that is new is attached to when it is found. Nothing is attached before it is needed:
+Spark makes readers in processes that never read.
+
+Invariants: a shard's position never goes back; what was not in a batch that Spark committed is never settled.
+"""
+
+from __future__ import annotations
+
+import select
+import threading
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from entrepot.base.errors import EntrepotError, Unreachable
+from entrepot.pipeline import offsets as positions
+from entrepot.pipeline.leases import Piece, Shard, Subject
+from entrepot.pipeline.offsets import Offsets
+from entrepot.pipeline.options import EARLIEST, Options
+from entrepot.pipeline.planning import Range, shares, split
+from entrepot.pipeline.wire import Brokers, Wire
+
+LOOK_EVERY: Final = 2.0  # s between looks for brokers that are not there
+SELECTOR_WAIT_MS: Final = 2_000  # AvailableNow: a selector needs time to find the last matches in a long queue
+NO_LIMIT: Final = 1 << 40
+RETRY: Final = 0.05  # s
+
+
+class Subscription:
+    """The shards of one query. Belongs to one thread; only the search for brokers runs beside it."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.subject = Subject.of(options)
+        self.source = positions.source_name(options.destination, options.text("subscription"))
+        self.brokers = Brokers(options)
+        self.shards: dict[str, Shard] = {}
+        self.targets: dict[str, int] | None = None  # AvailableNow: where each shard ends
+        self._begin = self._starting(options.text("startingPosition"))
+        self._scout: _Scout | None = None
+        self._looked = 0.0
+        self._same: dict[str, str] = {}  # further places of a broker that has another connection
+
+    def initial(self) -> Offsets:
+        """Return the offsets of a new query: always the same."""
+        return self._begin
+
+    def parse(self, given: object) -> Offsets:
+        """Return the offsets that Spark hands back. Raises InvalidOption for those of another source."""
+        return positions.parse(given, self.source)
+
+    def latest(self, start: Offsets, budget: int | None, *, settle: bool = True) -> Offsets:
+        """Settle up to ``start``, claim at most ``budget`` messages behind it, and return where they end.
+
+        ``settle``: False when nobody says that Spark has committed ``start``. ``budget`` None: all that is there now.
+        Waits ``pollWait`` when there is nothing. Raises LeaseError, Unreachable.
+        """
+        until = time.monotonic() + self.options.seconds("failoverTimeout")
+        while True:
+            self._meet()
+            self._expect_targets()
+            failure = Unreachable("no broker of the url answers", remedy="start one; see failoverTimeout")
+            try:
+                moved = self._take(start, budget, settle)
+                if moved is not None:
+                    return start.moved(moved)
+            except Unreachable as error:
+                failure = error
+            if any(shard.live for shard in self.shards.values()):
+                continue  # one went away in the middle: the others go on
+            if time.monotonic() > until:
+                raise failure
+            time.sleep(RETRY)
+            self._looked = 0.0
+
+    def prepare_available_now(self) -> None:
+        """From now on take only what is there at this moment."""
+        self._meet()
+        self.targets = {}
+        for shard in list(self.shards.values()):
+            if shard.live:
+                shard.claim(shard.ledger.tail, 0)
+                self.targets[shard.broker] = shard.ledger.tail + shard.ledger.more
+
+    def plan(self, start: Offsets, end: Offsets, partitions_min: int, cores: int) -> list[Piece]:
+        """Return who reads what of a batch; the same batch may be planned again after a restart. Raises as `latest`."""
+        wanted: list[Range] = []
+        for broker, high in end.shards.items():
+            before = start.shards.get(broker)
+            if before == high:
+                continue
+            ledger = self._need(broker).ledger
+            low = ledger.begin(before)
+            ledger.begin(high)
+            if low < high:
+                wanted.append(Range(broker, low, high))
+        pieces: list[Piece] = []
+        for piece in split(wanted, partitions_min, cores):
+            shard = self.shards[piece.shard]
+            place = shard.place.format()
+            pieces.append(Piece(piece.shard, place, shard.ledger.epoch, piece.low, piece.high))
+        return pieces
+
+    def held(self, limit: int | None) -> tuple[dict[str, int], dict[str, int]]:
+        """Claim up to ``limit`` messages of what is there; return where what is held begins and ends on each broker."""
+        self._meet()
+        begin = {broker: shard.ledger.first for broker, shard in self.shards.items()}
+        start = Offsets(self.source, begin)
+        moved = self._claim_now(start, [*self.shards.values()], NO_LIMIT if limit is None else limit, limit is None)
+        return begin, moved
+
+    def tails(self) -> Offsets:
+        """Return the end of what is held on every broker that answers."""
+        self._meet()
+        return Offsets(self.source, {broker: shard.ledger.tail for broker, shard in self.shards.items()})
+
+    def settle(self, end: Mapping[str, int]) -> None:
+        """Settle up to ``end`` on every broker in it."""
+        for broker, position in end.items():
+            self._need(broker).settle(position)
+
+    def close(self) -> None:
+        """Drop all connections; the brokers keep what is held."""
+        for shard in self.shards.values():
+            shard.close()
+
+    # -- who is there -------------------------------------------------------------------------------------------------
+
+    def _meet(self) -> None:
+        """Attach to brokers that are new or back."""
+        if not self.shards:
+            self._welcome(self.brokers.all())
+            self._looked = time.monotonic()
+            return
+        scout = self._scout
+        if scout is not None and scout.done:
+            self._scout = None
+            self._welcome(scout.wires)
+        if self._scout is None and time.monotonic() - self._looked >= LOOK_EVERY:
+            self._looked = time.monotonic()
+            taken = {shard.place.format() for shard in self.shards.values() if shard.live}
+            taken.update(place for place, broker in self._same.items() if self._is_live(broker))
+            if any(place.format() not in taken for place in self.brokers.places):
+                self._scout = _Scout(self.options, taken)
+                if not any(shard.live for shard in self.shards.values()):
+                    self._scout.join()  # nothing else to do meanwhile
+
+    def _is_live(self, broker: str) -> bool:
+        shard = self.shards.get(broker)
+        return shard is not None and shard.live
+
+    def _welcome(self, wires: list[Wire]) -> None:
+        for wire in wires:
+            shard = self.shards.get(wire.broker)
+            if shard is None:
+                shard = Shard(wire, self.subject)
+                try:
+                    shard.attach()
+                except Unreachable:
+                    continue
+                self.shards[wire.broker] = shard
+            elif shard.live:
+                self._same[wire.place.format()] = wire.broker
+                wire.close()
+            else:
+                shard.found(wire)
+
+    def _need(self, broker: str) -> Shard:
+        """Return the shard on ``broker``, looking for it. Raises Unreachable."""
+        shard = self.shards.get(broker)
+        if shard is not None and shard.live:
+            return shard
+        if shard is None and not self.shards:
+            self._meet()
+            if broker in self.shards:
+                return self.shards[broker]
+        self._welcome([self.brokers.open(broker)])
+        return self.shards[broker]
+
+    def _expect_targets(self) -> None:
+        """AvailableNow has promised to read what these shards had: wait for those that are away."""
+        for broker in self.targets or {}:
+            self._need(broker)
+
+    # -- what is taken ------------------------------------------------------------------------------------------------
+
+    def _take(self, start: Offsets, budget: int | None, settle: bool) -> dict[str, int] | None:
+        """Return how far each shard was claimed, None when none of them is there."""
+        live = [shard for shard in self.shards.values() if shard.live]
+        if self.targets is not None:
+            live = [shard for shard in live if shard.broker in self.targets]
+            if not live and not self.targets:
+                return {}
+        for shard in live:
+            position = start.shards.get(shard.broker)
+            shard.ledger.begin(position)
+            if settle and position is not None:
+                shard.settle(position)
+        if not live:
+            return None
+        everything = budget is None
+        most = NO_LIMIT if budget is None else budget
+        moved = self._claim_now(start, live, most, everything)
+        if not self._any(start, moved) and self._await(start, live, most):
+            moved = self._claim_now(start, live, most, everything)
+        return moved
+
+    def _any(self, start: Offsets, moved: Mapping[str, int]) -> bool:
+        return any(end > self._low(self.shards[broker], start) for broker, end in moved.items())
+
+    def _low(self, shard: Shard, start: Offsets) -> int:
+        return shard.ledger.begin(start.shards.get(shard.broker))
+
+    def _limit(self, shard: Shard, low: int, wanted: int) -> int:
+        """Return how many messages may be taken behind ``low``."""
+        if self.targets is None:
+            return wanted
+        return max(0, min(wanted, self.targets[shard.broker] - low))
+
+    def _claim_now(self, start: Offsets, live: list[Shard], budget: int, everything: bool) -> dict[str, int]:
+        """Claim without waiting, each shard its share; what one has no use for is offered to the others.
+
+        ``everything``: but nothing that comes while we claim, or a busy producer would keep us here for ever.
+        """
+        ends = {shard.broker: self._low(shard, start) for shard in live}
+        ceilings: dict[str, int] = {}
+        hungry = {shard.broker: shard for shard in live}
+        left = budget
+        while hungry and left > 0:
+            for broker, share in shares(left, list(hungry)).items():
+                shard = hungry[broker]
+                low = ends[broker]
+                wanted = min(self._limit(shard, low, share), ceilings.get(broker, NO_LIMIT) - low)
+                ends[broker] = shard.claim(low, wanted) if wanted > 0 else low
+                left -= ends[broker] - low
+                if everything:
+                    ceilings.setdefault(broker, shard.ledger.tail + shard.ledger.more)
+                at_end = ends[broker] == shard.ledger.tail and not shard.ledger.more
+                if ends[broker] == low or at_end:
+                    del hungry[broker]
+        return ends
+
+    def _await(self, start: Offsets, live: list[Shard], budget: int) -> bool:
+        """Wait at all brokers until one has something, or the time is over; return whether one has."""
+        wait_ms = self.options.number("pollWait")
+        if self.targets is not None:
+            live = [shard for shard in live if self._low(shard, start) < self.targets[shard.broker]]
+            wait_ms = SELECTOR_WAIT_MS if self.subject.selector else 0
+        if not wait_ms or not live:
+            return False
+        until = time.monotonic() + wait_ms / 1000
+        each = shares(budget, [shard.broker for shard in live])
+        for shard in live:
+            low = self._low(shard, start)
+            most = self._limit(shard, low, each[shard.broker])
+            if most > 0:
+                shard.begin_claim(low, most, wait_ms)
+        while True:
+            # no short cut: an answer may have come before we look
+            ready = [shard for shard in live if shard.live and shard.claimed()]
+            if any(shard.ledger.tail > self._low(shard, start) for shard in ready):
+                return True
+            left = until - time.monotonic()
+            if left <= 0 or len(ready) == len(live):
+                return False
+            select.select([shard for shard in live if shard.live], [], [], left)
+
+    def _starting(self, text: str) -> Offsets:
+        if text == EARLIEST:
+            return Offsets(self.source, {})
+        return positions.parse_starting(text, self.source)
+
+
+class _Scout:
+    """Looks for brokers in a thread of its own: a place that does not answer must not hold up the others."""
+
+    def __init__(self, options: Options, taken: set[str]) -> None:
+        self.wires: list[Wire] = []
+        self._options = options
+        self._taken = taken
+        self._thread = threading.Thread(target=self._run, name="entrepot-scout", daemon=True)
+        self._thread.start()
+
+    @property
+    def done(self) -> bool:
+        """Whether it has looked everywhere."""
+        return not self._thread.is_alive()
+
+    def join(self) -> None:
+        """Wait until it has."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        for place in self._options.all_places:
+            if place.format() in self._taken:
+                continue
+            try:
+                self.wires.append(Wire(place, self._options))
+            except EntrepotError:  # not there, or not ours: asked again later, and by name when a batch needs it
+                continue

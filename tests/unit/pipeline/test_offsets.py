@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from entrepot.base.errors import InvalidOption
+from entrepot.pipeline.offsets import Offsets, parse, parse_starting, source_name
+
+SOURCE = source_name("/queue/q", "s")
+SHARDS = st.dictionaries(st.text(min_size=1), st.integers(0, 1 << 60))
+
+
+@given(SHARDS)
+def test_what_spark_keeps_as_json_comes_back(shards: dict[str, int]) -> None:
+    offsets = Offsets(SOURCE, shards)
+    assert parse(json.loads(json.dumps(offsets.as_json())), SOURCE) == offsets
+
+
+@given(SHARDS, SHARDS)
+def test_a_position_never_goes_back(before: dict[str, int], moved: dict[str, int]) -> None:
+    after = Offsets(SOURCE, before).moved(moved)
+    assert set(after.shards) == set(before) | set(moved)
+    assert all(after.shards[shard] >= position for shard, position in before.items())
+    assert after.moved(moved) == after
+
+
+def test_the_same_offsets_are_the_same_text_whatever_order_they_were_found_in() -> None:
+    one, other = Offsets(SOURCE, {"a": 1, "b": 2}), Offsets(SOURCE, {"b": 2, "a": 1})
+    assert json.dumps(one.as_json()) == json.dumps(other.as_json())
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        ({"version": 2, "source": SOURCE, "shards": {}}, "version 2"),
+        ({"version": 1, "source": "/queue/other#s", "shards": {}}, "the checkpoint is of '/queue/other#s'"),
+        ({"version": 1, "source": SOURCE, "shards": {"a": -1}}, "no offsets of entrepot"),
+        ({"version": 1, "source": SOURCE, "shards": {"a": True}}, "no offsets of entrepot"),
+        ({"version": 1, "source": SOURCE, "shards": 3}, "no offsets of entrepot"),
+        ({"topic": {"0": 12}}, "version None"),
+        ([], "no offsets of entrepot"),
+    ],
+)
+def test_foreign_offsets_are_refused(given: object, part: str) -> None:
+    with pytest.raises(InvalidOption) as caught:
+        parse(given, SOURCE)
+    assert part in str(caught.value)
+
+
+def test_a_starting_position_is_a_table_of_shards_or_the_offsets_of_a_query() -> None:
+    assert parse_starting('{"a": 5}', SOURCE).shards == {"a": 5}
+    assert parse_starting(json.dumps(Offsets(SOURCE, {"a": 5}).as_json()), SOURCE).shards == {"a": 5}
+    with pytest.raises(InvalidOption, match="latest"):
+        parse_starting("latest", SOURCE)

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from entrepot.base.errors import EntrepotError, InvalidOption, InvalidURI
+from entrepot.pipeline.options import READ, SETTINGS, STREAM, WRITE, read
+
+STREAMED = {"url": "stomp://h:1", "queue": "q", "subscription": "s"}
+
+
+def test_names_are_compared_without_case_and_defaults_fill_in() -> None:
+    options = read({"URL": "h:1", "QUEUE": "q", "Subscription": "s", "maxmessagespertrigger": "7"}, STREAM)
+    assert options.number("maxMessagesPerTrigger") == 7
+    assert options.number("minPartitions") == 0
+    assert options.seconds("connectTimeout") == 5.0
+    assert options.destination == "/queue/q"
+
+
+@pytest.mark.parametrize(
+    ("url", "groups"),
+    [
+        ("h:1", [["stomp://h:1"]]),
+        ("a:1,b:2", [["stomp://a:1"], ["stomp://b:2"]]),
+        ("failover:(stomp://a:1,stomp://b:2)", [["stomp://a:1", "stomp://b:2"]]),
+        ("failover:(stomp://a:1,stomp://b:2),stomp+ssl://c:3", [["stomp://a:1", "stomp://b:2"], ["stomp+ssl://c:3"]]),
+    ],
+)
+def test_a_url_is_a_list_of_brokers_each_with_its_places(url: str, groups: list[list[str]]) -> None:
+    options = read({**STREAMED, "url": url}, STREAM)
+    assert [[place.format() for place in group] for group in options.places] == groups
+
+
+def test_tls_options_go_to_every_place_and_do_not_replace_its_own() -> None:
+    options = read(
+        {**STREAMED, "url": "stomp+ssl://a:1?trustStorePath=own,stomp+ssl://b:1", "tls.trustStorePath": "all"}, STREAM
+    )
+    assert [place.options["trustStorePath"] for place in options.all_places] == ["own", "all"]
+
+
+@pytest.mark.parametrize(
+    ("given", "where", "part"),
+    [
+        ({**STREAMED, "queu": "q"}, STREAM, "did you mean 'queue'?"),
+        ({**STREAMED, "nonsense": "1"}, STREAM, "no option 'nonsense'"),
+        ({**STREAMED, "commit.mode": "staged"}, STREAM, "no meaning for readStream"),
+        ({**STREAMED, "maxMessagesPerTrigger": "0"}, STREAM, "whole number from 1"),
+        ({**STREAMED, "maxMessagesPerTrigger": "many"}, STREAM, "whole number"),
+        ({**STREAMED, "maxMessagesPerTrigger": "٣"}, STREAM, "whole number"),
+        ({**STREAMED, "topic": "t"}, STREAM, "both a queue and a topic"),
+        ({**STREAMED, "queue": "/topic/t"}, STREAM, "use the option 'topic'"),
+        ({**STREAMED, "queue": "/queue/"}, STREAM, "holds no name"),
+        ({"url": "h:1", "queue": "q"}, STREAM, "needs a subscription"),
+        ({"url": "h:1", "subscription": "s"}, STREAM, "nothing to read from"),
+        ({"queue": "q", "subscription": "s"}, STREAM, "no broker is named"),
+        ({**STREAMED, "url": "amqp://h:1"}, STREAM, "is not spoken here"),
+        ({**STREAMED, "url": "multicast://default"}, STREAM, "is not spoken here"),
+        ({**STREAMED, "subscription": "s" * 300}, STREAM, "200 printable"),
+        (STREAMED, READ, "entrepot.pipeline.claim"),
+        ({"url": "h:1", "topic": "t"}, READ, "keeps nothing that could be browsed"),
+        ({"url": "h:1", "queue": "q", "commit.mode": "perhaps"}, WRITE, "it can be staged"),
+        ({"url": "h:1", "queue": "q", "batch": "1"}, WRITE, "counts within a sink"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_what_to_do(given: dict[str, str], where: str, part: str) -> None:
+    with pytest.raises((InvalidOption, InvalidURI)) as caught:
+        read(given, where)
+    assert part in str(caught.value)
+
+
+def test_the_options_of_spark_itself_pass() -> None:
+    assert read({**STREAMED, "path": "x", "checkpointLocation": "y"}, STREAM).destination == "/queue/q"
+
+
+def test_every_setting_says_what_it_means_and_where() -> None:
+    for setting in SETTINGS:
+        assert setting.meaning
+        assert setting.where
+        assert (setting.low is None) == (setting.high is None)
+
+
+@given(st.dictionaries(st.sampled_from([setting.name for setting in SETTINGS]), st.text(max_size=12)))
+def test_any_values_are_read_or_refused_in_our_words(given: dict[str, str]) -> None:
+    for where in (READ, STREAM, WRITE):
+        with contextlib.suppress(EntrepotError):
+            read(given, where)
