@@ -51,7 +51,7 @@
 
 static struct {
     const char *host, *login, *passcode, *destination, *ack;
-    int port, producers, consumers, size, prefetch, window, idle;
+    int port, consume_port, producers, consumers, size, prefetch, window, idle;
     bool persistent, consume_only, text, topic, individual, cumulative, histogram;
     uint64_t warm_count, count, backlog;
     double rate, warm_seconds, seconds, timeout, drain, hold;
@@ -282,7 +282,7 @@ static void prepare_batch(struct connection *c) {
 
 static bool open_connection(struct connection *c, enum role role, int index) {
     *c = (struct connection){.fd = -1, .role = role, .index = index};
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)option.port)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(role == CONSUMER ? option.consume_port : option.port))};
     inet_pton(AF_INET, option.host, &address.sin_addr);
     c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (c->fd < 0) { lose(c, strerror(errno)); return false; }
@@ -812,6 +812,7 @@ static void report(const struct mark *from, const struct mark *to) {
 static const char help[] =
     "usage: load --port N [options]        one STOMP load, checked; prints one JSON object\n"
     "  --host A --port N --login U --passcode P     where (default 127.0.0.1, no login)\n"
+    "  --consume-port N     where the consumers connect, if it is another broker of a network\n"
     "  --destination D      /queue/NAME: consumers compete; /topic/NAME: each consumer gets all\n"
     "  --producers N --consumers N --size BYTES     at least 24 bytes\n"
     "  --persistent         SEND carries persistent:true\n"
@@ -838,7 +839,7 @@ static double number(const char *name, const char *text, double low, double high
 
 static void parse(int argc, char **argv) {
     static const struct option names[] = {
-        {"host", 1, 0, 'h'}, {"port", 1, 0, 'p'}, {"login", 1, 0, 'l'}, {"passcode", 1, 0, 'L'}, {"destination", 1, 0, 'd'},
+        {"host", 1, 0, 'h'}, {"port", 1, 0, 'p'}, {"consume-port", 1, 0, 'q'}, {"login", 1, 0, 'l'}, {"passcode", 1, 0, 'L'}, {"destination", 1, 0, 'd'},
         {"producers", 1, 0, 'P'}, {"consumers", 1, 0, 'C'}, {"size", 1, 0, 's'}, {"persistent", 0, 0, 'D'}, {"text", 0, 0, 'x'},
         {"ack", 1, 0, 'a'}, {"prefetch", 1, 0, 'f'}, {"window", 1, 0, 'w'}, {"backlog", 1, 0, 'b'}, {"rate", 1, 0, 'r'},
         {"warm-count", 1, 0, 'u'}, {"warm-seconds", 1, 0, 'U'}, {"count", 1, 0, 'n'}, {"seconds", 1, 0, 'S'},
@@ -850,6 +851,7 @@ static void parse(int argc, char **argv) {
         switch (which) {
         case 'h': option.host = optarg; break;
         case 'p': option.port = (int)number(name, optarg, 1, 65535); break;
+        case 'q': option.consume_port = (int)number(name, optarg, 1, 65535); break;
         case 'l': option.login = optarg; if (!option.passcode) option.passcode = ""; break;
         case 'L': option.passcode = optarg; break;
         case 'd': option.destination = optarg; break;
@@ -880,6 +882,7 @@ static void parse(int argc, char **argv) {
     struct in_addr address;
     if (optind < argc) usage("unexpected argument %s", argv[optind]);
     if (!option.port) usage("--port is needed (--help lists all options)");
+    if (!option.consume_port) option.consume_port = option.port;
     if (inet_pton(AF_INET, option.host, &address) != 1) usage("--host %s: an IPv4 address is needed", option.host);
     option.individual = !strcmp(option.ack, "client-individual");
     option.cumulative = !strcmp(option.ack, "client");

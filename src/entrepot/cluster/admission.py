@@ -1,7 +1,7 @@
-"""What may cross a bridge: the path that a message took, lists of destinations, and what may go back (classic.md 1.11).
+"""What may cross a bridge: the path that a message took, and what may go back (classic.md 1.11).
 
 Every rule is a `Rule`; a bridge joins them with *and* (`All`). A rule says why it refuses (`refusal`): "why does
-this message not move" is what operators ask. Nothing here changes anything, except the window of a rate limit.
+this message not move" is what operators ask. Nothing here changes anything, except the window of a rate limit. [C]
 """
 
 from __future__ import annotations
@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from msgspec import Struct
+from mypy_extensions import mypyc_attr
 
 from entrepot.base.environment import MILLISECOND
-from entrepot.base.patterns import MIXED, matches
-from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
+from entrepot.cluster.crossing import has_no_path
+from entrepot.cluster.options import BridgeFilterOptions
 from entrepot.core.queue import Queue
 from entrepot.core.timed import Alarm
 from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message
-from entrepot.protocols.openwire.commands import BrokerId, ConsumerInfo, Destination
-from entrepot.protocols.openwire.convert import BLOB, OPENWIRE_LANGUAGE
-from entrepot.protocols.openwire.ids import is_queue, is_temporary
+from entrepot.protocols.openwire.commands import BrokerId, ConsumerInfo
+from entrepot.protocols.openwire.convert import OPENWIRE_LANGUAGE
 
 UNLIMITED: Final = -1
 ADVISORY: Final = "ActiveMQ.Advisory."
@@ -39,88 +38,9 @@ def path_of(ids: Sequence[object] | None) -> Path:
 
 def message_path(message: Message) -> Path:
     """Return the brokers that ``message`` came through; only OpenWire carries that."""
-    if message.language is not OPENWIRE_LANGUAGE or _came_from_a_client(message.raw):
+    if message.language is not OPENWIRE_LANGUAGE or has_no_path(message.raw):
         return ()
     return path_of(OPENWIRE_LANGUAGE.opened(message).broker_path)
-
-
-def _came_from_a_client(raw: bytes) -> bool:
-    """Return True for a message that surely has no path, without opening it: the usual case, asked once a message.
-
-    Its end, octets from behind (loose, `convert.LAYOUT`), when path, user and cluster are not there::
-
-        30 path: 0 · 29 arrival i64 · 21 user: 0 · 20 bridged · 19 droppable · 18 cluster: 0 · 17 in i64 · 9 out i64 · 1
-
-    Text never ends in a zero octet, so something in place of one of these zeros is seen; an empty user (1 0 0) or an
-    empty cluster (1 0 0) would shift the rest by two, and are told by their first octet.
-    """
-    if len(raw) < 64 or raw[0] == BLOB:
-        return False
-    if raw[-18] or raw[-19] or raw[-20] or raw[-21] or raw[-30]:
-        return False
-    return not (raw[-23] == 1 and raw[-22] == 0)
-
-
-# -- lists of destinations ---------------------------------------------------------------------------------------------
-
-
-class Included(Struct, frozen=True):
-    """One entry of a list of a network connector. ``force_durable``: a plain topic consumer counts as a durable one."""
-
-    pattern: str
-    topic: bool
-    force_durable: bool = False
-
-    def covers(self, where: Destination) -> bool:
-        """Return whether this entry means ``where``, which is one destination and may be a wildcard itself."""
-        return self.topic != is_queue(where) and matches(self.pattern, where.physical_name or "", MIXED)
-
-
-class Lists(Struct, frozen=True):
-    """The three lists of a network connector."""
-
-    excluded: tuple[Included, ...] = ()
-    dynamic: tuple[Included, ...] = ()
-    static: tuple[Included, ...] = ()
-
-    def permits(self, where: Destination, *, temporary: bool) -> bool:
-        """Return whether demand for ``where`` may cross; the order of the tests is Classic's (1.2)."""
-        if is_temporary(where):
-            return temporary
-        if any(one.covers(where) for one in self.excluded):
-            return False
-        if any(one.covers(where) for one in self.static):
-            return True
-        if self.dynamic:
-            return any(one.covers(where) for one in self.dynamic)
-        return True
-
-    def forces_durable(self, where: Destination) -> bool:
-        """Return whether a plain consumer of the topic ``where`` shall be a durable one (forceDurable)."""
-        if is_queue(where) or is_temporary(where) or (where.physical_name or "").startswith(ADVISORY):
-            return False
-        return any(one.force_durable and one.covers(where) for one in (*self.dynamic, *self.static))
-
-
-def destination_filter(options: NetworkConnectorOptions, lists: Lists) -> str:
-    """Return the advisory topics to listen to, a comma list (classic.md 1.6)."""
-    if options.destination_filter:
-        given = options.destination_filter
-        topics = [given if given.startswith(ADVISORY) else CONSUMER_ADVISORY + given]
-    elif lists.dynamic:
-        topics = []
-        for one in lists.dynamic:
-            name = f"{'Topic' if one.topic else 'Queue'}.{one.pattern}"
-            topics.append(CONSUMER_ADVISORY + name)
-            if options.use_virtual_destination_subscriptions:
-                topics.append(VIRTUAL_ADVISORY + name)
-    else:
-        topics = [CONSUMER_ADVISORY + ">"]
-        if options.use_virtual_destination_subscriptions:
-            topics.append(VIRTUAL_ADVISORY + ">")
-    if options.bridge_temporary:
-        topics += TEMPORARY_ADVISORIES
-    return ",".join(dict.fromkeys(topics))
 
 
 def is_interpreted(name: str) -> bool:
@@ -131,6 +51,7 @@ def is_interpreted(name: str) -> bool:
 # -- rules -------------------------------------------------------------------------------------------------------------
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Rule:
     """One condition."""
 
@@ -143,7 +64,7 @@ class All(Rule):
     """Every one of several rules."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self.rules = tuple(rules)
+        self.rules: list[Rule] = list(rules)
 
     def refusal(self, message: Message, queue: Queue | None) -> str:
         """Return what the first rule that refuses says."""
@@ -163,6 +84,8 @@ class BrokerPath(Rule):
 
     def refusal(self, message: Message, queue: Queue | None) -> str:
         """Look at the path."""
+        if message.language is not OPENWIRE_LANGUAGE or has_no_path(message.raw):  # it has none
+            return "" if self.ttl != 0 else "messageTTL is 0"
         path = message_path(message)
         if self.target in path:
             return f"it was at {self.target} already"

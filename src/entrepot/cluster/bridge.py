@@ -2,7 +2,7 @@
 
 `Bridge` is one end of one connection between two brokers. It introduces itself (classic.md 1.3), listens to what the
 other broker's consumers want (`demand.py`), keeps a feed of the link for each demand, and on a duplex connection gives
-what the other broker sends to its own (`Inbound`). It never dials: `LinkCore` decides that, a shell does it.
+what the other broker sends to its own (`Inbound`). It never dials: `LinkCore` decides that, a shell does it. [C]
 
 One way and duplex differ on the wire: one way is an ordinary client, which gets advisories as dispatches; on a duplex
 connection both ends send plain messages, advisories too, and the ConsumerInfo of one is a demand for the other.
@@ -21,18 +21,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from entrepot.base.environment import SECOND, Duration, Instant
-from entrepot.base.errors import EntrepotError, InvalidDestination, LimitExceeded, Refused, StorageError
-from entrepot.cluster.admission import (
-    ADVISORY,
-    All,
-    BrokerPath,
-    Interpreted,
-    Lists,
-    Replay,
-    Rule,
-    destination_filter,
-    is_interpreted,
-)
+from entrepot.base.errors import EntrepotError, LimitExceeded, Refused, StorageError
+from entrepot.cluster.admission import ADVISORY, All, BrokerPath, Interpreted, Replay, Rule, is_interpreted
+from entrepot.cluster.crossing import Crossing
 from entrepot.cluster.demand import (
     SESSION,
     AdvisoryDemand,
@@ -48,14 +39,15 @@ from entrepot.cluster.demand import (
     durables_of,
 )
 from entrepot.cluster.demand import Effect as DemandEffect
+from entrepot.cluster.inbound import Inbound, address_of
 from entrepot.cluster.link import Effect, Feed, LinkCore, LinkPort, State
+from entrepot.cluster.lists import Lists, destination_filter
 from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.cluster.properties import write_properties
-from entrepot.core.broker import BLOCKED, BrokerCore, SpaceWaiter, selector_or_none
+from entrepot.cluster.wires import ClientWire, Wire
+from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.queue import Queue
-from entrepot.core.routing import Target
 from entrepot.core.timed import Alarm
-from entrepot.journal.log import Waiter
 from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.model.address import Destination as Address
 from entrepot.model.message import Message
@@ -83,11 +75,9 @@ from entrepot.protocols.openwire.commands import (
     Response,
     SessionId,
     SessionInfo,
-    ShutdownInfo,
 )
-from entrepot.protocols.openwire.convert import message_of, named, presented
+from entrepot.protocols.openwire.convert import named, presented
 from entrepot.protocols.openwire.ids import AckType, components, is_queue, is_temporary, text_of
-from entrepot.protocols.openwire.refusals import throwable_of
 from entrepot.protocols.session import NEVER
 
 if TYPE_CHECKING:
@@ -98,24 +88,12 @@ FAILURE_ADVISORY: Final = ADVISORY + "NetworkBridge.ForwardFailure"
 TARGETS_KEPT: Final = 10_000
 PEERS_KEPT: Final = 1000
 FRAME_OCTETS_MAX: Final = 100 * 1024 * 1024  # what is agreed with brokers as they are shipped
+# Two brokers that take whole chunks work in turns: each waits while the other one takes what its window holds. Portions
+# let both work at once (measured: 80 k against 137 k messages of 100 octets a second).
+MESSAGES_PORTION: Final = 16 * 1024  # of messages, some 80 small ones
+ANSWERS_PORTION: Final = 2 * 1024  # of answers, 14 octets each
 COMPRESS_FROM: Final = 64  # octets; below, zlib makes bodies longer
 GONE: Final = ("InvalidDestinationException", "DestinationDoesNotExistException")
-
-
-class Wire:
-    """The connection of a bridge, whoever opened it."""
-
-    def post(self, command: Command) -> None:
-        """Send; no answer is wanted."""
-        raise NotImplementedError
-
-    def ask(self, command: Command) -> int:
-        """Send, and return the number that the answer will carry."""
-        raise NotImplementedError
-
-    def end(self, why: str) -> None:
-        """Close."""
-        raise NotImplementedError
 
 
 class Neighbourhood:
@@ -181,6 +159,8 @@ class BridgeFeed(Feed):
         self.demand = demand
         self.rule = rule
         self.temporary = is_temporary(demand.where)
+        self.topic = addresses[0].routing == MULTICAST
+        self.where: Destination | None = None  # of the last message
         self.forget = False  # a durable one goes with all that it holds when it is retired
         self.priority = int(demand.info.priority)
         self.selector = selector_or_none(demand.info.selector or "")
@@ -242,6 +222,9 @@ class Bridge(LinkPort):
         self._introduced = 0  # the answer to our ConnectionInfo
         self._unacknowledged = 0
         self._here = BrokerId(self.broker.node_id)
+        self._sync: bool = options.always_sync_send
+        self._compressing: bool = options.compress
+        self._crossing = Crossing(self._producer, self.broker.node_id, self.broker.id_prefix)
         link.port = self
 
     @property
@@ -335,6 +318,7 @@ class Bridge(LinkPort):
         connection = f"{here}->{there}-{token}-{self.serial}:{self._runs}"
         self._producer = ProducerId(connection, 1, SESSION)
         self._listener = ConsumerId(connection, SESSION, 1)
+        self._crossing = Crossing(self._producer, self.broker.node_id, self.broker.id_prefix)
 
     def _connection(self) -> str:
         return self._producer.connection_id or ""
@@ -359,7 +343,7 @@ class Bridge(LinkPort):
         self._unacknowledged = 0
         self.link.opened(now)
         self.watch()
-        self._say(f"the bridge to {self.names.there} ({self.names.there_id}) is open")
+        self.say(f"the bridge to {self.names.there} ({self.names.there_id}) is open")
         self._advise(started=True)
         self._obey(self.demand.begin(self.names))
         queues = [(queue.owner, queue.address) for queue in self.broker.table.queues.values() if queue.owner]
@@ -381,7 +365,7 @@ class Bridge(LinkPort):
         if ended or wire is not None:
             self._advise(started=False)
         if wire is not None:
-            self._say(f"the bridge to {self.names.there} ended: {why}")
+            self.say(f"the bridge to {self.names.there} ended: {why}")
             wire.end(why)
         if not self.initiator:
             self.neighbourhood.leave(self)
@@ -392,7 +376,8 @@ class Bridge(LinkPort):
         told: dict[str, object] = {"started": started, "createdByDuplex": not self.initiator}
         self.advisories.tell(NETWORK_ADVISORY, info, told)
 
-    def _say(self, what: str) -> None:
+    def say(self, what: str) -> None:
+        """Tell the operator."""
         self.neighbourhood.say(self.link.name, what)
         self.told.append(what)
         del self.told[:-20]
@@ -402,7 +387,7 @@ class Bridge(LinkPort):
     def take(self, command: Command, now: Instant) -> bool:
         """Obey a command of the other broker; False when it is none of a bridge's."""
         if isinstance(command, Response):
-            self._responded(command, now)
+            self.responded(command, now)
         elif isinstance(command, MessageDispatch):
             self._dispatched(command)
         elif isinstance(command, ConnectionError):
@@ -425,7 +410,8 @@ class Bridge(LinkPort):
         if command.response_required and self.wire is not None:
             self.wire.post(Response(correlation_id=command.command_id))
 
-    def _responded(self, response: Response, now: Instant) -> None:
+    def responded(self, response: Response, now: Instant) -> None:
+        """The other broker answered."""
         number = int(response.correlation_id)
         if number == self._trial and number:
             self._trial = 0
@@ -497,7 +483,7 @@ class Bridge(LinkPort):
                 bridge._obey(waiting)
 
     def _subscribe(self, demand: Demand) -> None:
-        addresses = [_address(part) for part in components(demand.where)]
+        addresses = [address_of(part) for part in components(demand.where)]
         feed = BridgeFeed(self, demand, addresses, self._rule(demand, addresses[0]))
         self.feeds[demand] = feed
         try:
@@ -506,7 +492,7 @@ class Bridge(LinkPort):
             self.feeds.pop(demand, None)
             self.demand.demands.pop(demand, None)
             self.neighbourhood.interests.gone(demand)
-            self._say(f"no subscription to {demand.name}: {error}")
+            self.say(f"no subscription to {demand.name}: {error}")
             return
         self.advisories.consumer_added(demand.info)
         if addresses[0].name.startswith(ADVISORY) and demand.info.consumer_id is not None:
@@ -544,7 +530,7 @@ class Bridge(LinkPort):
         try:
             self.broker.forget_durable(self.names.local_client, name)
         except Refused as refusal:
-            self._say(f"the durable subscription {name} stays: {refusal}")
+            self.say(f"the durable subscription {name} stays: {refusal}")
 
     def _make_temporary(self, info: DestinationInfo) -> None:
         where = info.destination
@@ -580,9 +566,26 @@ class Bridge(LinkPort):
         wire = self.wire
         assert wire is not None
         assert isinstance(feed, BridgeFeed)
-        topic = feed.destinations[0].routing == MULTICAST
+        where = feed.where
+        if where is None or where.physical_name != message.address:
+            where = named(message.address, feed.topic, feed.temporary)
+            feed.where = where
+        counter = max(int(message.redelivered), deliveries) + int(doubtful)
+        advisory = feed.topic and message.address.startswith(ADVISORY)
+        answered = (message.durable or self._sync) and not advisory
+        if not self._compressing:
+            number = wire.cross(self._crossing, message, where, answered, counter, self.broker.wall)
+            if number >= 0:
+                return number
+        made = self._anew(message, where, counter)
+        if not answered:
+            wire.post(made)
+            return 0
+        return wire.ask(made)
+
+    def _anew(self, message: Message, where: Destination, counter: int) -> commands.Message:
+        """Return ``message`` as a command with all that crossing changes."""
         broker = self.broker
-        where = named(message.address, topic, feed.temporary)
         made = presented(message, where, broker.identity_of(message), broker.node_id, self._large_body(message))
         made.broker_path = [*(made.broker_path or ()), self._here]
         made.producer_id = self._producer
@@ -590,14 +593,11 @@ class Bridge(LinkPort):
             made.original_transaction_id = made.transaction_id
         made.transaction_id = None
         made.target_consumer_id = None
-        made.redelivery_counter = max(int(message.redelivered), deliveries) + int(doubtful)
+        made.redelivery_counter = counter
         made.broker_out_time = broker.wall
-        if self.options.compress:
+        if self._compressing:
             _compress(made)
-        if message.address.startswith(ADVISORY) or not (made.persistent or self.options.always_sync_send):
-            wire.post(made)
-            return 0
-        return wire.ask(made)
+        return made
 
     def _large_body(self, message: Message) -> bytes | None:
         rare = message.rare
@@ -623,7 +623,7 @@ class Bridge(LinkPort):
 
     def failed_forward(self, feed: Feed, message: Message, why: str) -> None:
         """A message is a dead letter now: say so, if that is wanted."""
-        self._say(f"a message of {message.address} cannot be forwarded: {why}")
+        self.say(f"a message of {message.address} cannot be forwarded: {why}")
         if self.options.advise_failed_forward:
             self.advisories.tell(FAILURE_ADVISORY, None, {"cause": why})
 
@@ -657,143 +657,6 @@ class Bridge(LinkPort):
             assert demand in self.feeds, f"{self.link.name}: no feed serves the demand for {demand.name}"
 
 
-class _Stored(Waiter):
-    """Answers when a message is on disk. A token is the number of the command."""
-
-    def __init__(self, inbound: Inbound, wire: Wire) -> None:
-        self.inbound = inbound
-        self.wire = wire
-
-    def stored(self, token: bytes) -> None:
-        """Answer."""
-        self.inbound.answer(self.wire, int.from_bytes(token, "big"), None)
-
-    def store_failed(self, token: bytes, error: EntrepotError) -> None:
-        """Say that it is not stored."""
-        self.inbound.answer(self.wire, int.from_bytes(token, "big"), error)
-
-
-class _Space(SpaceWaiter):
-    def __init__(self, inbound: Inbound) -> None:
-        self.inbound = inbound
-
-    def space(self) -> None:
-        """Answer what waits: the other broker sends more then."""
-        self.inbound.space()
-
-
-class Inbound:
-    """What the other end of a duplex connection sends: given to our broker, answered when it is stored.
-
-    A broker that is full answers later; the other end has its prefetch on its way and no more.
-    """
-
-    def __init__(self, bridge: Bridge) -> None:
-        self.bridge: Final = bridge
-        self.accepted = 0
-        self.duplicates = 0
-        self._targets: dict[Destination, Target] = {}
-        self._held: list[tuple[Wire, int, bool]] = []
-        self._space = _Space(self)
-
-    def take(self, command: commands.Message) -> None:
-        """Send ``command`` to our broker."""
-        wire = self.bridge.wire
-        assert wire is not None
-        try:
-            blocked = self._send(command)
-        except (Refused, StorageError) as error:
-            self.bridge._say(f"a message was refused: {error}")
-            if command.response_required:
-                self.answer(wire, command.command_id, error)
-            return
-        if blocked:
-            self._held.append((wire, command.command_id if command.response_required else 0, command.persistent))
-            self.bridge.broker.wait_for_space(self.bridge.origin, self._space)
-        elif command.response_required:
-            self._confirm(wire, command.command_id, command.persistent)
-
-    def _send(self, command: commands.Message) -> bool:
-        bridge = self.bridge
-        broker = bridge.broker
-        where = command.destination
-        if where is None or command.message_id is None:
-            raise InvalidDestination("a message has no destination or no id")
-        target = self._targets.get(where)
-        if target is None:
-            target = self._target(where)
-        message = message_of(command, target.name)
-        message.origin = bridge.origin
-        if bridge.options.check_duplicates_on_duplex:
-            message.need_rare().duplicate_id = text_of(command.message_id).encode()
-        self.accepted += 1
-        return broker.send(message, target) == BLOCKED
-
-    def _target(self, where: Destination) -> Target:
-        addresses = [_address(part) for part in components(where)]
-        for one in addresses:
-            if one.temporary and one.routing == MULTICAST:
-                self.bridge.neighbourhood.acceptor.check_temporary(one.name)
-        target = self.bridge.broker.target(addresses)
-        if len(self._targets) >= TARGETS_KEPT:
-            self._targets.clear()
-        self._targets[where] = target
-        return target
-
-    def _confirm(self, wire: Wire, number: int, durable: bool) -> None:
-        if durable:
-            self.bridge.broker.journal.confirm(_Stored(self, wire), number.to_bytes(8, "big"))
-        else:
-            self.answer(wire, number, None)
-
-    def answer(self, wire: Wire, number: int, error: EntrepotError | None) -> None:
-        """Answer, unless the connection is gone."""
-        if wire is not self.bridge.wire:
-            return
-        if error is None:
-            wire.post(Response(correlation_id=number))
-        else:
-            wire.post(ExceptionResponse(correlation_id=number, exception=throwable_of(error)))
-
-    def space(self) -> None:
-        """There is room again."""
-        held = self._held
-        self._held = []
-        for wire, number, durable in held:
-            if number:
-                self._confirm(wire, number, durable)
-
-    def clear(self) -> None:
-        """The connection is gone: nobody waits for an answer."""
-        self._held.clear()
-        self._targets.clear()
-        self.bridge.broker.stop_waiting(self.bridge.origin)
-
-
-class ClientWire(Wire):
-    """A connection that we opened."""
-
-    def __init__(self, client: OpenWireClient) -> None:
-        self.client = client
-
-    def post(self, command: Command) -> None:
-        """Send."""
-        if not self.client.closing:
-            self.client.post(command)
-
-    def ask(self, command: Command) -> int:
-        """Send, and return the number of the answer."""
-        return self.client.ask(command)
-
-    def end(self, why: str) -> None:
-        """Take leave."""
-        if not self.client.closing:
-            if self.client.live:
-                self.client.post(ShutdownInfo())
-            self.client.closing = True
-            self.client.note()
-
-
 class Opening(ClientPort):
     """Hears one dialled connection for its bridge. ``attempt``: the link's number for it."""
 
@@ -806,6 +669,7 @@ class Opening(ClientPort):
         """Both sides speak the same format."""
         bridge = self.bridge
         self.wire = ClientWire(client)
+        client.portion = MESSAGES_PORTION if bridge.duplex else ANSWERS_PORTION
         bridge.perform(bridge.link.connected(self.attempt, self._now()))
 
     def dispatched(self, client: OpenWireClient, dispatch: MessageDispatch) -> None:
@@ -814,7 +678,9 @@ class Opening(ClientPort):
 
     def responded(self, client: OpenWireClient, response: Response) -> None:
         """An answer."""
-        self._take(response)
+        bridge = self.bridge
+        if bridge.link.attempt == self.attempt and bridge.wire is self.wire:
+            bridge.responded(response, self._now())
 
     def told(self, client: OpenWireClient, command: Command) -> None:
         """All else; the first is who the other broker is."""
@@ -849,48 +715,6 @@ class Opening(ClientPort):
 
     def _now(self) -> Instant:
         return int(self.bridge.broker.now)
-
-
-class SessionWire(Wire):
-    """A connection that the other broker opened."""
-
-    def __init__(self, session: OpenWireSession) -> None:
-        self.session = session
-        self._commands = 0
-
-    def post(self, command: Command) -> None:
-        """Send."""
-        self._commands += 1
-        command.command_id = self._commands
-        command.response_required = False
-        self.session.write(command)
-
-    def ask(self, command: Command) -> int:
-        """Send, and return the number of the answer."""
-        self._commands += 1
-        command.command_id = self._commands
-        command.response_required = True
-        session = self.session
-        session.write(command)
-        if len(session.out) > session.high:
-            session.choke()
-        return self._commands
-
-    def end(self, why: str) -> None:
-        """Take leave."""
-        if not self.session.closing:
-            self.session.write(ShutdownInfo())
-            self.session.closing = True
-            self.session.note()
-            self.session.release()
-
-
-def _address(where: Destination) -> Address:
-    """Return what ``where`` names here. Raises InvalidDestination."""
-    name, _, queue = (where.physical_name or "").partition("::")
-    if not name:
-        raise InvalidDestination("a destination has no name")
-    return Address(name, ANYCAST if is_queue(where) else MULTICAST, is_temporary(where), queue)
 
 
 def _compress(made: commands.Message) -> None:

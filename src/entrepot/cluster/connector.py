@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from entrepot.base.environment import Instant
 from entrepot.base.settings import Dialect
 from entrepot.base.uri import parse
-from entrepot.cluster.admission import Lists
 from entrepot.cluster.bridge import Bridge, Neighbourhood
 from entrepot.cluster.discovery import Discovery, Forgotten, Found, Target, parse_connector
 from entrepot.cluster.link import Effect, LinkCore, LinkOptions, State
+from entrepot.cluster.lists import Lists
 from entrepot.cluster.options import NetworkConnectorOptions
 
 Perform = Callable[[Bridge, list[Effect]], None]

@@ -15,7 +15,7 @@ from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.base.errors import InvalidURI
 from entrepot.base.settings import Dialect, Options, Unit, setting
 from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse, split_options
-from entrepot.cluster.link import ReconnectOptions
+from entrepot.cluster.options import ReconnectOptions
 from entrepot.protocols.announcement import parse_announcement
 from entrepot.protocols.session import NEVER
 

@@ -11,7 +11,7 @@ asked for; when the connection dies everything unconfirmed is back in its queue,
 Supervision: a canary is sent when nothing was confirmed for an interval; a peer that does not answer it for two more is
 given up, so a peer that accepted and fell silent, a half-open connection and a black hole are found within three. A
 peer that is heard but confirms nothing while messages are on their way is full, not dead: that is said
-(``stalled_since``), and the link stays, because a new connection to a full broker would repeat what is on its way.
+(``stalled_since``), and the link stays, because a new connection to a full broker would repeat what is on its way. [C]
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Final
 
+from mypy_extensions import i64, mypyc_attr
+
 from entrepot.base.environment import MIB, MILLISECOND, SECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, Fault
-from entrepot.base.settings import Options, Unit, setting
 from entrepot.base.uri import Endpoint
+from entrepot.cluster.options import ReconnectOptions
 from entrepot.core.broker import BrokerCore
 from entrepot.core.consumer import Consumer
 from entrepot.core.queue import NONE_DELIVERED, Queue
@@ -93,26 +95,6 @@ TRANSITIONS: Final[Mapping[tuple[State, Signal], State]] = {
 Effect = Dial | Drop | GiveUp | Warn
 
 
-class ReconnectOptions(Options, frozen=True):
-    """How a lost peer is dialled again; the query of ``static:(...)`` and ``masterslave:(...)`` (classic.md 1.4)."""
-
-    initial_delay: Duration = setting(
-        SECOND, unit=Unit.DURATION, uri="initialReconnectDelay", about="wait after the first failure"
-    )
-    max_delay: Duration = setting(
-        30 * SECOND, unit=Unit.DURATION, uri="maxReconnectDelay", about="longest wait between two attempts"
-    )
-    exponential: bool = setting(True, uri="useExponentialBackOff", about="wait longer after each failure")
-    multiplier: float = setting(2.0, low=1.0, uri="backOffMultiplier", about="the wait grows by this factor")
-    attempts_max: int = setting(0, uri="maxReconnectAttempts", about="failures after which it is given up; 0: never")
-    min_connect_time: Duration = setting(
-        5 * SECOND,
-        unit=Unit.DURATION,
-        uri="minConnectTime",
-        about="a connection that lives shorter than this counts as a failed attempt",
-    )
-
-
 class LinkOptions:
     """How a link behaves. ns for times, octets for sizes."""
 
@@ -155,6 +137,7 @@ class Backoff:
         return min(delay, self.options.max_delay)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LinkPort:
     """What a link asks of its dialect. Called once a message: calls, not effects."""
 
@@ -179,6 +162,7 @@ class LinkPort:
         """``message`` could not be forwarded and is a dead letter now."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Feed(Subscription):
     """A local subscription whose messages cross. The owner decides with `admits` what may."""
 
@@ -230,7 +214,7 @@ class LinkConsumer(Consumer):
             return False
         return self.takes_all or self.feed.admits(message, self.queue)
 
-    def deliver(self, message: Message, deliveries: int) -> None:
+    def deliver(self, message: Message, deliveries: i64) -> None:
         """Send it, or settle it unsent where it may not cross."""
         if self.takes_all and not self.feed.admits(message, self.queue):
             self.feed.refused += 1

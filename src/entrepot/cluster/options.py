@@ -13,6 +13,26 @@ from entrepot.base.settings import Options, Unit, setting
 FOREVER: Final = -1
 
 
+class ReconnectOptions(Options, frozen=True):
+    """How a lost peer is dialled again; the query of ``static:(...)`` and ``masterslave:(...)`` (classic.md 1.4)."""
+
+    initial_delay: Duration = setting(
+        SECOND, unit=Unit.DURATION, uri="initialReconnectDelay", about="wait after the first failure"
+    )
+    max_delay: Duration = setting(
+        30 * SECOND, unit=Unit.DURATION, uri="maxReconnectDelay", about="longest wait between two attempts"
+    )
+    exponential: bool = setting(True, uri="useExponentialBackOff", about="wait longer after each failure")
+    multiplier: float = setting(2.0, low=1.0, uri="backOffMultiplier", about="the wait grows by this factor")
+    attempts_max: int = setting(0, uri="maxReconnectAttempts", about="failures after which it is given up; 0: never")
+    min_connect_time: Duration = setting(
+        5 * SECOND,
+        unit=Unit.DURATION,
+        uri="minConnectTime",
+        about="a connection that lives shorter than this counts as a failed attempt",
+    )
+
+
 class NetworkConnectorOptions(Options, frozen=True):
     """One network connector. Its lists of destinations are kept beside it."""
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from entrepot.base.errors import InvalidDestination, InvalidOption
 from entrepot.base.settings import Dialect
-from entrepot.cluster.admission import Included, Lists
+from entrepot.cluster.lists import Included, Lists
 from entrepot.cluster.options import NetworkConnectorOptions
 from entrepot.protocols.openwire.ids import is_queue, parse_destination
 

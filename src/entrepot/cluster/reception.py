@@ -11,9 +11,10 @@ from mypy_extensions import i64
 
 from entrepot.base.environment import Instant
 from entrepot.base.errors import Refused
-from entrepot.cluster.bridge import Bridge, Neighbourhood, SessionWire
+from entrepot.cluster.bridge import MESSAGES_PORTION, Bridge, Neighbourhood
 from entrepot.cluster.link import LinkCore, LinkOptions
 from entrepot.cluster.properties import read_properties
+from entrepot.cluster.wires import SessionWire
 from entrepot.protocols.openwire.commands import BrokerInfo, Command, ConnectionInfo
 from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import text_of
@@ -45,6 +46,7 @@ class NetworkSession(OpenWireSession):
             return
         if self.info is None and isinstance(command, BrokerInfo) and command.network_connection:
             self.peer_broker = command
+            self.portion = MESSAGES_PORTION
         peer = self.peer_broker
         if peer is not None and self.info is None and isinstance(command, ConnectionInfo):
             self._replace(peer, command)

@@ -233,6 +233,8 @@ class Connection(Shell):
         self.full: bool = False
         self.muted: bool = False  # the broker stops: what the peer says now would not be answered
         self.resting: bool = False  # reading stops until the others had their turn
+        self.held: bytes = b""  # of a chunk that is taken in portions
+        self.held_at: i64 = 0
 
     # -- what the session asks (Shell) --------------------------------------------------------------------------------
 
@@ -273,6 +275,10 @@ class Connection(Shell):
         """Hand a chunk to the session and write what comes of it, here and elsewhere."""
         if self.ended:
             return  # the peer still talks while we wait for it to close
+        portion = self.session.portion
+        if portion > 0 and (len(data) > portion or len(self.held) > 0):
+            self._hold(data)
+            return
         turn = self.turn
         turn.begin()
         try:
@@ -410,6 +416,38 @@ class Connection(Shell):
         self.resting = True
         self._adjust_reading()
         self.turn.loop.call_soon(self._rested)
+
+    def _hold(self, data: bytes) -> None:
+        """Take ``data`` in portions, one in each round of the loop: what each causes is sent before the next begins."""
+        waiting = len(self.held) > 0
+        self.held = self.held[self.held_at :] + data if waiting else data
+        self.held_at = 0
+        if not waiting:
+            self.resting = True
+            self._adjust_reading()
+            self._take_portion()
+
+    def _take_portion(self) -> None:
+        if self.ended:
+            self.held = b""
+            return
+        turn = self.turn
+        behind = self.held_at + max(self.session.portion, 1)
+        data = self.held[self.held_at : behind]
+        self.held_at = behind
+        turn.begin()
+        try:
+            self.session.receive(data, turn.now)
+        except Exception as error:
+            self._break_off(error)
+        self._after()
+        turn.end()
+        if self.held_at < len(self.held):
+            turn.loop.call_soon(self._take_portion)
+        else:
+            self.held = b""
+            self.held_at = 0
+            self._rested()
 
     def _rested(self) -> None:
         self.resting = False

@@ -58,6 +58,7 @@ class Session:
         self.protocol: str = UNKNOWN
         self.writer: BytesWriter = BytesWriter()
         self.noted: bool = False  # the shell knows that there is something to write
+        self.portion: i64 = 0  # octets that `receive` wants at most, so that answers leave in between; 0: any number
 
     def receive(self, data: bytes, now: Instant) -> None:
         """Take the next chunk from the peer."""

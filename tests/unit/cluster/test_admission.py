@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 from entrepot.cluster.admission import (
     All,
     BrokerPath,
-    Included,
     Interpreted,
-    Lists,
     Replay,
-    destination_filter,
     message_path,
 )
+from entrepot.cluster.lists import Included, Lists, destination_filter
 from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.cluster.properties import read_properties, write_properties
 from entrepot.model.message import Message

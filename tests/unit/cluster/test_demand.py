@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from entrepot.cluster.admission import Included, Lists
 from entrepot.cluster.demand import (
     AdvisoryDemand,
     Demand,
@@ -19,6 +18,7 @@ from entrepot.cluster.demand import (
     Subscribe,
     Unsubscribe,
 )
+from entrepot.cluster.lists import Included, Lists
 from entrepot.cluster.options import NetworkConnectorOptions
 from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,

@@ -68,6 +68,8 @@ class OpenWireClient(Session):
         self.live: bool = False
         self.failure: str = ""
         self.ready: bool = True
+        self.layout: i64 = 0  # of messages whose octets may be written as they are, 0 before the agreement
+        self.frame_max: i64 = 0
         self._lost: bool = False
         offer = offer_of(options)
         wire_format = WireFormat.before_agreement(offer)
@@ -100,6 +102,16 @@ class OpenWireClient(Session):
         self._wrote = True
         self.note()
         return command.command_id
+
+    def number(self) -> i32:
+        """Return the number of a command that the caller writes into ``writer`` itself; say `written` then."""
+        return self._number()
+
+    def written(self) -> None:
+        """A whole frame in the format that was agreed was put into ``writer``."""
+        self._wrote = True
+        if not self.noted:
+            self.note()
 
     # -- the contract of a session -------------------------------------------------------------------------------------
 
@@ -189,6 +201,8 @@ class OpenWireClient(Session):
     def _agree(self, now: Instant) -> None:
         agreed = self._decoder.wire_format
         self._encoder.switch(agreed)
+        self.layout = self._encoder.layout
+        self.frame_max = agreed.max_frame_size
         self._negotiation_due = NEVER
         self._silence = agreed.max_inactivity_ms * MILLISECOND
         if self._silence > 0:

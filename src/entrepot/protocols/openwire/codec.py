@@ -219,7 +219,7 @@ class Encoder:
         self._frame_max: i64 = wire_format.max_frame_size
         self._awaiting: bool = wire_format.offer is not None
         self_contained = not wire_format.tight and wire_format.cache_size == 0 and not self._awaiting
-        self._layout: i64 = message_layout(wire_format.version) if self_contained else 0
+        self.layout: i64 = message_layout(wire_format.version) if self_contained else 0
 
     def encode(self, command: Structure) -> bytes:
         """Return the frame of ``command``. Raises Inexpressible for what the format has no room for."""
@@ -233,7 +233,7 @@ class Encoder:
             message = command.message
             if message is not None:
                 first = message.first
-                if first is not None and first.layout == self._layout:
+                if first is not None and first.layout == self.layout:
                     self._pass_on(target, command, message, first)
                     return
         if self._awaiting and not isinstance(command, WireFormatInfo):
@@ -250,7 +250,7 @@ class Encoder:
 
     def passes(self, first: FirstEncoding) -> bool:
         """Tell whether octets that came in elsewhere can go out here as they are."""
-        return first.layout == self._layout
+        return first.layout == self.layout
 
     def dispatch_into(
         self,
@@ -268,7 +268,7 @@ class Encoder:
         response_required: bool = False,
     ) -> None:
         """Append a `MessageDispatch` around ``first``, which `passes` must have accepted. Times in ms since 1970."""
-        if first.layout != self._layout:
+        if first.layout != self.layout:
             raise Fault("a first encoding was sent to a connection that reads another one")
         start = self._begin(target)
         writer = self._writer

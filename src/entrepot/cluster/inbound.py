@@ -1,0 +1,144 @@
+"""What the other end of a duplex bridge sends, given to our broker and answered when it is stored. [C]"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from entrepot.base.errors import EntrepotError, InvalidDestination, Refused, StorageError
+from entrepot.cluster.wires import Wire
+from entrepot.core.broker import BLOCKED, SpaceWaiter
+from entrepot.core.routing import Target
+from entrepot.journal.log import Waiter
+from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.model.address import Destination as Address
+from entrepot.protocols.openwire import commands
+from entrepot.protocols.openwire.commands import Destination, ExceptionResponse, Response
+from entrepot.protocols.openwire.convert import message_of
+from entrepot.protocols.openwire.ids import components, is_queue, is_temporary, text_of
+from entrepot.protocols.openwire.refusals import throwable_of
+
+if TYPE_CHECKING:
+    from entrepot.cluster.bridge import Bridge
+
+TARGETS_KEPT: Final = 10_000
+
+
+class _Stored(Waiter):
+    """Answers when a message is on disk. A token is the number of the command."""
+
+    def __init__(self, inbound: Inbound, wire: Wire) -> None:
+        self.inbound = inbound
+        self.wire = wire
+
+    def stored(self, token: bytes) -> None:
+        """Answer."""
+        self.inbound.answer(self.wire, int.from_bytes(token, "big"), None)
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """Say that it is not stored."""
+        self.inbound.answer(self.wire, int.from_bytes(token, "big"), error)
+
+
+class _Space(SpaceWaiter):
+    def __init__(self, inbound: Inbound) -> None:
+        self.inbound = inbound
+
+    def space(self) -> None:
+        """Answer what waits: the other broker sends more then."""
+        self.inbound.space()
+
+
+class Inbound:
+    """What the other end of a duplex connection sends: given to our broker, answered when it is stored.
+
+    A broker that is full answers later; the other end has its prefetch on its way and no more.
+    """
+
+    def __init__(self, bridge: Bridge) -> None:
+        self.bridge: Final = bridge
+        self.accepted = 0
+        self.duplicates = 0
+        self._targets: dict[Destination, Target] = {}
+        self._held: list[tuple[Wire, int, bool]] = []
+        self._space = _Space(self)
+
+    def take(self, command: commands.Message) -> None:
+        """Send ``command`` to our broker."""
+        wire = self.bridge.wire
+        assert wire is not None
+        try:
+            blocked = self._send(command)
+        except (Refused, StorageError) as error:
+            self.bridge.say(f"a message was refused: {error}")
+            if command.response_required:
+                self.answer(wire, command.command_id, error)
+            return
+        if blocked:
+            self._held.append((wire, command.command_id if command.response_required else 0, command.persistent))
+            self.bridge.broker.wait_for_space(self.bridge.origin, self._space)
+        elif command.response_required:
+            self._confirm(wire, command.command_id, command.persistent)
+
+    def _send(self, command: commands.Message) -> bool:
+        bridge = self.bridge
+        broker = bridge.broker
+        where = command.destination
+        if where is None or command.message_id is None:
+            raise InvalidDestination("a message has no destination or no id")
+        target = self._targets.get(where)
+        if target is None:
+            target = self._target(where)
+        message = message_of(command, target.name)
+        message.origin = bridge.origin
+        if bridge.options.check_duplicates_on_duplex:
+            message.need_rare().duplicate_id = text_of(command.message_id).encode()
+        self.accepted += 1
+        return broker.send(message, target) == BLOCKED
+
+    def _target(self, where: Destination) -> Target:
+        addresses = [address_of(part) for part in components(where)]
+        for one in addresses:
+            if one.temporary and one.routing == MULTICAST:
+                self.bridge.neighbourhood.acceptor.check_temporary(one.name)
+        target = self.bridge.broker.target(addresses)
+        if len(self._targets) >= TARGETS_KEPT:
+            self._targets.clear()
+        self._targets[where] = target
+        return target
+
+    def _confirm(self, wire: Wire, number: int, durable: bool) -> None:
+        if durable:
+            self.bridge.broker.journal.confirm(_Stored(self, wire), number.to_bytes(8, "big"))
+        else:
+            self.answer(wire, number, None)
+
+    def answer(self, wire: Wire, number: int, error: EntrepotError | None) -> None:
+        """Answer, unless the connection is gone."""
+        if wire is not self.bridge.wire:
+            return
+        if error is None:
+            wire.post(Response(correlation_id=number))
+        else:
+            wire.post(ExceptionResponse(correlation_id=number, exception=throwable_of(error)))
+
+    def space(self) -> None:
+        """There is room again."""
+        held = self._held
+        self._held = []
+        for wire, number, durable in held:
+            if number:
+                self._confirm(wire, number, durable)
+
+    def clear(self) -> None:
+        """The connection is gone: nobody waits for an answer."""
+        self._held.clear()
+        self._targets.clear()
+        self.bridge.broker.stop_waiting(self.bridge.origin)
+
+
+def address_of(where: Destination) -> Address:
+    """Return what ``where`` names here. Raises InvalidDestination."""
+    name, _, queue = (where.physical_name or "").partition("::")
+    if not name:
+        raise InvalidDestination("a destination has no name")
+    return Address(name, ANYCAST if is_queue(where) else MULTICAST, is_temporary(where), queue)

@@ -1,0 +1,70 @@
+"""The lists of destinations of a network connector, and the advisories that follow from them (classic.md 1.2, 1.6)."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from entrepot.base.patterns import MIXED, matches
+from entrepot.cluster.admission import ADVISORY, CONSUMER_ADVISORY, TEMPORARY_ADVISORIES, VIRTUAL_ADVISORY
+from entrepot.cluster.options import NetworkConnectorOptions
+from entrepot.protocols.openwire.commands import Destination
+from entrepot.protocols.openwire.ids import is_queue, is_temporary
+
+
+class Included(Struct, frozen=True):
+    """One entry of a list of a network connector. ``force_durable``: a plain topic consumer counts as a durable one."""
+
+    pattern: str
+    topic: bool
+    force_durable: bool = False
+
+    def covers(self, where: Destination) -> bool:
+        """Return whether this entry means ``where``, which is one destination and may be a wildcard itself."""
+        return self.topic != is_queue(where) and matches(self.pattern, where.physical_name or "", MIXED)
+
+
+class Lists(Struct, frozen=True):
+    """The three lists of a network connector."""
+
+    excluded: tuple[Included, ...] = ()
+    dynamic: tuple[Included, ...] = ()
+    static: tuple[Included, ...] = ()
+
+    def permits(self, where: Destination, *, temporary: bool) -> bool:
+        """Return whether demand for ``where`` may cross; the order of the tests is Classic's (1.2)."""
+        if is_temporary(where):
+            return temporary
+        if any(one.covers(where) for one in self.excluded):
+            return False
+        if any(one.covers(where) for one in self.static):
+            return True
+        if self.dynamic:
+            return any(one.covers(where) for one in self.dynamic)
+        return True
+
+    def forces_durable(self, where: Destination) -> bool:
+        """Return whether a plain consumer of the topic ``where`` shall be a durable one (forceDurable)."""
+        if is_queue(where) or is_temporary(where) or (where.physical_name or "").startswith(ADVISORY):
+            return False
+        return any(one.force_durable and one.covers(where) for one in (*self.dynamic, *self.static))
+
+
+def destination_filter(options: NetworkConnectorOptions, lists: Lists) -> str:
+    """Return the advisory topics to listen to, a comma list (classic.md 1.6)."""
+    if options.destination_filter:
+        given = options.destination_filter
+        topics = [given if given.startswith(ADVISORY) else CONSUMER_ADVISORY + given]
+    elif lists.dynamic:
+        topics = []
+        for one in lists.dynamic:
+            name = f"{'Topic' if one.topic else 'Queue'}.{one.pattern}"
+            topics.append(CONSUMER_ADVISORY + name)
+            if options.use_virtual_destination_subscriptions:
+                topics.append(VIRTUAL_ADVISORY + name)
+    else:
+        topics = [CONSUMER_ADVISORY + ">"]
+        if options.use_virtual_destination_subscriptions:
+            topics.append(VIRTUAL_ADVISORY + ">")
+    if options.bridge_temporary:
+        topics += TEMPORARY_ADVISORIES
+    return ",".join(dict.fromkeys(topics))

@@ -1,0 +1,127 @@
+"""The connection of a bridge, whoever opened it: commands out, numbered, and messages passed on as they came. [C]"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mypy_extensions import i32, i64, mypyc_attr
+
+from entrepot.cluster.crossing import Crossing
+from entrepot.model.message import Message
+from entrepot.protocols.openwire.client import OpenWireClient
+from entrepot.protocols.openwire.commands import Command, Destination, ShutdownInfo
+from entrepot.protocols.openwire.convert import LAYOUT
+
+if TYPE_CHECKING:
+    from entrepot.protocols.openwire.server import OpenWireSession
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Wire:
+    """The connection of a bridge, whoever opened it."""
+
+    def post(self, command: Command) -> None:
+        """Send; no answer is wanted."""
+        raise NotImplementedError
+
+    def ask(self, command: Command) -> int:
+        """Send, and return the number that the answer will carry."""
+        raise NotImplementedError
+
+    def cross(
+        self, crossing: Crossing, message: Message, where: Destination, answered: bool, counter: i64, wall: i64
+    ) -> i64:
+        """Pass ``message`` on as it came; return the number of its answer, 0 for none, -1 if it must be made anew."""
+        return -1
+
+    def end(self, why: str) -> None:
+        """Close."""
+        raise NotImplementedError
+
+
+class ClientWire(Wire):
+    """A connection that we opened."""
+
+    def __init__(self, client: OpenWireClient) -> None:
+        self.client = client
+
+    def post(self, command: Command) -> None:
+        """Send."""
+        if not self.client.closing:
+            self.client.post(command)
+
+    def ask(self, command: Command) -> int:
+        """Send, and return the number of the answer."""
+        return self.client.ask(command)
+
+    def cross(
+        self, crossing: Crossing, message: Message, where: Destination, answered: bool, counter: i64, wall: i64
+    ) -> i64:
+        """Pass ``message`` on as it came."""
+        client = self.client
+        if client.layout != LAYOUT:
+            return -1
+        number = client.number()
+        if not crossing.write(client.writer, message, where, number, answered, counter, wall, client.frame_max):
+            return -1
+        client.written()
+        return i64(number) if answered else 0
+
+    def end(self, why: str) -> None:
+        """Take leave."""
+        if not self.client.closing:
+            if self.client.live:
+                self.client.post(ShutdownInfo())
+            self.client.closing = True
+            self.client.note()
+
+
+class SessionWire(Wire):
+    """A connection that the other broker opened."""
+
+    def __init__(self, session: OpenWireSession) -> None:
+        self.session = session
+        self._commands: i32 = 0
+
+    def post(self, command: Command) -> None:
+        """Send."""
+        self._commands += 1
+        command.command_id = self._commands
+        command.response_required = False
+        self.session.write(command)
+
+    def ask(self, command: Command) -> int:
+        """Send, and return the number of the answer."""
+        self._commands += 1
+        command.command_id = self._commands
+        command.response_required = True
+        session = self.session
+        session.write(command)
+        if len(session.out) > session.high:
+            session.choke()
+        return self._commands
+
+    def cross(
+        self, crossing: Crossing, message: Message, where: Destination, answered: bool, counter: i64, wall: i64
+    ) -> i64:
+        """Pass ``message`` on as it came."""
+        session = self.session
+        if session.encoder.layout != LAYOUT or session.detached:
+            return -1
+        self._commands += 1
+        out = session.out
+        number = self._commands
+        if not crossing.write(out, message, where, number, answered, counter, wall, session.frame_octets_max):
+            return -1
+        session.note()
+        if len(out) > session.high:
+            session.choke()
+        return i64(number) if answered else 0
+
+    def end(self, why: str) -> None:
+        """Take leave."""
+        if not self.session.closing:
+            self.session.write(ShutdownInfo())
+            self.session.closing = True
+            self.session.note()
+            self.session.release()
