@@ -13,6 +13,7 @@ from typing import Any
 from bridged import Network
 from entrepot.base.errors import EntrepotError
 from entrepot.cluster.bridge import Bridge
+from entrepot.cluster.crossing import Crossing
 from entrepot.cluster.link import LinkCore, State
 from entrepot.protocols.openwire.advisories import Advisories
 from entrepot.simulation.world import Lots
@@ -142,12 +143,13 @@ def _takes_a_loss_for_a_shutdown(genuine: Any) -> Any:
 
 def _stamps_no_path(genuine: Any) -> Any:
     def forward(self: Bridge, *rest: Any) -> Any:
-        here = self._here
+        here, crossing = self._here, self._crossing
         self._here = type(here)("nobody")
+        self._crossing = Crossing(self._producer, "nobody", "")
         try:
             return genuine(self, *rest)
         finally:
-            self._here = here
+            self._here, self._crossing = here, crossing
 
     return forward
 

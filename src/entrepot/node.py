@@ -248,14 +248,13 @@ class Node:
             journal.close()
             raise
         self._maintenance = loop.call_later(COMPACT_LOOK, self._maintain)
-        if self.connectors:
-            assert self._neighbourhood is not None
-            self.links = Links(self.turn, self._neighbourhood, self.connectors)
-            try:
-                await self.links.start()
-            except BaseException:
-                await self.stop()
-                raise
+        assert self._neighbourhood is not None
+        self.links = Links(self.turn, self._neighbourhood, self.connectors)
+        try:
+            await self.links.start()
+        except BaseException:
+            await self.stop()
+            raise
 
     async def wait(self) -> str:
         """Return why the broker should stop, once somebody asked for it or its journal failed."""
@@ -398,7 +397,7 @@ class Node:
         turn = BrokerTurn(loop, SystemClock(), broker)
         broker.tick(turn.now, turn.wall)
         self.report = recover(broker)
-        install(broker, OpenConnections(self.listeners))
+        install(broker, OpenConnections(self.listeners, lambda: self.links))
         self._broker = broker
         self._acceptor = Acceptor(broker)
         filters = no_filters if self.options.config is None else bridge_filters(self.options.config)

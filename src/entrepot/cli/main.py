@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "queue": "queue",
     "schedule": "schedule",
     "connection": "connection",
+    "bridge": "bridge",
     "perf": "perf",
     "data": "data",
     "lease": "lease",

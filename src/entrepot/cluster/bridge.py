@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from entrepot.base.environment import SECOND, Duration, Instant
+from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, LimitExceeded, Refused, StorageError
 from entrepot.cluster.admission import ADVISORY, All, BrokerPath, Interpreted, Replay, Rule, is_interpreted
 from entrepot.cluster.crossing import Crossing
@@ -70,6 +70,7 @@ from entrepot.protocols.openwire.commands import (
     FlushCommand,
     MessageAck,
     MessageDispatch,
+    MessageId,
     ProducerId,
     ProducerInfo,
     Response,
@@ -86,12 +87,15 @@ if TYPE_CHECKING:
 NETWORK_ADVISORY: Final = ADVISORY + "NetworkBridge"
 FAILURE_ADVISORY: Final = ADVISORY + "NetworkBridge.ForwardFailure"
 TARGETS_KEPT: Final = 10_000
+DEMANDS_SHOWN: Final = 100
 PEERS_KEPT: Final = 1000
 FRAME_OCTETS_MAX: Final = 100 * 1024 * 1024  # what is agreed with brokers as they are shipped
 # Two brokers that take whole chunks work in turns: each waits while the other one takes what its window holds. Portions
 # let both work at once (measured: 80 k against 137 k messages of 100 octets a second).
 MESSAGES_PORTION: Final = 16 * 1024  # of messages, some 80 small ones
 ANSWERS_PORTION: Final = 2 * 1024  # of answers, 14 octets each
+CANARY: Final = "Canary"
+CANARY_TOPIC: Final = ADVISORY + "Canary."
 COMPRESS_FROM: Final = 64  # octets; below, zlib makes bodies longer
 GONE: Final = ("InvalidDestinationException", "DestinationDoesNotExistException")
 
@@ -215,7 +219,11 @@ class Bridge(LinkPort):
         self.inbound: Final = Inbound(self)
         self.told: list[str] = []  # what the operator should know, newest last
         self.answers_probes = not options.duplex
+        self.canary = ""  # topic over which canaries come back, once one did; see `probe`
         self._trial = 0
+        self._canary_topic = ""
+        self._canaries = 0
+        self._flying = 0  # the number under which the link waits for a canary
         self._producer = ProducerId("", 1, SESSION)
         self._listener = ConsumerId("", SESSION, 1)
         self._runs = 0
@@ -330,16 +338,20 @@ class Bridge(LinkPort):
         wire.post(SessionInfo(session_id=SessionId(self._connection(), SESSION)))
         wire.post(ProducerInfo(producer_id=self._producer, dispatch_async=True))
         if not self.options.static:
+            self._canary_topic = canary_topic(self.options.name, self.names.here)
+            topics = f"{destination_filter(self.options, self.lists)},{self._canary_topic}"
             wire.post(
                 ConsumerInfo(
                     consumer_id=self._listener,
-                    destination=ActiveMQTopic(destination_filter(self.options, self.lists)),
+                    destination=ActiveMQTopic(topics),
                     prefetch_size=self.options.advisory_prefetch or self.options.prefetch,
                     dispatch_async=True,
                 )
             )
         if self.duplex:
             self._trial = wire.ask(FlushCommand())
+        if self._canary_topic:
+            self._release_canary(wire)
         self._unacknowledged = 0
         self.link.opened(now)
         self.watch()
@@ -353,8 +365,9 @@ class Bridge(LinkPort):
         """The link gave the connection up."""
         wire, self.wire = self.wire, None
         ended = self.demand.end()
-        self._introduced = self._trial = 0
+        self._introduced = self._trial = self._flying = 0
         self.answers_probes = not self.duplex
+        self.canary = self._canary_topic = ""
         for demand in list(self.feeds):
             self.feeds.pop(demand)
             if demand.info.consumer_id is not None:
@@ -417,6 +430,9 @@ class Bridge(LinkPort):
             self._trial = 0
             self.answers_probes = True
         exception = response.exception if isinstance(response, ExceptionResponse) else None
+        if number == self._flying and number:
+            self._canary_answered(number, refused=isinstance(response, ExceptionResponse), now=now)
+            return
         if number == self._introduced and number:
             self._introduced = 0
             if isinstance(response, ExceptionResponse):
@@ -438,7 +454,8 @@ class Bridge(LinkPort):
         message = dispatch.message
         if message is None:
             return
-        self._obey(self.demand.heard(message.data_structure))
+        if not self._canary_back(message):
+            self._obey(self.demand.heard(message.data_structure))
         self._unacknowledged += 1
         prefetch = self.options.advisory_prefetch or self.options.prefetch
         if self._unacknowledged * 100 >= prefetch * self.options.advisory_ack_percentage and self.wire is not None:
@@ -457,6 +474,9 @@ class Bridge(LinkPort):
         where = message.destination
         if where is not None and is_interpreted(where.physical_name or ""):
             self._obey(self.demand.heard(message.data_structure))
+            self._answer(message)
+            return
+        if self._canary_back(message):
             self._answer(message)
             return
         self.inbound.take(message)
@@ -615,11 +635,51 @@ class Bridge(LinkPort):
             at += len(piece)
         return b"".join(pieces)
 
+    # -- the canary ----------------------------------------------------------------------------------------------------
+
     def probe(self) -> int:
-        """Ask something that the broker itself answers; 0 where the other end is known not to."""
-        if self.wire is None or not self.answers_probes:
+        """Let a canary fly; 0 where the other end is known to answer nothing.
+
+        It is a message to a topic that this bridge reads on the far side, together with the advisories: it goes the way
+        that messages go, through the other broker itself, and comes back the way that advisories come. Until the first
+        one came back an answer to a FlushCommand has to do: who may not write to that topic, or a broker that does not
+        bring such a message back, has a link all the same.
+        """
+        wire = self.wire
+        if wire is None:
             return 0
-        return self.wire.ask(FlushCommand())
+        if self.canary:
+            return self._release_canary(wire)
+        return wire.ask(FlushCommand()) if self.answers_probes else 0
+
+    def _release_canary(self, wire: Wire) -> int:
+        made = commands.ActiveMQMessage()
+        made.producer_id = self._producer
+        made.destination = ActiveMQTopic(self._canary_topic)
+        made.jms_type = CANARY
+        made.timestamp = self.broker.wall
+        self._canaries += 1
+        made.message_id = MessageId(producer_id=self._producer, producer_sequence_id=-self._canaries)
+        self._flying = wire.ask(made)
+        return self._flying
+
+    def _canary_answered(self, number: int, *, refused: bool, now: Instant) -> None:
+        """The other broker has the canary, or wants none."""
+        if refused:
+            self._flying = 0
+            self._canary_topic = self.canary = ""
+            self.link.confirmed(number, now)
+
+    def _canary_back(self, message: commands.Message) -> bool:
+        """Return whether ``message`` is a canary; note that it came back."""
+        where = message.destination
+        if not self._canary_topic or where is None or where.physical_name != self._canary_topic:
+            return False
+        self.canary = self._canary_topic
+        number, self._flying = self._flying, 0
+        if number:
+            self.link.confirmed(number, int(self.broker.now))
+        return True
 
     def failed_forward(self, feed: Feed, message: Message, why: str) -> None:
         """A message is a dead letter now: say so, if that is wanted."""
@@ -637,16 +697,37 @@ class Bridge(LinkPort):
             if any(consumer.queue is queue for consumer in feed.consumers)
         ]
 
-    def describe(self) -> dict[str, str]:
-        """Return the state, for people."""
+    def report(self, now: Instant) -> dict[str, object]:
+        """Return what an operator wants to know; times in ms, the round trip in us, -1 for what never was."""
+        link = self.link
+        counts = link.counts
+        due = link.deadline()
         return {
-            **self.link.describe(),
+            "connector": self.options.name,
             "peer": self.names.there,
-            "peer id": self.names.there_id,
-            "duplex": str(self.duplex),
-            "initiator": str(self.initiator),
-            "demands": str(len(self.demand.demands)),
-            "received": str(self.inbound.accepted),
+            "peer_id": self.names.there_id,
+            "place": "" if link.place is None else link.place.masked(),
+            "state": "stalled" if link.stalled_since and link.state is State.OPEN else link.state.value,
+            "since_ms": (now - link.since) // MILLISECOND,
+            "initiator": self.initiator,
+            "duplex": self.duplex,
+            "demand": [demand.name for demand in self.demand.demands][:DEMANDS_SHOWN],
+            "demands": len(self.demand.demands),
+            "sent": counts.forwarded,
+            "confirmed": counts.confirmed,
+            "received": self.inbound.accepted,
+            "under_way": len(link.under_way),
+            "requeued": counts.requeued,
+            "dead": counts.dead,
+            "duplicates": self.inbound.duplicates,
+            "connections": counts.connections,
+            "failures": counts.failures,
+            "error": link.why,
+            "error_ms": (now - link.failed_at) // MILLISECOND if link.failed_at else -1,
+            "next_attempt_ms": max(0, due - now) // MILLISECOND if link.state is State.WAITING else -1,
+            "canary": "message" if self.canary else ("answer" if self.answers_probes else "none"),
+            "canary_us": link.round_trip // 1000 if link.round_trip_at else -1,
+            "canary_age_ms": (now - link.round_trip_at) // MILLISECOND if link.round_trip_at else -1,
         }
 
     def check(self) -> None:
@@ -715,6 +796,12 @@ class Opening(ClientPort):
 
     def _now(self) -> Instant:
         return int(self.bridge.broker.now)
+
+
+def canary_topic(connector: str, broker: str) -> str:
+    """Return the topic of one bridge's canaries: no broker announces who reads or writes a topic with such a name."""
+    word = "".join(one if one.isalnum() or one in "-_" else "_" for one in f"{connector}_{broker}")
+    return CANARY_TOPIC + word
 
 
 def _compress(made: commands.Message) -> None:

@@ -37,6 +37,7 @@ class NetworkConnector:
         self.lists: Final = Lists() if lists is None else lists
         self.discovery: Final[Discovery] = parse_connector(options.uri)
         self.bridges: dict[str, Bridge] = {}
+        self.started = False
         self._neighbourhood: Neighbourhood | None = None
         self._perform: Perform = lambda bridge, effects: None
 
@@ -44,6 +45,7 @@ class NetworkConnector:
         """Make a bridge to every broker that is listed, and dial."""
         self._neighbourhood = neighbourhood
         self._perform = perform
+        self.started = True
         for target in self.discovery.targets:
             self.add(target, now)
 
@@ -51,7 +53,11 @@ class NetworkConnector:
         """Bridge to ``target``, unless there is one already."""
         neighbourhood = self._neighbourhood
         known = self.bridges.get(target.key)
-        if neighbourhood is None or (known is not None and known.link.state not in (State.FAILED, State.CLOSED)):
+        if (
+            neighbourhood is None
+            or not self.started
+            or (known is not None and known.link.state not in (State.FAILED, State.CLOSED))
+        ):
             return
         name = f"{self.options.name} to {target.key}"
         options = LinkOptions(reconnect=self.discovery.reconnect, interval=neighbourhood.interval)
@@ -71,7 +77,8 @@ class NetworkConnector:
             self._end(target.key, bridge, "it is announced no more", now)
 
     def stop(self, now: Instant) -> None:
-        """End every bridge; what is on its way is given back."""
+        """End every bridge; what is on its way is given back. It may be started again."""
+        self.started = False
         for key, bridge in list(self.bridges.items()):
             self._end(key, bridge, "the broker stops", now)
 

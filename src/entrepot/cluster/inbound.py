@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from entrepot.base.errors import EntrepotError, InvalidDestination, Refused, StorageError
+from entrepot.cluster.admission import ADVISORY
 from entrepot.cluster.wires import Wire
 from entrepot.core.broker import BLOCKED, SpaceWaiter
 from entrepot.core.routing import Target
@@ -92,7 +93,8 @@ class Inbound:
         message.origin = bridge.origin
         if bridge.options.check_duplicates_on_duplex:
             message.need_rare().duplicate_id = text_of(command.message_id).encode()
-        self.accepted += 1
+        if not target.name.startswith(ADVISORY):
+            self.accepted += 1
         return broker.send(message, target) == BLOCKED
 
     def _target(self, where: Destination) -> Target:

@@ -8,9 +8,9 @@ Invariants (`check`): what is on its way is in flight at exactly one consumer of
 the link is open; a message is settled here after the peer confirmed it, or after it was sent where no confirmation was
 asked for; when the connection dies everything unconfirmed is back in its queue, in order.
 
-Supervision: a canary is sent when nothing was confirmed for an interval; a peer that does not answer it for two more is
-given up, so a peer that accepted and fell silent, a half-open connection and a black hole are found within three. A
-peer that is heard but confirms nothing while messages are on their way is full, not dead: that is said
+Supervision: a canary flies in every interval; a peer from which none comes back, and nothing else is confirmed, for two
+more is given up, so a peer that accepted and fell silent, a half-open connection and a black hole are found within
+three. A peer that is heard but confirms nothing while messages are on their way is full, not dead: that is said
 (``stalled_since``), and the link stays, because a new connection to a full broker would repeat what is on its way. [C]
 """
 
@@ -289,6 +289,9 @@ class LinkCore:
         self._confirmed_at: Instant = 0
         self._probe = 0
         self._probed_at: Instant = 0
+        self.round_trip: Duration = 0  # of the last canary that came back, ns; 0: none yet
+        self.round_trip_at: Instant = 0
+        self.failed_at: Instant = 0
         self._unconfirmed: list[tuple[LinkConsumer, int]] = []  # to be settled without the peer's word
         self._doubts: dict[int, None] = {} if doubts is None else doubts
 
@@ -376,6 +379,7 @@ class LinkCore:
         if lived >= self.options.reconnect.min_connect_time:
             self.backoff.succeeded()
         self.counts.failures += 1
+        self.failed_at = now
         attempt = self.attempt
         self._clear()
         self._due = self._look_due = NEVER
@@ -475,6 +479,8 @@ class LinkCore:
         self.stalled_since = 0
         if confirmation == self._probe and self._probe:
             self._probe = 0
+            self.round_trip = now - self._probed_at
+            self.round_trip_at = now
             return True
         found = self.under_way.pop(confirmation, None)
         if found is None:
@@ -573,18 +579,23 @@ class LinkCore:
         if self._probe:
             if now - self._probed_at < (INTERVALS_SILENT - 1) * interval:
                 return []
+            if self._confirmed_at > self._probed_at:  # the canary was lost, the peer is not
+                self._send_canary(now)
+                return []
             if self.under_way or not self.ready:
                 self.stalled_since = self.stalled_since or self._probed_at
                 return []
             return self.failed(
                 self.attempt, f"no answer to the canary for {(now - self._probed_at) // MILLISECOND} ms", now
             )
-        if now - self._confirmed_at >= interval:
-            self._probe = self.port.probe()
-            if self._probe:
-                self.counts.probes += 1
-                self._probed_at = now
+        self._send_canary(now)
         return []
+
+    def _send_canary(self, now: Instant) -> None:
+        self._probe = self.port.probe()
+        if self._probe:
+            self.counts.probes += 1
+            self._probed_at = now
 
     def check(self) -> None:
         """Assert the invariants at the head of this module."""

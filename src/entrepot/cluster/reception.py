@@ -34,6 +34,19 @@ class NetworkSession(OpenWireSession):
         self.peer_broker: BrokerInfo | None = None
         self.bridge: Bridge | None = None
 
+    @property
+    def peer_name(self) -> str:
+        """The name of the other broker, "" when this is a client."""
+        return "" if self.peer_broker is None else self.peer_broker.broker_name or ""
+
+    @property
+    def connector(self) -> str:
+        """The name of the other broker's network connector."""
+        if self.peer_broker is None:
+            return ""
+        options, _ = read_properties(self.peer_broker.network_properties or "")
+        return str(options.name)
+
     def receive(self, data: bytes, now: Instant) -> None:
         """Take the next chunk."""
         super().receive(data, now)

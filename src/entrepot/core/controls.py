@@ -44,6 +44,14 @@ class Census:
         """Close the connection with this id; False when there is none."""
         return False
 
+    def bridges(self) -> list[dict[str, object]]:
+        """Return the bridges to other brokers, whoever opened them (`Bridge.report`), and connectors without one."""
+        return []
+
+    def switch_connector(self, name: str, start: bool) -> bool:
+        """Start or stop the network connector ``name``; False when there is none."""
+        return False
+
 
 class Work(Protocol):
     """An operation that goes on in steps: call `step` until it says True, then `result`."""
@@ -385,10 +393,20 @@ class BrokerControl(Control):
             "describeQueues": self._describe_queues,
             "describeConsumers": lambda given: self._consumers(given.text(0, ""))[:DESCRIBED_MOST],
             "describeConnections": self._describe_connections,
+            "describeBridges": lambda given: self.census.bridges(),
+            "startConnector": lambda given: self._switch_connector(given, start=True),
+            "stopConnector": lambda given: self._switch_connector(given, start=False),
             "describeLeases": lambda given: [_fields(view) for view in upkeep.list_leases(self.broker)],
             "describeScheduled": self._describe_scheduled,
             "cancelScheduled": lambda given: upkeep.cancel_scheduled(self.broker, given.number(0)),
         }
+
+    def _switch_connector(self, given: Arguments, *, start: bool) -> None:
+        name = given.text(0)
+        if not self.census.switch_connector(name, start):
+            raise InvalidDestination(
+                f"there is no network connector {name!r}", remedy="`entrepot bridge list` shows those that there are"
+            )
 
     def _queue_names(self, given: Arguments) -> list[str]:
         wanted = given.text(0, "")

@@ -9,11 +9,12 @@ from functools import partial
 from typing import Final, assert_never
 
 from entrepot.base.errors import OperatorError
-from entrepot.base.uri import Endpoint, split_options
+from entrepot.base.uri import Endpoint, parse, split_options
 from entrepot.cluster.bridge import Bridge, Neighbourhood, Opening
 from entrepot.cluster.connector import NetworkConnector
-from entrepot.cluster.discovery import Beacon, Hearing
+from entrepot.cluster.discovery import Beacon, Found, Hearing
 from entrepot.cluster.link import Effect
+from entrepot.cluster.reception import NetworkSession
 from entrepot.io.connection import Connection, Turn
 from entrepot.io.datagram import Group, join
 from entrepot.io.tcp import dial
@@ -54,6 +55,33 @@ class Links:
         if self._hearings:
             self._sweep()
 
+    def report(self) -> list[dict[str, object]]:
+        """Return all bridges, those that others opened included, and connectors that have none."""
+        now = int(self.turn.now)
+        rows = [bridge.report(now) for bridge in self.neighbourhood.bridges]
+        rows += [
+            _row(session.connector, session.peer_name, "open")
+            for session in self.neighbourhood.arrivals.values()
+            if isinstance(session, NetworkSession) and session.bridge is None
+        ]
+        for connector in self.connectors:
+            if not connector.bridges:
+                state = "searching" if connector.started else "stopped"
+                rows.append(
+                    _row(connector.options.name, "", state, place=parse(connector.options.uri).masked(), initiator=True)
+                )
+        return rows
+
+    def switch(self, name: str, *, start: bool) -> bool:
+        """Start or stop the connector ``name``; False when there is none."""
+        found = [connector for connector in self.connectors if connector.options.name == name]
+        for connector in found:
+            if start and not connector.started:
+                self.turn.run(partial(self._start, connector))
+            elif not start:
+                self.turn.run(partial(connector.stop, int(self.turn.now)))
+        return bool(found)
+
     async def stop(self) -> None:
         """Let arrive what is on its way, take leave, close."""
         if self._timer is not None:
@@ -76,7 +104,12 @@ class Links:
     # -- parts ---------------------------------------------------------------------------------------------------------
 
     def _start(self, connector: NetworkConnector) -> None:
-        connector.start(self.neighbourhood, self._perform, int(self.turn.now))
+        now = int(self.turn.now)
+        connector.start(self.neighbourhood, self._perform, now)
+        for owner, hearing in self._hearings:
+            if owner is connector:
+                for place in hearing.places.values():
+                    connector.heard(Found(place), now)
 
     def _stop(self) -> None:
         for connector in self.connectors:
@@ -163,6 +196,18 @@ class Links:
         for connector, hearing in self._hearings:
             for event in hearing.advance(now):
                 connector.heard(event, now)
+
+
+def _row(connector: str, peer: str, state: str, *, place: str = "", initiator: bool = False) -> dict[str, object]:
+    """Return what is known of a bridge whose other end does the work, or of one that is not there; see `Bridge`."""
+    return {
+        "connector": connector,
+        "peer": peer,
+        "place": place,
+        "state": state,
+        "initiator": initiator,
+        "duplex": False,
+    }
 
 
 def wire_format(place: Endpoint) -> WireFormatOptions:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 
 from entrepot.core.controls import Census
 from entrepot.io.connection import Connection
+from entrepot.io.links import Links
 from entrepot.io.tcp import Listener
 
 
 class OpenConnections(Census):
     """The connections that ``listeners`` accepted and that are open; the list may grow."""
 
-    def __init__(self, listeners: list[Listener]) -> None:
+    def __init__(self, listeners: list[Listener], links: Callable[[], Links | None] = lambda: None) -> None:
+        """``links``: the bridges, when there are any."""
         self.listeners = listeners
+        self.links = links
 
     def count(self) -> int:
         """Return how many there are."""
@@ -40,6 +44,16 @@ class OpenConnections(Census):
                     each.shut(why)
                     return True
         return False
+
+    def bridges(self) -> list[dict[str, object]]:
+        """Return every bridge, and every connector that has none."""
+        links = self.links()
+        return [] if links is None else links.report()
+
+    def switch_connector(self, name: str, start: bool) -> bool:
+        """Start or stop a network connector."""
+        links = self.links()
+        return links is not None and links.switch(name, start=start)
 
 
 def _number(connection: Connection) -> str:

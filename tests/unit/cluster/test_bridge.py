@@ -196,3 +196,68 @@ def test_a_stale_connection_gives_way_to_the_broker_that_comes_again() -> None:
     network.run(500)
     assert list(network.seen) == ["m"]
     assert len(network.sites["B"].bridges()) == 1
+
+
+@pytest.mark.parametrize("duplex", [False, True])
+def test_a_canary_comes_back_through_the_other_broker_on_every_link(duplex: bool) -> None:
+    network = Network(31, [("A", "B")], duplex=duplex).start()
+    network.run(3 * INTERVAL // MILLISECOND)
+    ends = [bridge for site in network.sites.values() for bridge in site.bridges()]
+    assert len(ends) == (2 if duplex else 1)
+    for bridge in ends:
+        told = bridge.report(network.world.time)
+        assert told["canary"] == "message"
+        assert bridge.link.counts.probes >= 2
+        assert 0 < bridge.link.round_trip < 100 * MILLISECOND
+        assert told["received"] == 0, "a canary is no message of anybody"
+
+
+def test_a_broker_that_refuses_the_canary_keeps_its_link() -> None:
+    network = Network(32, [("A", "B")]).start()
+    network.run(300)
+    (bridge,) = network.sites["A"].bridges()
+    bridge.canary = ""
+    bridge._canary_topic = ""  # as after a refusal
+    network.run(5 * INTERVAL // MILLISECOND)
+    assert bridge.link.state is State.OPEN
+    assert bridge.link.counts.connections == 1
+    assert bridge.report(network.world.time)["canary"] == "answer"
+
+
+def test_a_lost_canary_costs_no_link_that_works() -> None:
+    network = Network(33, [("A", "B")]).start()
+    network.sites["B"].read(Q)
+    network.run(300)
+    (bridge,) = network.sites["A"].bridges()
+    genuine = bridge._canary_back
+    swallowed = []
+
+    def swallow(message: object) -> bool:
+        if not swallowed and bridge.canary and bridge._flying:
+            swallowed.append(message)
+            return True
+        return genuine(message)  # type: ignore[arg-type]
+
+    bridge._canary_back = swallow  # type: ignore[method-assign]
+    for number in range(60):
+        network.sites["A"].send(Q, f"m{number}")
+        network.run(100)
+    assert swallowed
+    assert bridge.link.counts.connections == 1
+    assert len(network.seen) == 60
+
+
+def test_what_is_reported_of_a_bridge_follows_it() -> None:
+    network = Network(34, [("A", "B")]).start()
+    network.sites["B"].read(Q)
+    network.sites["A"].send(Q, "m")
+    network.run(500)
+    (bridge,) = network.sites["A"].bridges()
+    told = bridge.report(network.world.time)
+    assert (told["state"], told["peer"], told["demand"], told["sent"], told["confirmed"]) == ("open", "B", ["Q"], 1, 1)
+    network.cut("A", "B")
+    network.run(20)
+    told = bridge.report(network.world.time)
+    assert told["state"] in ("waiting", "dialling")
+    assert told["error"]
+    assert told["failures"]
