@@ -139,6 +139,12 @@ class ShuttingDown(Refused):
     retriable = True
 
 
+class StageError(Refused):
+    """A staged commit out of turn: a part that is not here or was decided against, a batch older than is remembered."""
+
+    code = "ENT-3026"
+
+
 class OperatorError(EntrepotError):
     """A configuration or an environment that cannot work; ``file`` and ``line`` say where when it came from a file."""
 

@@ -39,6 +39,7 @@ from entrepot.core.policy import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SL
 from entrepot.core.ports import ClaimWaiter, Host, Memory, NoticePort
 from entrepot.core.queue import MOVE_RETRY, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
 from entrepot.core.routing import Copy, Divert, Plan, RoutingTable, Service, Target, default_routing
+from entrepot.core.stage import Stages
 from entrepot.core.subscription import DEFAULT_PREFETCH, Browser, Subscription, durable_queue_name
 from entrepot.core.timed import (
     SCHEDULED_JOB,
@@ -271,6 +272,7 @@ class BrokerCore(Host):
         self.leases: Leases = Leases(self)
         self.arrivals: dict[str, int] = {}  # watched queue -> when its leases will look at it
         self.branches: Branches = Branches(self)
+        self.stages: Stages = Stages(self)
         self.sequences: Sequences = Sequences(journal)
         self.clients: dict[str, str] = {}  # client ids in use -> from where
         self.temporary_prefix: str = "ID:"
@@ -317,6 +319,7 @@ class BrokerCore(Host):
                 self._find_slow(queue)
             if queue.auto_created and queue.policy.auto_delete:
                 self._find_unused(queue)
+        self.stages.sweep()
         self._free_waiters()
 
     def _find_slow(self, queue: Queue) -> None:
@@ -941,14 +944,23 @@ class BrokerCore(Host):
             self._route(product, target)
         except Refused as refusal:
             self.notices.notice(notices.JOB_REFUSED, text, {"why": str(refusal)})
-            name = self.policies.of(message.address).dead_letter_address or DEAD_LETTERS
-            product.annotate(DEAD_CAUSE, str(refusal))
-            if product.expiration:  # a dead letter does not expire, or nobody would ever see it
-                product.annotate(ORIGINAL_EXPIRATION, str(product.expiration))
-                product.expiration = 0
-            product.address = name
-            product.durable = True
-            self._hand_out(product, [self._letters(name)])
+            self._bury_unsendable(product, refusal)
+
+    def bury_unsendable(self, message: Message, text: str, refusal: Refused) -> None:
+        """A message that was promised to ``text`` cannot be sent there any more: make it a dead letter."""
+        self.notices.notice(notices.MESSAGE_UNROUTED, text, {"why": str(refusal)})
+        message.number = self.next_number()
+        self._bury_unsendable(message, refusal)
+
+    def _bury_unsendable(self, product: Message, refusal: Refused) -> None:
+        name = self.policies.of(product.address).dead_letter_address or DEAD_LETTERS
+        product.annotate(DEAD_CAUSE, str(refusal))
+        if product.expiration:  # a dead letter does not expire, or nobody would ever see it
+            product.annotate(ORIGINAL_EXPIRATION, str(product.expiration))
+            product.expiration = 0
+        product.address = name
+        product.durable = True
+        self._hand_out(product, [self._letters(name)])
 
     def _plan_again(self, message: Message, schedule: Schedule, following: int) -> None:
         again = message.twin(message.address)
@@ -995,11 +1007,28 @@ class BrokerCore(Host):
                 if key in identities or self.duplicates.seen(target.name, rare.duplicate_id):
                     raise DuplicateRejected(f"transaction {transaction.name} repeats a message id on {target.name}")
                 identities[key] = True
-            plan = Plan()
-            self._collect(message, target, plan, plan.queues, peek=True)
-            self._free(plan.queues)
-            for copy in plan.copies:
-                self._free(copy.queues)
+            self._room(message, target)
+
+    def admits(self, message: Message, target: Target) -> int:
+        """Say what `send` would: SENT, BLOCKED or DROPPED; for what is sent later. Raises Refused as it would."""
+        if target.version != self.table.version:
+            self._refresh(target)
+        queue = target.only
+        if message.rare is None and queue is not None and not target.parts and not queue.is_full():
+            return SENT
+        rare = message.rare
+        if rare is not None and self.options.scheduler and asks_for_schedule(message):
+            Schedule(rare.annotations)  # raises for a schedule that nobody can keep
+        return self._room(message, target)
+
+    def _room(self, message: Message, target: Target) -> int:
+        """Return the worst that any queue says to which ``message`` would go. Raises AddressFull."""
+        plan = Plan()
+        self._collect(message, target, plan, plan.queues, peek=True)
+        verdict = self._free(plan.queues)
+        for copy in plan.copies:
+            verdict = max(verdict, self._free(copy.queues))
+        return verdict
 
     def roll_back(self, transaction: Transaction) -> None:
         """Forget the sends; messages whose settlement was asked for stay in flight at their consumers.
@@ -1185,7 +1214,7 @@ class BrokerCore(Host):
         for lease in self.leases.held.values():
             for reference in lease.kept.values():
                 held[id(reference.message)] = reference.message
-        for message in self.branches.check():
+        for message in self.branches.check() + self.stages.check():
             held[id(message)] = message
         for scheduled in self.schedules.values():
             if scheduled is not None:

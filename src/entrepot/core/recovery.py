@@ -18,6 +18,8 @@ from entrepot.core.broker import (
 from entrepot.core.duplicates import KIND_DUPLICATE, KIND_SEQUENCE
 from entrepot.core.lease import KIND_CLAIM, KIND_LEASE, ClaimRecord, Lease, LeaseRecord
 from entrepot.core.queue import Queue
+from entrepot.core.stage import STAGED_QUEUE
+from entrepot.core.stage_records import KIND_DECISION, KIND_PUBLICATION, KIND_STAGE, KIND_STAGE_RUNS
 from entrepot.journal.log import RecoveryReport, RecoverySink
 from entrepot.model.ids import fresh_node_id
 
@@ -31,6 +33,7 @@ class Rebuilder(RecoverySink):
         self.lease_documents: list[LeaseRecord] = []
         self.claim_documents: list[ClaimRecord] = []
         self.leased: dict[int, dict[int, bool]] = {}  # queue identity -> numbers that a lease holds
+        self.staged: list[int] = []  # numbers of staged messages
         self.orphans: list[tuple[int, int]] = []  # (number, queue) of queues that no longer exist
 
     def document(self, kind: int, key: bytes, value: bytes) -> None:
@@ -49,6 +52,8 @@ class Rebuilder(RecoverySink):
             broker.sequences.recovered(key, value)
         elif kind == KIND_BRANCH:
             broker.branches.recovered(key, value)
+        elif kind in (KIND_STAGE, KIND_STAGE_RUNS, KIND_DECISION, KIND_PUBLICATION):
+            broker.stages.recovered(kind, value)
         elif kind == KIND_LEASE:
             self.lease_documents.append(msgspec.msgpack.decode(value, type=LeaseRecord))
         elif kind == KIND_CLAIM:
@@ -72,6 +77,9 @@ class Rebuilder(RecoverySink):
             return
         if queue_id == PREPARED_QUEUE:
             return  # its branch names it
+        if queue_id == STAGED_QUEUE:
+            self.staged.append(int(number))
+            return
         leased = self.leased.get(queue_id)
         queue = self.broker.table.by_identity.get(queue_id)
         if queue is None:
@@ -153,6 +161,7 @@ def recover(broker: BrokerCore) -> RecoveryReport:
     broker.run = broker.reserved  # rises with every start: names made from it differ from those of every earlier run
     for queue in broker.table.queues.values():
         queue.used = True
+    broker.stages.rebuild(rebuilder.staged)
     for number, identity in rebuilder.orphans:
         journal.settle(number, identity)
     if not broker.node_id:

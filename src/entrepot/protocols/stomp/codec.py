@@ -39,6 +39,11 @@ CLAIM: Final = 12
 READ: Final = 13
 SETTLE: Final = 14
 RELEASE: Final = 15
+STAGE: Final = 17
+STAGED: Final = 18
+DECIDE: Final = 19
+PUBLISH: Final = 20
+ABANDON: Final = 21
 LARGE: Final = 16  # a SEND whose body is too long to hold: its headers are complete, its body follows in pieces
 
 COMMANDS: Final[dict[bytes, int]] = {
@@ -60,6 +65,11 @@ COMMANDS: Final[dict[bytes, int]] = {
     b"READ": READ,
     b"SETTLE": SETTLE,
     b"RELEASE": RELEASE,
+    b"STAGE": STAGE,
+    b"STAGED": STAGED,
+    b"DECIDE": DECIDE,
+    b"PUBLISH": PUBLISH,
+    b"ABANDON": ABANDON,
 }
 
 V10: Final = 10
@@ -124,6 +134,7 @@ class Reader:
         self.unsized_max: i64 = min(options.frame_octets_max, UNSIZED_OCTETS_MAX)
         self.version: i64 = V10
         self.connected: bool = False
+        self.staging: bool = False  # this peer stages: "stage" of a SEND is no property of the application
         self.data: bytes = b""
         self.at: i64 = 0
         self.later: BytesWriter | None = None  # chunks of an incomplete frame that cannot have ended anything yet
@@ -370,6 +381,8 @@ class Reader:
         elif not sending:
             self._ack_header(data, at, length, value, stop)
             return
+        elif self.staging and length == 5 and _same(data, at, b"stage"):
+            self._note(b"stage", data[value:stop])
         else:
             name = data[at:colon] if _may_be_special(first, length) else b""
             if name in CONSUMED:

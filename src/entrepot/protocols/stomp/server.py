@@ -54,6 +54,7 @@ from entrepot.protocols.stomp.delivery import (
 from entrepot.protocols.stomp.large import PACE_OCTETS, Inflow, Outflow
 from entrepot.protocols.stomp.leasing import Leasing
 from entrepot.protocols.stomp.options import SERVER_MIN_HEARTBEAT_MS, StompOptions
+from entrepot.protocols.stomp.staging import Staging
 
 VERSIONS: Final = {"1.0": V10, "1.1": V11, "1.2": V12}
 ACK_MODES: Final = {"auto": ACK_AUTO, "client": ACK_CLIENT, "client-individual": ACK_INDIVIDUAL}
@@ -155,6 +156,7 @@ class StompSession(Session):
         self.asked: i64 = 0  # how often the disk was asked how far it is and has not answered
         self.outflow: Outflow | None = None  # the body that is being written
         self.leasing: Leasing | None = None
+        self.staging: Staging | None = None
         self.outflow_last: Outflow | None = None  # and the last of those that wait behind it
         self.heard: i64 = 0
         self.wrote: i64 = 0
@@ -284,6 +286,9 @@ class StompSession(Session):
         if self.leasing is not None:
             self.leasing.detach()
             self.leasing = None
+        if self.staging is not None:
+            self.staging.detach()
+            self.staging = None
         if self.inflow is not None:
             self.inflow.finish()
             self.inflow = None
@@ -354,8 +359,10 @@ class StompSession(Session):
                 self._fail(error, reader.receipt())
 
     def _doom(self, error: EntrepotError) -> None:
-        """A frame of a transaction was refused: its COMMIT must not do the rest of it."""
+        """A frame of a transaction was refused: its COMMIT must not do the rest of it; nor must a stage be closed."""
         special = self.reader.special
+        if special is not None and b"stage" in special and self.staging is not None:
+            self.staging.doom(text_of(special[b"stage"], self.reader.version), error)
         if special is not None and b"transaction" in special:
             transaction = self.transactions.get(text_of(special[b"transaction"], self.reader.version))
             if transaction is not None:
@@ -495,6 +502,15 @@ class StompSession(Session):
             self._settle_escapes(message)
         if special:
             self._apply(message, special)
+        if b"stage" in special and self.staging is not None:
+            if b"transaction" in special:
+                raise TransactionError("a SEND cannot be part of a stage and of a transaction", remedy="choose one")
+            if self.wary:
+                self._check_room()
+            if self.staging.send(text_of(special[b"stage"], reader.version), message, target) == BLOCKED:
+                self._block(target)
+            self._answer(receipt, True)
+            return
         if b"transaction" in special:
             transaction = self._transaction(text_of(special[b"transaction"], reader.version))
             try:
@@ -952,7 +968,15 @@ class StompSession(Session):
     # -- leases and stages --------------------------------------------------------------------------------------------
 
     def _lease(self, command: i64, headers: dict[str, str]) -> None:
-        """Entrepot's extension: reading by lease."""
+        """Entrepot's extensions: reading by lease, and staged commits."""
+        if command >= codec.STAGE:
+            staging = self.staging
+            if staging is None:
+                staging = Staging(self)
+                self.staging = staging
+                self.reader.staging = True
+            staging.command(command, headers)
+            return
         leasing = self.leasing
         if leasing is None:
             leasing = Leasing(self)

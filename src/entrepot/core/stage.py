@@ -1,0 +1,690 @@
+"""Staged commits: messages that nobody sees until their batch is published, exactly once (docs/stages.md). [C]
+
+A *sink* writes *batches*, numbered upwards; the tasks of a batch write *parts*, each into a stage of its own. Of a task
+that was tried twice there are two parts; a decision says which ones count. One broker decides, every broker publishes
+what it has of the winners and drops the rest.
+
+A stage is OPEN while its connection writes into it, then CLOSED and durable. Its messages are in the journal from the
+first, under a pseudo queue (`STAGED_QUEUE`); the documents of a stage are written when it closes, so that an open one
+leaves nothing behind a crash but orphans, which recovery settles. Publishing sends each message on under a new number
+and settles the staged one, with the note that the batch is published, in one atomic batch of the journal. A batch of
+more than `ATOMIC_OCTETS` is too large for that: its note goes with the first step, says that it is not done, and holds;
+the rest follows in steps, each atomic, over restarts too.
+
+Invariants: a batch is decided once and published once; what is remembered of that (`REMEMBERED` batches of each sink)
+is in the journal; a message of a closed stage is in the journal or was sent on, never both, never neither.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from entrepot.base.environment import MIB, MINUTE, SECOND
+from entrepot.base.errors import EntrepotError, Refused, StageError, StorageError
+from entrepot.core import stage_records as records
+from entrepot.core.routing import Target
+from entrepot.core.timed import Alarm
+from entrepot.journal.log import again
+from entrepot.model import address as names
+from entrepot.model.message import Message
+
+if TYPE_CHECKING:
+    from entrepot.core.broker import BrokerCore
+
+STAGED_QUEUE: Final = 7  # identity under which the journal keeps staged messages
+
+NAME_OCTETS_MAX: Final = 255  # of a sink or a part: they are parts of keys
+BATCH_MAX: Final = (1 << 62) - 1
+REMEMBERED: Final = 64  # decisions and publications of each sink; a sink repeats the last one or two
+RUNS_A_DOCUMENT: Final = 30_000  # numbers: 150 kB
+ATOMIC_OCTETS: Final = 64 * MIB  # what one atomic batch of the journal may hold, as of a transaction
+STEP_OCTETS: Final = 8 * MIB  # of a larger batch as much is moved in one turn
+LOAD_MESSAGES: Final = 256
+LOAD_OCTETS: Final = 4 * MIB
+DROP_STEP: Final = 5_000  # messages of a dropped stage that are settled in one turn
+RETRY: Final = SECOND  # while the disk is full
+STAGE_AGE_MS: Final = 7 * 24 * 3600 * 1000  # longer than a weekend in which nobody repairs a pipeline
+SWEEP_EVERY: Final = MINUTE
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class StageWaiter:
+    """Who waits for a publication that takes several turns. Exactly one of the two is called, once."""
+
+    def published(self, count: i64) -> None:
+        """All of it is sent; ask the journal when it is on disk."""
+
+    def refused(self, error: EntrepotError) -> None:
+        """It will not be."""
+
+
+class Stage:
+    """One part of one batch. ``runs``: first number, how many, index into ``targets``; and so on."""
+
+    def __init__(self, sink: str, batch: int, part: str, created: int) -> None:
+        self.sink: str = sink
+        self.batch: int = batch
+        self.part: str = part
+        self.created: int = created
+        self.count: i64 = 0
+        self.octets: i64 = 0
+        self.closed: bool = False
+        self.chunks: int = 0  # documents of its runs in the journal
+        self.dropped: str = ""  # why there is nothing in it any more
+        self.failure: str = ""  # of one of its sends: then the rest must not count either
+        self.targets: list[str] = []
+        self.index: dict[str, int] = {}
+        self.runs: list[int] = []
+        self.next_number: i64 = -1
+        self.last_target: Target | None = None
+        self.last_index: int = 0
+        self.kept: list[Message] = []  # of a broker without a disk; in the order of the runs
+
+    def place(self, target: Target, written: str) -> int:
+        """Return the index of a destination, noted on first use."""
+        index = self.index.get(written, -1)
+        if index < 0:
+            index = len(self.targets)
+            self.targets.append(written)
+            self.index[written] = index
+        self.last_target = target
+        self.last_index = index
+        return index
+
+    def add(self, message: Message, index: int) -> None:
+        """Note one more message."""
+        number = message.number
+        runs = self.runs
+        if number == self.next_number and runs[-1] == index:
+            runs[-2] += 1
+        else:
+            runs.append(int(number))
+            runs.append(1)
+            runs.append(index)
+        self.next_number = number + 1
+        self.count += 1
+        self.octets += message.size
+
+    def fail(self, error: EntrepotError) -> None:
+        """A send into it was refused: it cannot be closed any more."""
+        if not self.failure:
+            self.failure = error.message
+
+
+class Run:
+    """Staged messages with consecutive numbers and one destination that are still to be sent on."""
+
+    def __init__(self, first: int, count: int, text: str) -> None:
+        self.first: int = first
+        self.count: int = count
+        self.text: str = text
+
+
+class Publication:
+    """A batch that is or was published here; ``work`` is what is still to be moved."""
+
+    def __init__(self, sink: str, batch: int, parts: list[str], count: i64) -> None:
+        self.sink: str = sink
+        self.batch: int = batch
+        self.parts: list[str] = parts
+        self.count: i64 = count
+        self.done: bool = False
+        self.work: deque[Run] = deque()
+        self.kept: deque[Message] = deque()
+        self.chunks: list[tuple[str, int]] = []  # parts and how many documents of runs each has
+        self.targets: dict[str, Target] = {}
+        self.waiters: list[StageWaiter] = []
+        self.trouble: str = ""  # why it does not go on
+
+
+class _Move(Alarm):
+    def __init__(self, due: int, stages: Stages, publication: Publication) -> None:
+        super().__init__(due)
+        self.stages = stages
+        self.publication = publication
+
+    def ring(self, now: int) -> None:
+        self.stages.go_on(self.publication)
+
+
+class _Drop(Alarm):
+    def __init__(self, due: int, stages: Stages) -> None:
+        super().__init__(due)
+        self.stages = stages
+
+    def ring(self, now: int) -> None:
+        self.stages.clear_some()
+
+
+class Stages:
+    """All stages, decisions and publications of one broker. Tests and the simulation make the sizes smaller."""
+
+    def __init__(self, broker: BrokerCore) -> None:
+        self.broker: BrokerCore = broker
+        self.atomic_octets: i64 = ATOMIC_OCTETS
+        self.step_octets: i64 = STEP_OCTETS
+        self.load_messages: int = LOAD_MESSAGES
+        self.document_runs: int = RUNS_A_DOCUMENT
+        self.drop_step: i64 = DROP_STEP
+        self.stages: dict[bytes, Stage] = {}
+        self.decisions: dict[str, dict[int, list[str]]] = {}  # sink -> batch -> parts, the oldest first
+        self.publications: dict[str, dict[int, Publication]] = {}
+        self.garbage: deque[tuple[int, int]] = deque()  # numbers to be settled: (first, how many)
+        self.chunks: dict[bytes, dict[int, list[int]]] = {}  # while recovering
+        self.swept: i64 = 0
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def open(self, sink: str, batch: int, part: str) -> Stage:
+        """Begin a stage. Raises StageError for a part that is there, or a batch that is long published."""
+        _check_name(sink, "sink")
+        _check_name(part, "part")
+        _check_batch(batch)
+        key = records.stage_key(sink, batch, part)
+        if key in self.stages:
+            raise StageError(f"there is a part {part!r} of batch {batch} of {sink!r}", remedy="give parts unique keys")
+        published = self.publications.get(sink, {})
+        if published and batch not in published and batch < max(published):
+            raise self._too_old(sink, batch)
+        if batch in published and part in published[batch].parts:
+            raise StageError(
+                f"part {part!r} of batch {batch} of {sink!r} is published", remedy="give parts unique keys"
+            )
+        stage = Stage(sink, batch, part, int(self.broker.wall))
+        self.stages[key] = stage
+        return stage
+
+    def send(self, stage: Stage, message: Message, target: Target) -> int:
+        """Keep ``message`` for ``target``; return SENT, or BLOCKED as a send would. Raises what a send would."""
+        if stage.dropped:
+            raise StageError(f"part {stage.part!r} of batch {stage.batch} of {stage.sink!r} is gone: {stage.dropped}")
+        if target.service is not None:
+            raise StageError(f"{target.name!r} answers at once: nothing can be staged for it")
+        broker = self.broker
+        verdict = broker.admits(message, target)
+        message.number = broker.next_number()
+        index = stage.last_index
+        if target is not stage.last_target:
+            index = stage.place(target, broker.written(target))
+        if broker.journal.pages:
+            broker.journal.store(message, [STAGED_QUEUE])
+        else:
+            stage.kept.append(message)
+            broker.memory.hold(message)
+        stage.add(message, index)
+        return verdict
+
+    def close(self, stage: Stage) -> int:
+        """Make a stage durable; confirm the journal before saying so. Return how many messages it has.
+
+        Raises StageError when a send into it was refused: it is dropped then.
+        """
+        if stage.dropped:
+            raise StageError(f"part {stage.part!r} of batch {stage.batch} of {stage.sink!r} is gone: {stage.dropped}")
+        if stage.failure:
+            why = f"a message was refused: {stage.failure}"
+            self.drop(stage, why)
+            raise StageError(f"part {stage.part!r} of batch {stage.batch} of {stage.sink!r} cannot be closed: {why}")
+        journal = self.broker.journal
+        refusal = journal.refusal()
+        if refusal is not None:
+            raise again(refusal)
+        size = self.document_runs
+        stage.chunks = (len(stage.runs) + size - 1) // size
+        journal.begin()
+        try:
+            for chunk in range(stage.chunks):
+                runs = stage.runs[chunk * size : (chunk + 1) * size]
+                key = records.runs_key(stage.sink, stage.batch, stage.part, chunk)
+                record = records.RunsRecord(stage.sink, stage.batch, stage.part, chunk, runs)
+                journal.put(records.KIND_STAGE_RUNS, key, records.encode(record))
+            journal.put(records.KIND_STAGE, _key(stage), records.encode(_record(stage)))
+        finally:
+            journal.end()
+        stage.closed = True
+        return int(stage.count)
+
+    # -- deciding -----------------------------------------------------------------------------------------------------
+
+    def decide(self, sink: str, batch: int, parts: list[str]) -> list[str]:
+        """Return which parts of the batch win: ``parts``, unless it was decided before. Confirm the journal first.
+
+        Raises StageError for a batch that is older than what is remembered of this sink.
+        """
+        _check_name(sink, "sink")
+        _check_batch(batch)
+        for part in parts:
+            _check_name(part, "part")
+        decided = self.decisions.get(sink, {})
+        if batch in decided:
+            return decided[batch]
+        if decided and batch < max(decided):
+            raise self._too_old(sink, batch)
+        journal = self.broker.journal
+        refusal = journal.refusal()
+        if refusal is not None:
+            raise again(refusal)
+        record = records.DecisionRecord(sink, batch, parts)
+        journal.begin()
+        try:
+            journal.put(records.KIND_DECISION, records.batch_key(sink, batch), records.encode(record))
+            decided[batch] = parts
+            self.decisions[sink] = decided
+            while len(decided) > REMEMBERED:
+                oldest = min(decided)
+                del decided[oldest]
+                journal.delete(records.KIND_DECISION, records.batch_key(sink, oldest))
+        finally:
+            journal.end()
+        return parts
+
+    # -- publishing ---------------------------------------------------------------------------------------------------
+
+    def publish(self, sink: str, batch: int, parts: list[str]) -> Publication:
+        """Send the messages of ``parts`` on, drop all other parts of this batch and of older ones.
+
+        Of a batch that was published before nothing is sent again. ``done`` is False when it takes more turns: `wait`.
+        Confirm the journal before telling. Raises StageError for a part that is not here or not closed, or other parts
+        than were published; and what a send would raise: nothing has happened then.
+        """
+        _check_name(sink, "sink")
+        _check_batch(batch)
+        published = self.publications.get(sink, {})
+        known = published.get(batch)
+        if known is not None:
+            if sorted(known.parts) != sorted(parts):
+                raise StageError(
+                    f"batch {batch} of {sink!r} is published here with the parts {','.join(known.parts) or 'none'}",
+                    remedy="publish what was decided: ask DECIDE",
+                )
+            self._drop_losers(sink, batch, known.parts)
+            return known
+        if published and batch < max(published):
+            raise self._too_old(sink, batch)
+        self._may_publish(sink, batch, parts)
+        refusal = self.broker.journal.refusal()
+        if refusal is not None:
+            raise again(refusal)
+        publication = self._begin(sink, batch, parts)
+        journal = self.broker.journal
+        journal.begin()
+        try:
+            for part in parts:
+                del self.stages[records.stage_key(sink, batch, part)]
+            published[batch] = publication
+            self.publications[sink] = published
+            self._drop_losers(sink, batch, parts)
+            while len(published) > REMEMBERED:
+                oldest = min(published)
+                del published[oldest]  # it is done: a younger one would not be here otherwise
+                journal.delete(records.KIND_PUBLICATION, records.batch_key(sink, oldest))
+            self._move(publication, self.atomic_octets)
+        except StorageError as error:  # what is staged cannot be read now: the batch holds, and is tried again
+            publication.trouble = error.message
+        finally:
+            if not publication.done:
+                self._note(publication)
+                self._later(publication)
+            journal.end()
+        return publication
+
+    def _may_publish(self, sink: str, batch: int, parts: list[str]) -> None:
+        """Raise StageError for parts that lost, if it was decided here, and while an older batch is under way."""
+        decided = self.decisions.get(sink, {})
+        for part in parts:
+            if batch in decided and part not in decided[batch]:
+                raise StageError(
+                    f"part {part!r} of batch {batch} of {sink!r} was decided against", remedy="publish what DECIDE says"
+                )
+        for publication in self.publications.get(sink, {}).values():
+            if not publication.done:
+                raise StageError(
+                    f"batch {publication.batch} of {sink!r} is still being published", remedy="try again when it is"
+                )
+
+    def _begin(self, sink: str, batch: int, parts: list[str]) -> Publication:
+        """Find out before anything is written whether all is there and can be sent."""
+        publication = Publication(sink, batch, parts, 0)
+        for part in parts:
+            stage = self.stages.get(records.stage_key(sink, batch, part))
+            if stage is None or not stage.closed:
+                what = "was not closed" if stage is not None else "is not here"
+                raise StageError(f"part {part!r} of batch {batch} of {sink!r} {what}, and the batch is not published")
+            self._add(publication, stage)
+            for text in stage.targets:
+                publication.targets[text] = self.broker.target(names.parse(text))
+        return publication
+
+    def _add(self, publication: Publication, stage: Stage) -> None:
+        """Let ``publication`` move what is in ``stage``."""
+        runs = stage.runs
+        at = 0
+        while at < len(runs):
+            text = stage.targets[runs[at + 2]]
+            publication.work.append(Run(runs[at], runs[at + 1], text))
+            at += 3
+        for message in stage.kept:
+            publication.kept.append(message)
+        publication.count += stage.count
+        publication.chunks.append((stage.part, stage.chunks))
+
+    def _move(self, publication: Publication, octets_max: i64) -> None:
+        """Send on so many octets, in the open batch of the journal; note it when that was all."""
+        broker = self.broker
+        octets: i64 = 0
+        broker.granted = True  # limits were looked at when it was staged
+        try:
+            while publication.work and octets < octets_max:
+                run = publication.work[0]
+                for message in self._load(publication, run):
+                    octets += message.size
+                    self._send_on(publication, message, run.text)
+                    run.first += 1
+                    run.count -= 1
+                if run.count == 0:
+                    publication.work.popleft()
+        finally:
+            broker.granted = False
+        if not publication.work:
+            self._finish(publication)
+
+    def _load(self, publication: Publication, run: Run) -> list[Message]:
+        """Return the next staged messages, fewer when they are large."""
+        count = min(run.count, self.load_messages)
+        if not self.broker.journal.pages:
+            return [publication.kept[at] for at in range(count)]
+        return self.broker.journal.load_range(list(range(run.first, run.first + count)), LOAD_OCTETS)
+
+    def _send_on(self, publication: Publication, staged: Message, text: str) -> None:
+        broker = self.broker
+        message = staged.twin(staged.address)
+        try:
+            target = publication.targets.get(text)
+            if target is None:
+                target = broker.target(names.parse(text))
+                publication.targets[text] = target
+            broker.send(message, target)
+        except Refused as refusal:  # its queue went while the batch was under way: the batch holds all the same
+            broker.bury_unsendable(message, text, refusal)
+        if broker.journal.pages:
+            broker.journal.settle(staged.number, STAGED_QUEUE)
+        else:
+            broker.memory.release(publication.kept.popleft())
+
+    def _finish(self, publication: Publication) -> None:
+        publication.done = True
+        publication.targets.clear()
+        self._note(publication)
+        for part, chunks in publication.chunks:
+            self._forget_documents(publication.sink, publication.batch, part, chunks)
+        publication.chunks.clear()
+        waiters = publication.waiters
+        publication.waiters = []
+        for waiter in waiters:
+            waiter.published(publication.count)
+
+    def _note(self, publication: Publication) -> None:
+        record = records.PublicationRecord(
+            publication.sink, publication.batch, publication.parts, int(publication.count), publication.done
+        )
+        key = records.batch_key(publication.sink, publication.batch)
+        self.broker.journal.put(records.KIND_PUBLICATION, key, records.encode(record))
+
+    def _later(self, publication: Publication) -> None:
+        """Go on in the next turn, or, when the disk does not answer, in a while."""
+        due = int(self.broker.now)
+        if publication.trouble:
+            due += RETRY
+        self.broker.timetable.add(_Move(due, self, publication))
+
+    def go_on(self, publication: Publication) -> None:
+        """Do the next step of a batch that is too large for one."""
+        broker = self.broker
+        if publication.done:
+            return
+        refusal = broker.journal.refusal()
+        publication.trouble = "" if refusal is None else refusal.message
+        if refusal is None:
+            broker.journal.begin()
+            try:
+                self._move(publication, self.step_octets)
+            except StorageError as error:
+                publication.trouble = error.message
+            finally:
+                broker.journal.end()
+        if not publication.done:
+            self._later(publication)
+
+    # -- dropping -----------------------------------------------------------------------------------------------------
+
+    def abandon(self, sink: str, batch: int, parts: list[str] | None) -> int:
+        """Drop ``parts`` of a batch, None: all of them; return how many there were. Published ones are none."""
+        dropped = 0
+        for stage in self.of(sink, batch):
+            if parts is None or stage.part in parts:
+                self.drop(stage, "it was abandoned")
+                dropped += 1
+        return dropped
+
+    def of(self, sink: str, batch: int = -1) -> list[Stage]:
+        """Return the stages of a sink, of one batch or (-1) of all."""
+        return [stage for stage in self.stages.values() if stage.sink == sink and (batch < 0 or stage.batch == batch)]
+
+    def drop(self, stage: Stage, why: str) -> None:
+        """Forget a stage and what is in it; whoever writes into it hears ``why``."""
+        if stage.dropped or self.stages.get(_key(stage)) is not stage:
+            return
+        del self.stages[_key(stage)]
+        stage.dropped = why
+        if stage.closed:
+            self._forget_documents(stage.sink, stage.batch, stage.part, stage.chunks)
+        for message in stage.kept:
+            self.broker.memory.release(message)
+        stage.kept.clear()
+        if not self.broker.journal.pages:
+            return
+        idle = not self.garbage
+        at = 0
+        while at < len(stage.runs):
+            self.garbage.append((stage.runs[at], stage.runs[at + 1]))
+            at += 3
+        if idle:
+            self.clear_some()
+
+    def clear_some(self) -> None:
+        """Settle some of what was dropped; go on in the next turn when there is more."""
+        left = self.drop_step
+        journal = self.broker.journal
+        while self.garbage and left > 0:
+            first, count = self.garbage.popleft()
+            step = min(int(left), count)
+            for number in range(first, first + step):
+                journal.settle(number, STAGED_QUEUE)
+            left -= step
+            if step < count:
+                self.garbage.appendleft((first + step, count - step))
+        if self.garbage:
+            self.broker.timetable.add(_Drop(int(self.broker.now), self))
+
+    def forget(self, sink: str) -> int:
+        """Drop all stages of a sink, its decisions and what was published: its next batch may be any number.
+
+        Return how many stages there were. Raises StageError while a batch of it is being published.
+        """
+        for publication in self.publications.get(sink, {}).values():
+            if not publication.done:
+                raise StageError(f"batch {publication.batch} of {sink!r} is being published", remedy="wait for it")
+        found = self.of(sink)
+        journal = self.broker.journal
+        journal.begin()
+        try:
+            for stage in found:
+                self.drop(stage, "its sink was forgotten")
+            for batch in self.decisions.pop(sink, {}):
+                journal.delete(records.KIND_DECISION, records.batch_key(sink, batch))
+            for batch in self.publications.pop(sink, {}):
+                journal.delete(records.KIND_PUBLICATION, records.batch_key(sink, batch))
+        finally:
+            journal.end()
+        return len(found)
+
+    def sweep(self) -> None:
+        """Drop closed stages that nobody asked for in `STAGE_AGE_MS`; a decision in their favour keeps them."""
+        broker = self.broker
+        if not self.stages or broker.now - self.swept < SWEEP_EVERY:
+            return
+        self.swept = broker.now
+        for stage in list(self.stages.values()):
+            wins = stage.part in self.decisions.get(stage.sink, {}).get(stage.batch, [])
+            if stage.closed and not wins and broker.wall - stage.created > STAGE_AGE_MS:
+                self.drop(stage, "nobody published it for a week")
+
+    def _drop_losers(self, sink: str, batch: int, parts: list[str]) -> None:
+        for stage in self.of(sink):
+            if stage.batch < batch or (stage.batch == batch and stage.part not in parts):
+                self.drop(stage, f"batch {batch} was published without it")
+
+    def _forget_documents(self, sink: str, batch: int, part: str, chunks: int) -> None:
+        journal = self.broker.journal
+        journal.begin()
+        try:
+            journal.delete(records.KIND_STAGE, records.stage_key(sink, batch, part))
+            for chunk in range(chunks):
+                journal.delete(records.KIND_STAGE_RUNS, records.runs_key(sink, batch, part, chunk))
+        finally:
+            journal.end()
+
+    def _too_old(self, sink: str, batch: int) -> StageError:
+        return StageError(
+            f"batch {batch} of {sink!r} is older than those that are remembered",
+            remedy="a sink counts upwards; a new one needs another id, or forget this one: entrepot stage drop",
+        )
+
+    # -- recovery -----------------------------------------------------------------------------------------------------
+
+    def recovered(self, kind: int, value: bytes) -> None:
+        """Take back a document of the journal; `rebuild` comes when all of them, and all messages, are there."""
+        if kind == records.KIND_STAGE:
+            record = records.decode_stage(value)
+            stage = Stage(record.sink, record.batch, record.part, record.created)
+            stage.count = record.count
+            stage.octets = record.octets
+            stage.chunks = record.chunks
+            stage.targets = list(record.targets)
+            stage.closed = True
+            self.stages[_key(stage)] = stage
+        elif kind == records.KIND_STAGE_RUNS:
+            piece = records.decode_runs(value)
+            key = records.stage_key(piece.sink, piece.batch, piece.part)
+            self.chunks.setdefault(key, {})[piece.chunk] = piece.runs
+        elif kind == records.KIND_DECISION:
+            decision = records.decode_decision(value)
+            self.decisions.setdefault(decision.sink, {})[decision.batch] = decision.parts
+        elif kind == records.KIND_PUBLICATION:
+            note = records.decode_publication(value)
+            publication = Publication(note.sink, note.batch, note.parts, note.count)
+            publication.done = note.done
+            self.publications.setdefault(note.sink, {})[note.batch] = publication
+
+    def rebuild(self, numbers: list[int]) -> None:
+        """Put stages together, settle what was never closed, go on with what was being published.
+
+        ``numbers``: the staged messages that are alive.
+        """
+        alive = dict.fromkeys(numbers, True)
+        for key, stage in self.stages.items():
+            pieces = self.chunks.get(key, {})
+            for chunk in sorted(pieces):
+                stage.runs.extend(pieces[chunk])
+        self.chunks.clear()
+        for publications in list(self.publications.values()):
+            for publication in list(publications.values()):
+                if not publication.done:
+                    self._resume(publication, alive)
+        for stage in self.stages.values():
+            for number in _numbers(stage):
+                alive.pop(number, False)
+        for number in alive:
+            self.broker.journal.settle(number, STAGED_QUEUE)
+
+    def _resume(self, publication: Publication, alive: dict[int, bool]) -> None:
+        count = publication.count
+        for part in publication.parts:
+            stage = self.stages.pop(records.stage_key(publication.sink, publication.batch, part), None)
+            if stage is not None:
+                self._add(publication, stage)
+        publication.count = count
+        publication.targets.clear()
+        left: deque[Run] = deque()
+        for run in publication.work:
+            for number in range(run.first, run.first + run.count):
+                if not alive.pop(number, False):
+                    continue  # it was sent on before the restart
+                last = left[-1] if left else None
+                if last is not None and last.text == run.text and last.first + last.count == number:
+                    last.count += 1
+                else:
+                    left.append(Run(number, 1, run.text))
+        publication.work = left
+        self.broker.timetable.add(_Move(int(self.broker.now), self, publication))
+
+    # -- looking at it ------------------------------------------------------------------------------------------------
+
+    def check(self) -> list[Message]:
+        """Assert that counts add up; return the messages that are held in memory."""
+        held: list[Message] = []
+        for stage in self.stages.values():
+            count = sum(stage.runs[1::3])
+            assert count == stage.count, f"{stage.part} counts {stage.count} messages and has {count}"
+            assert not stage.dropped
+            held.extend(stage.kept)
+        for publications in self.publications.values():
+            for publication in publications.values():
+                assert not publication.done or not publication.work
+                held.extend(publication.kept)
+        return held
+
+
+def _key(stage: Stage) -> bytes:
+    return records.stage_key(stage.sink, stage.batch, stage.part)
+
+
+def _record(stage: Stage) -> records.StageRecord:
+    return records.StageRecord(
+        stage.sink,
+        stage.batch,
+        stage.part,
+        stage.created,
+        int(stage.count),
+        int(stage.octets),
+        stage.targets,
+        stage.chunks,
+    )
+
+
+def _numbers(stage: Stage) -> list[int]:
+    found: list[int] = []
+    at = 0
+    while at < len(stage.runs):
+        found.extend(range(stage.runs[at], stage.runs[at] + stage.runs[at + 1]))
+        at += 3
+    return found
+
+
+def _check_name(name: str, what: str) -> None:
+    """Raise StageError for a name that cannot be part of a list or a key."""
+    if not name or len(name.encode()) > NAME_OCTETS_MAX or "," in name or "\0" in name:
+        raise StageError(
+            f"the {what} {name[:40]!r} is no name", remedy=f"use 1 to {NAME_OCTETS_MAX} octets without a comma"
+        )
+
+
+def _check_batch(batch: int) -> None:
+    if not 0 <= batch <= BATCH_MAX:
+        raise StageError(f"the batch {batch} is not a number from 0 to {BATCH_MAX}")
+
+
+__all__ = ["STAGED_QUEUE", "Publication", "Stage", "StageWaiter", "Stages"]
