@@ -145,6 +145,12 @@ class StageError(Refused):
     code = "ENT-3026"
 
 
+class UserUnknown(AccessDenied):
+    """Who this claims to be is not known, or the password is wrong."""
+
+    code = "ENT-3016"
+
+
 class OperatorError(EntrepotError):
     """A configuration or an environment that cannot work; ``file`` and ``line`` say where when it came from a file."""
 

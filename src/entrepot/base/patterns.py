@@ -195,6 +195,33 @@ def overlaps(a: str, b: str, syntax: Syntax) -> bool:
     return meets[0]
 
 
+def covers(wide: str, narrow: str, syntax: Syntax) -> bool:
+    """Return whether every name that ``narrow`` matches is matched by ``wide`` too, as far as its words tell.
+
+    True is certain. False may be wrong only where any-words stands before other words of ``narrow`` (``#.*`` covers the
+    same names as ``*.#``): who grants rights by this grants too little then, never too much.
+    Raises InvalidDestination as `Syntax.words`.
+    """
+    left = syntax.words(wide)
+    right = syntax.words(narrow)
+    # holds[j]: the words of wide not yet looked at (none at first) cover right[j:].
+    holds = [False] * (len(right) + 1)
+    holds[len(right)] = True
+    for i in range(len(left) - 1, -1, -1):
+        kind = syntax.kind(left[i])
+        row = [False] * (len(right) + 1)
+        row[len(right)] = kind == ANY and holds[len(right)]
+        for j in range(len(right) - 1, -1, -1):
+            if kind == ANY:
+                row[j] = holds[j] or row[j + 1]
+            elif kind == SINGLE:
+                row[j] = syntax.kind(right[j]) != ANY and holds[j + 1]
+            else:
+                row[j] = syntax.kind(right[j]) == LITERAL and left[i] == right[j] and holds[j + 1]
+        holds = row
+    return holds[0]
+
+
 def specificity(pattern: str, syntax: Syntax) -> Rank:
     """Return the rank by which settings merge, lowest first: ``#`` < ``a.#`` < ``a.*`` < ``a.b`` (artemis.md 4.2).
 

@@ -46,6 +46,7 @@ from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOption
 from entrepot.cluster.properties import write_properties
 from entrepot.cluster.wires import ClientWire, Wire
 from entrepot.core.broker import BrokerCore, selector_or_none
+from entrepot.core.directory import Subject
 from entrepot.core.queue import Queue
 from entrepot.core.timed import Alarm
 from entrepot.model.address import ANYCAST, MULTICAST
@@ -213,6 +214,7 @@ class Bridge(LinkPort):
         kind = StaticDemand if options.static else AdvisoryDemand
         self.demand: Final = kind(options, lists, neighbourhood.interests)
         self.names = Names("", "", "", "", "", "")
+        self.subject: Subject | None = None  # for whom the peer came in; None: we dialled, as the operator wants it
         self.wire: Wire | None = None
         self.feeds: dict[Demand, BridgeFeed] = {}
         self.temporaries: dict[Destination, DestinationInfo] = {}
@@ -507,6 +509,8 @@ class Bridge(LinkPort):
         feed = BridgeFeed(self, demand, addresses, self._rule(demand, addresses[0]))
         self.feeds[demand] = feed
         try:
+            if self.subject is not None:
+                self.broker.access.consume(self.subject, addresses, bool(demand.durable_name))
             self.link.add(feed)
         except EntrepotError as error:
             self.feeds.pop(demand, None)

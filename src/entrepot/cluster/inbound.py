@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from entrepot.base.errors import EntrepotError, InvalidDestination, Refused, StorageError
+from entrepot.base.errors import AccessDenied, EntrepotError, InvalidDestination, Refused, StorageError
 from entrepot.cluster.admission import ADVISORY
 from entrepot.cluster.wires import Wire
 from entrepot.core.broker import BLOCKED, SpaceWaiter
@@ -102,11 +102,21 @@ class Inbound:
         for one in addresses:
             if one.temporary and one.routing == MULTICAST:
                 self.bridge.neighbourhood.acceptor.check_temporary(one.name)
+        self._may_send(addresses)
         target = self.bridge.broker.target(addresses)
         if len(self._targets) >= TARGETS_KEPT:
             self._targets.clear()
         self._targets[where] = target
         return target
+
+    def _may_send(self, addresses: list[Address]) -> None:
+        """Raise AccessDenied for what the other broker may not do here; one that we dialled may not manage us."""
+        broker = self.bridge.broker
+        subject = self.bridge.subject
+        if subject is not None:
+            broker.access.send(subject, addresses)
+        elif broker.access.guarded and any(one.name in broker.services for one in addresses):
+            raise AccessDenied("management requests are not taken over a bridge", remedy="connect to this broker")
 
     def _confirm(self, wire: Wire, number: int, durable: bool) -> None:
         if durable:

@@ -15,6 +15,7 @@ from entrepot.cluster.bridge import MESSAGES_PORTION, Bridge, Neighbourhood
 from entrepot.cluster.link import LinkCore, LinkOptions
 from entrepot.cluster.properties import read_properties
 from entrepot.cluster.wires import SessionWire
+from entrepot.protocols.openwire.acceptor import AGAIN
 from entrepot.protocols.openwire.commands import BrokerInfo, Command, ConnectionInfo
 from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import text_of
@@ -73,11 +74,11 @@ class NetworkSession(OpenWireSession):
         before = self.neighbourhood.arrivals.get(client_id)
         if isinstance(before, NetworkSession) and before.peer_broker is not None:
             try:
-                self.options.admission.admit(info.user_name or "", info.password or "", self.peer)
+                self.broker.access.admit(info.user_name, info.password, self.broker.now)
             except Refused:
                 return
             if before.peer_broker.broker_id == peer.broker_id and before is not self:
-                before.superseded()
+                before.superseded(AGAIN)
         self.neighbourhood.arrivals[client_id] = self
 
     def _be_the_other_end(self, peer: BrokerInfo) -> None:
@@ -91,6 +92,7 @@ class NetworkSession(OpenWireSession):
             doubts=self.neighbourhood.doubts_about(options.name, there),
         )
         bridge = Bridge(self.neighbourhood, options, lists, link, initiator=False)
+        bridge.subject = self.subject
         self.bridge = bridge
         if there == self.broker.node_id:
             self.fail_loop()

@@ -30,13 +30,14 @@ from entrepot.base.errors import (
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.core import notices
+from entrepot.core.access import Access
 from entrepot.core.backlog import Reference
 from entrepot.core.branches import Branches
 from entrepot.core.consumer import Consumer, Window
 from entrepot.core.duplicates import Duplicates, Sequences
 from entrepot.core.lease import Lease, Poll
 from entrepot.core.policy import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SLOW_KILL, Policies, Policy
-from entrepot.core.ports import ClaimWaiter, Host, Memory, NoticePort
+from entrepot.core.ports import ClaimWaiter, ClientHolder, Host, Memory, NoticePort
 from entrepot.core.queue import MOVE_RETRY, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
 from entrepot.core.routing import Copy, Divert, Plan, RoutingTable, Service, Target, default_routing
 from entrepot.core.stage import Stages
@@ -274,7 +275,8 @@ class BrokerCore(Host):
         self.branches: Branches = Branches(self)
         self.stages: Stages = Stages(self)
         self.sequences: Sequences = Sequences(journal)
-        self.clients: dict[str, str] = {}  # client ids in use -> from where
+        self.access: Access = Access(self.table, self.services)
+        self.clients: dict[str, ClientHolder] = {}  # client ids in use -> by whom
         self.temporary_prefix: str = "ID:"
         self.timetable: Timetable = Timetable()
         self.number: i64 = 0
@@ -1173,6 +1175,10 @@ class BrokerCore(Host):
         subscription.consumers.clear()
         subscription.window.consumers.clear()
 
+    def durable(self, client_id: str, name: str) -> Queue | None:
+        """Return the queue of a durable subscription, None when there is none."""
+        return self.table.queues.get(durable_queue_name(client_id, name))
+
     def forget_durable(self, client_id: str, name: str) -> bool:
         """Delete a durable subscription; False when there is none. Raises SubscriptionInUse while it is read."""
         queue = self.table.queues.get(durable_queue_name(client_id, name))
@@ -1186,6 +1192,26 @@ class BrokerCore(Host):
     def browse(self, destination: Destination, selector: Predicate | None) -> Browser:
         """Return a look through the queue that ``destination`` names."""
         return Browser(self.need_queue(destination), selector)
+
+    def claim(self, client_id: str, holder: ClientHolder, steal: bool) -> bool:
+        """Let ``holder`` have ``client_id``; False when another connection has it. ``steal``: that one gives way.
+
+        "" is no client id, and nobody's.
+        """
+        if not client_id:
+            return True
+        before = self.clients.get(client_id)
+        if before is not None:
+            if not steal:
+                return False
+            before.give_way(holder.peer)
+        self.clients[client_id] = holder
+        return True
+
+    def disclaim(self, client_id: str, holder: ClientHolder) -> None:
+        """``holder`` needs ``client_id`` no more; nothing happens if another one has it by now."""
+        if self.clients.get(client_id) is holder:
+            del self.clients[client_id]
 
     def temporary_name(self, connection: i64, alias: str) -> str:
         """Return a name for a temporary destination of one connection, which no other broker or run gives again."""

@@ -62,6 +62,18 @@ class ClaimWaiter:
         """The lease is over, or was taken over, or cannot be extended."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ClientHolder:
+    """The connection that has a client id. ``peer``: where it comes from, for people."""
+
+    def __init__(self, peer: str) -> None:
+        self.peer: str = peer
+
+    def give_way(self, successor: str) -> None:
+        """Give back all that is held under the client id, and end: ``successor`` (a peer) has it from now on."""
+        raise Fault("a client id was taken from nobody")
+
+
 class Host:
     """What a queue asks of the broker it lives in. `BrokerCore` is the one implementation outside of tests.
 

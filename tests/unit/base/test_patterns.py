@@ -20,6 +20,7 @@ from entrepot.base.patterns import (
     WORDS_MAX,
     PatternTrie,
     Syntax,
+    covers,
     is_pattern,
     matches,
     overlaps,
@@ -342,3 +343,32 @@ def _same(a: str, b: str) -> bool:
 
 
 TestTrieAgainstList = TrieAgainstList.TestCase
+
+
+@given(wide=mixed_patterns, narrow=mixed_patterns, name=words("abc"))
+def test_what_a_pattern_covers_it_matches(wide: str, narrow: str, name: str) -> None:
+    if covers(wide, narrow, MIXED) and matches(narrow, name, MIXED):
+        assert matches(wide, name, MIXED)
+
+
+@given(wide=mixed_patterns, name=words("abc"))
+def test_a_plain_name_is_covered_by_what_matches_it(wide: str, name: str) -> None:
+    assert covers(wide, name, MIXED) == matches(wide, name, MIXED)
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "verdict"),
+    [
+        (">", "*.>", True),
+        ("a.>", "a.*.b", True),
+        ("a.>", "a", True),
+        ("a.*", "a.>", False),
+        ("a.b", "a.*", False),
+        ("*.>", "a.#", True),
+        ("*.b", "*.*", False),
+        ("*.*", "a.*", True),
+        ("a.>", ">", False),
+    ],
+)
+def test_covering_by_example(wide: str, narrow: str, verdict: bool) -> None:
+    assert covers(wide, narrow, MIXED) == verdict

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from entrepot.core.broker import BrokerCore
 from entrepot.protocols.openwire.advisories import Advisories
@@ -10,6 +10,8 @@ from entrepot.protocols.openwire.refusals import ClientIdInUse, DestinationGone
 
 if TYPE_CHECKING:
     from entrepot.protocols.openwire.server import OpenWireSession
+
+AGAIN: Final = "the same connection came in on another socket"
 
 
 class Acceptor:
@@ -32,23 +34,19 @@ class Acceptor:
         """Let a connection in; one with the same id gives way. Raises ClientIdInUse (classic.md 4.18)."""
         before = self.connections.get(connection_id)
         if before is not None:
-            before.superseded()
-        clients = self.broker.clients
-        if client_id:
-            if client_id in clients:
-                raise ClientIdInUse(
-                    f"Broker: {self.broker.options.name} - Client: {client_id} already connected "
-                    f"from {clients[client_id]}"
-                )
-            clients[client_id] = session.peer
+            before.superseded(AGAIN)
+        if not self.broker.claim(client_id, session.holder, session.options.link_stealing):
+            raise ClientIdInUse(
+                f"Broker: {self.broker.options.name} - Client: {client_id} already connected "
+                f"from {self.broker.clients[client_id].peer}"
+            )
         self.connections[connection_id] = session
 
     def leave(self, session: OpenWireSession) -> None:
         """A connection is gone."""
         if self.connections.get(session.connection_id) is session:
             del self.connections[session.connection_id]
-            if session.client_id:
-                self.broker.clients.pop(session.client_id, None)
+        self.broker.disclaim(session.client_id, session.holder)
 
     def check_temporary(self, name: str) -> None:
         """Raise DestinationGone unless the temporary destination ``name`` exists."""

@@ -1,4 +1,4 @@
-"""The limits and habits of one OpenWire connector, and who may open a connection on it.
+"""The limits and habits of one OpenWire connector.
 
 Names in a URI are ActiveMQ's: ``wireFormat.maxFrameSize``, ``wireFormat.maxInactivityDuration`` and so on. The defaults
 are ActiveMQ's except for tight encoding and cache, which are off so that messages can be passed on as they came.
@@ -8,21 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from entrepot.base.environment import MIB
 from entrepot.base.errors import InvalidOption
 from entrepot.protocols.openwire.negotiation import OPTION_NAMES, WireFormatOptions
 
 PREFIXES: Final = ("wireFormat.openwire.", "auto.openwire.", "wireFormat.")
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Admission:
-    """Decides who may connect. This one admits everybody."""
-
-    def admit(self, user: str, password: str, peer: str) -> None:
-        """Return, or raise AccessDenied with a text that is told to the client."""
 
 
 class OpenWireOptions:
@@ -38,13 +30,16 @@ class OpenWireOptions:
         self.producers_max: i64 = 100_000
         self.write_high_octets: i64 = 1 * MIB  # what may wait for a slow reader before its consumers pause
         self.prefetch_extension: bool = True  # usePrefetchExtension
-        self.admission: Admission = Admission()
+        self.link_stealing: bool = False  # allowLinkStealing: who comes with a client id in use takes it over
 
 
 def read_option(options: OpenWireOptions, written: str, text: str) -> bool:
     """Set what ``written`` names from ``text``; False when OpenWire has no such option. Raises InvalidOption."""
     if written == "transport.minmumWireFormatVersion" or written == "minmumWireFormatVersion":  # sic
         options.version_min = _number(written, text)
+        return True
+    if written in ("allowLinkStealing", "transport.allowLinkStealing"):
+        options.link_stealing = _flag(written, text)
         return True
     for prefix in PREFIXES:
         name = written[len(prefix) :]
@@ -61,6 +56,12 @@ def _set(options: OpenWireOptions, name: str, text: str) -> None:
             value = getattr(options.wire, field)
             said[known] = str(value).lower() if isinstance(value, bool) else str(value)
     options.wire = WireFormatOptions.parse(said)
+
+
+def _flag(written: str, text: str) -> bool:
+    if text not in ("true", "false"):
+        raise InvalidOption(f"{text!r} is no value for the option {written!r}", remedy="use true or false")
+    return text == "true"
 
 
 def _number(written: str, text: str) -> int:

@@ -48,12 +48,6 @@ class DestinationGone(InvalidDestination):
     code = "ENT-3017"
 
 
-class UserUnknown(AccessDenied):
-    """Who this claims to be is not known, or the password is wrong."""
-
-    code = "ENT-3016"
-
-
 def throwable_of(error: EntrepotError) -> Throwable:
     """Return ``error`` as Java says it. ActiveMQ's client reads the code of an XAException from its text."""
     if isinstance(error, BranchRefused):
@@ -64,10 +58,8 @@ def throwable_of(error: EntrepotError) -> Throwable:
 def _class_of(error: EntrepotError) -> str:
     if isinstance(error, ClientIdInUse):
         return "javax.jms.InvalidClientIDException"
-    if isinstance(error, UserUnknown):
-        return "java.lang.SecurityException"
     if isinstance(error, AccessDenied):
-        return "javax.jms.JMSSecurityException"
+        return "java.lang.SecurityException"  # the client makes a JMSSecurityException of it, with this as its cause
     if isinstance(error, DestinationGone):
         return "org.apache.activemq.DestinationDoesNotExistException"
     if isinstance(error, InvalidDestination):

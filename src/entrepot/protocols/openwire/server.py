@@ -30,6 +30,8 @@ from entrepot.base.errors import (
     TransactionRolledBack,
 )
 from entrepot.core.broker import BLOCKED, SpaceWaiter, selector_or_none
+from entrepot.core.directory import Subject
+from entrepot.core.ports import ClientHolder
 from entrepot.core.routing import Target
 from entrepot.core.transaction import State, Transaction
 from entrepot.journal.log import Waiter
@@ -101,6 +103,7 @@ MESSAGE_OVERHEAD: Final = 1024  # what ActiveMQ charges a message beyond its oct
 DEFAULT_QUEUE_PREFETCH: Final = 1000
 DEFAULT_TOPIC_PREFETCHES: Final = (32_766, 32_767)
 DEFAULT_DURABLE_PREFETCH: Final = 100
+NOBODY: Final = Subject("")  # who has not connected yet
 
 
 class _Answers(Waiter):
@@ -127,6 +130,18 @@ class _Space(SpaceWaiter):
     def space(self) -> None:
         """Read on."""
         self.session.space()
+
+
+class _Holder(ClientHolder):
+    """Ends a connection whose client id another one takes over."""
+
+    def __init__(self, session: OpenWireSession) -> None:
+        super().__init__(session.peer)
+        self.session: OpenWireSession = session
+
+    def give_way(self, successor: str) -> None:
+        """Give everything back, close. A client of ActiveMQ learns by the end of its socket."""
+        self.session.superseded(f"its client id is used by a newer connection, {successor}")
 
 
 class _Failed:
@@ -162,6 +177,8 @@ class OpenWireSession(Session):
         self.info: ConnectionInfo | None = None
         self.connection_id: str = ""
         self.client_id: str = ""
+        self.subject: Subject = NOBODY
+        self.holder: _Holder = _Holder(self)
         self.resumed_by_failover: bool = False
         self.detached: bool = False
         self.released: bool = False
@@ -326,6 +343,7 @@ class OpenWireSession(Session):
             "peer": self.peer,
             "client-id": self.client_id,
             "connection-id": self.connection_id,
+            "login": self.subject.name,
             "subscriptions": str(len(self.consumers)),
             "received": str(self.received),
             "sent": str(self.sent),
@@ -417,7 +435,7 @@ class OpenWireSession(Session):
         if connection_id is None or not connection_id.value:
             raise ProtocolViolation("a connection has no id")
         try:
-            self.options.admission.admit(info.user_name or "", info.password or "", self.peer)
+            self.subject = self.broker.access.admit(info.user_name, info.password, self.broker.now)
             self.acceptor.enter(self, connection_id.value, info.client_id or "")
         except Refused as refusal:
             self.refused = refusal.message
@@ -436,9 +454,9 @@ class OpenWireSession(Session):
                 )
             )
 
-    def superseded(self) -> None:
-        """Another socket brought the same connection id: it takes over, this one ends (classic.md 4.18)."""
-        self.refused = "the same connection came in on another socket"
+    def superseded(self, why: str) -> None:
+        """Another socket brought the same connection or client id: it takes over, this one ends (classic.md 4.18)."""
+        self.refused = why
         self.release()
         self.closing = True
         self.note()
@@ -622,6 +640,7 @@ class OpenWireSession(Session):
         for one in addresses:
             if one.temporary:
                 self.acceptor.check_temporary(one.name)
+        self.broker.access.send(self.subject, addresses, _shown(destination, addresses))
         target = self.broker.target(addresses)
         for one in addresses:
             if one.routing == MULTICAST and not one.temporary:
@@ -663,9 +682,11 @@ class OpenWireSession(Session):
         subscription = OpenWireSubscription(self, info, consumer_id, addresses)
         subscription.selector = selector_or_none(info.selector or "")
         if info.browser:
+            self.broker.access.browse(self.subject, addresses[0])
             self._browse(subscription, info, consumer_id)
             return
         self._settings(subscription, info, addresses[0])
+        self._may_consume(info.destination, addresses, subscription.durable_name)
         subscription.window.paused = True
         try:
             self.broker.subscribe(subscription)
@@ -688,6 +709,13 @@ class OpenWireSession(Session):
         self.advisories.consumer_added(info)
         self.advisories.replay(subscription, consumer_id)
         subscription.settle_credit()
+
+    def _may_consume(self, where: Destination, addresses: list[Address], durable: str) -> None:
+        """Raise AccessDenied unless this connection may read ``addresses``."""
+        access = self.broker.access
+        access.consume(self.subject, addresses, bool(durable), _shown(where, addresses))
+        if durable:  # one of that name may be about another topic: it would be removed
+            access.forget(self.subject, self.broker.durable(self.client_id, durable))
 
     def _settings(self, subscription: OpenWireSubscription, info: ConsumerInfo, first: Address) -> None:
         topic = first.routing == MULTICAST
@@ -787,6 +815,7 @@ class OpenWireSession(Session):
     def _unsubscribe(self, command: RemoveSubscriptionInfo) -> None:
         client_id = command.client_id or self.client_id
         name = command.subscription_name or ""
+        self.broker.access.forget(self.subject, self.broker.durable(client_id, name))
         try:
             found = self.broker.forget_durable(client_id, name)
         except SubscriptionInUse:
@@ -814,6 +843,7 @@ class OpenWireSession(Session):
     def _add_destination(self, command: DestinationInfo, where: Destination) -> None:
         if not is_temporary(where):
             for address in self._addresses(where):
+                self.broker.access.create(self.subject, address)
                 if address.routing == ANYCAST:
                     self.broker.need_queue(address)
                 else:
@@ -823,6 +853,8 @@ class OpenWireSession(Session):
             return
         if temporary_owner(where) != self.connection_id:
             raise InvalidDestination(f"{qualified_name(where)} does not begin with the id of its connection")
+        for address in self._addresses(where):
+            self.broker.access.create(self.subject, address)
         name = where.physical_name or ""
         self.acceptor.temporaries[name] = self.connection_id
         if is_queue(where) and name not in self.broker.table.queues:
@@ -841,6 +873,7 @@ class OpenWireSession(Session):
             self._delete_temporary(where)
             return
         for address in self._addresses(where):
+            self.broker.access.delete(self.subject, address)
             queue = self.broker.table.queues.get(address.name)
             if address.routing == ANYCAST and queue is not None:
                 if queue.roster.consumers:
@@ -1205,6 +1238,11 @@ class OpenWireSession(Session):
                 subscription.settle_credit()
                 if subscription.browser is not None:
                     subscription.pump()
+
+
+def _shown(destination: Destination, addresses: list[Address]) -> str:
+    """Return how a refusal calls ``destination``: a composite as it was written, as in ActiveMQ."""
+    return (destination.physical_name or "") if len(addresses) > 1 else ""
 
 
 def is_temporary_target(target: Target) -> bool:

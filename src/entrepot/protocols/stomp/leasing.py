@@ -17,7 +17,7 @@ from entrepot.base.errors import EntrepotError, Refused, StorageError
 from entrepot.core.lease import Lease, Poll
 from entrepot.core.ports import ClaimWaiter
 from entrepot.model import address as names
-from entrepot.model.address import MULTICAST
+from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.stomp import codec
 from entrepot.protocols.stomp.codec import V12, octets_of
@@ -120,16 +120,23 @@ class Leasing:
         topic = headers.get("topic", "")
         if not topic:
             written = headers.get("queue", headers.get("destination", ""))
-            return leases.need(session.real(names.parse_one(written)), group, attach)
+            place = session.real(names.parse_one(written))
+            # A lease is found by the name of its queue, whatever kind of destination that looks like.
+            looked_up = place if place.queue else Destination(place.name, ANYCAST, place.temporary)
+            session.may_consume([looked_up], "")
+            return leases.need(place, group, attach)
         if "queue" in headers:
             raise Refused("a lease reads a queue or a topic, not both")
         destination = session.real(names.parse_one(topic, MULTICAST))
         if destination.routing != MULTICAST or destination.queue:
             raise Refused(f"{topic!r} is no topic", remedy="use the header queue for a queue or address::queue")
+        session.may_consume([destination], "")
         name = headers.get("subscription", "")
         client_id = headers.get("client-id", "")
+        place = leases.subscribed(destination.name, name, client_id, group)
+        session.broker.access.forget(session.subject, session.broker.table.queues.get(place.queue))
         if not attach:
-            return leases.need(leases.subscribed(destination.name, name, client_id, group), group, False)
+            return leases.need(place, group, False)
         condition = selector_of(headers.get("selector", ""))
         return leases.need(leases.subscribe(destination.name, name, client_id, group, condition), group, True)
 

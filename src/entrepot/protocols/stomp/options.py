@@ -30,5 +30,6 @@ class StompOptions:
         self.heartbeat_grace: float = 2.0  # hbGracePeriodMultiplier; Classic's 1.0 cuts off honest peers
         self.connect_timeout_ms: i64 = 30_000
         self.transactions_max: i64 = 1000  # open at once on one connection
+        self.link_stealing: bool = False  # allowLinkStealing: who comes with a client id in use takes it over
         self.subscriptions_max: i64 = 100_000
         self.write_high_octets: i64 = 1 * MIB  # what may wait for a slow reader before its subscriptions pause

@@ -16,6 +16,7 @@ from mypy_extensions import i64
 
 from entrepot.base.environment import KIB, MILLISECOND, SECOND, Instant
 from entrepot.base.errors import (
+    AccessDenied,
     AddressFull,
     EntrepotError,
     InvalidDestination,
@@ -28,6 +29,8 @@ from entrepot.base.errors import (
 )
 from entrepot.core.broker import BLOCKED, BrokerCore, SpaceWaiter
 from entrepot.core.consumer import UNLIMITED
+from entrepot.core.directory import Subject
+from entrepot.core.ports import ClientHolder
 from entrepot.core.routing import Target
 from entrepot.core.transaction import Transaction
 from entrepot.journal.log import Waiter
@@ -68,6 +71,7 @@ WRITER_QUIET: Final = 5 * SECOND  # but not while there are bursts: growing anew
 ASKED_MAX: Final = 2  # one stretch of a large body is on its way to disk while the next one comes in
 TARGETS_KEPT: Final = 10_000  # destinations that one connection's cache remembers
 RETAINED_BLOCK: Final = 2  # a connection that also consumes is not stopped; its sends fail at twice the memory limit
+NOBODY: Final = Subject("")  # who has not connected yet
 
 
 class _Receipts(Waiter):
@@ -117,6 +121,18 @@ class _Space(SpaceWaiter):
         self.session.space()
 
 
+class _Holder(ClientHolder):
+    """Ends a connection whose client id another one takes over."""
+
+    def __init__(self, session: StompSession) -> None:
+        super().__init__(session.peer)
+        self.session: StompSession = session
+
+    def give_way(self, successor: str) -> None:
+        """Say why, give everything back, close."""
+        self.session.superseded(successor)
+
+
 class StompSession(Session):
     """One accepted connection. ``number`` is unique in this run of the broker; ``peer`` is for people."""
 
@@ -141,6 +157,8 @@ class StompSession(Session):
         self.socket_full: bool = False
         self.client_id: str = ""
         self.login: str = ""
+        self.subject: Subject = NOBODY
+        self.holder: _Holder | None = None
         self.id_prefix: bytes = b""
         self.targets: dict[bytes, Target] = {}
         self.subscriptions: dict[str, StompSubscription] = {}
@@ -305,8 +323,15 @@ class StompSession(Session):
             self.pace.session = None
         self.receipts.session = None  # it points back at us: without this both wait for the cyclic collector
         self.broker.stop_waiting(self.number)
-        if self.client_id:
-            self.broker.clients.pop(self.client_id, None)
+        if self.holder is not None:
+            self.broker.disclaim(self.client_id, self.holder)
+            self.holder = None  # it points back at us
+
+    def superseded(self, successor: str) -> None:
+        """Another connection takes the client id over (allowLinkStealing): end, with all that this one holds."""
+        self._fail(ShuttingDown(f"the client id {self.client_id!r} is used by a newer connection, {successor}"), b"")
+        self.note()
+        self.detach("its client id was taken over", self.broker.now)
 
     def _end_subscriptions(self) -> None:
         """Stop reading from queues; what is not settled goes back."""
@@ -403,14 +428,12 @@ class StompSession(Session):
             raise ProtocolViolation(
                 f"none of the versions {', '.join(offered)} is spoken here", remedy="offer 1.0, 1.1 or 1.2"
             )
-        client_id = headers.get("client-id", "")
-        if client_id and client_id in self.broker.clients:
-            raise ProtocolViolation(
-                f"client id {client_id!r} is already connected from {self.broker.clients[client_id]}",
-                remedy="use another client-id, or close the other connection",
-            )
-        self.broker.clients.update({client_id: self.peer} if client_id else {})
-        self.client_id = client_id
+        try:
+            self.subject = self.broker.access.admit(headers.get("login"), headers.get("passcode"), self.broker.now)
+        except AccessDenied as refusal:
+            self._fail(refusal, b"")
+            return
+        self._claim(headers.get("client-id", ""))
         self.login = headers.get("login", "")
         version = max(known)
         self.reader.version = version
@@ -430,6 +453,19 @@ class StompSession(Session):
         self.out.write(b"\n\0\n")
         self.wrote = self.broker.now
         self.note()
+
+    def _claim(self, client_id: str) -> None:
+        """Take a client id for this connection. Raises ProtocolViolation when another one has it."""
+        if not client_id:
+            return
+        holder = _Holder(self)
+        if not self.broker.claim(client_id, holder, self.options.link_stealing):
+            raise ProtocolViolation(
+                f"client id {client_id!r} is already connected from {self.broker.clients[client_id].peer}",
+                remedy="use another client-id, or close the other connection",
+            )
+        self.holder = holder
+        self.client_id = client_id
 
     def _agree(self, text: str) -> str:
         """Return our half of the heart-beat header: what we will send, what we want (ms)."""
@@ -607,6 +643,7 @@ class StompSession(Session):
                 raise InvalidDestination(f"destination-type is {kind!r}", remedy="use ANYCAST or MULTICAST")
             routing = ROUTING_TYPES[kind]
         parsed = [self.real(one) for one in names.parse(text_of(octets, self.reader.version), routing)]
+        self.broker.access.send(self.subject, parsed)
         target = self.broker.target(parsed)
         if len(self.targets) >= TARGETS_KEPT:
             self.targets.clear()
@@ -622,6 +659,7 @@ class StompSession(Session):
         name = self.temporary.get(alias)
         if name is None:
             name = self.broker.temporary_name(self.number, destination.name)
+            self.broker.access.create(self.subject, Destination(name, destination.routing, True))
             self.temporary[alias] = name
             if destination.routing != MULTICAST:
                 queue = self.broker.create_queue(name, name, ANYCAST, durable=False, owner=str(self.number))
@@ -882,11 +920,13 @@ class StompSession(Session):
         if any(one.temporary for one in destinations):
             subscription.shown = written
         if headers.get("browser", "") == "true":
+            self.broker.access.browse(self.subject, destinations[0])
             self._browse(subscription, key)
             return
         self._options(subscription, headers, destinations[0].options)
         if subscription.durable_name and not subscription.client_id:
             raise ProtocolViolation("a durable subscription needs a client-id on CONNECT")
+        self.may_consume(destinations, subscription.durable_name)
         subscription.window.paused = True  # the RECEIPT comes before the first message (classic.md 6.3)
         try:
             self.broker.subscribe(subscription)
@@ -897,6 +937,16 @@ class StompSession(Session):
         self._confirm(bool(subscription.durable_name))
         subscription.window.paused = self.choked
         subscription.window.reopen()
+
+    def may_consume(self, destinations: list[Destination], durable: str) -> None:
+        """Raise AccessDenied unless this connection may read ``destinations``; temporary ones must be its own."""
+        access = self.broker.access
+        access.consume(self.subject, destinations, bool(durable))
+        if durable:  # one of that name may be about another topic: it would be removed
+            access.forget(self.subject, self.broker.durable(self.client_id, durable))
+        for one in destinations:
+            if one.temporary and one.name not in self.temporary.values():
+                raise AccessDenied(f"the temporary destination {one.name!r} is read by the connection that made it")
 
     def _options(self, subscription: StompSubscription, headers: dict[str, str], query: dict[str, str]) -> None:
         """Read the extension headers of both families, and Classic's ``?consumer.*`` in the destination (4.1)."""
@@ -941,6 +991,7 @@ class StompSession(Session):
         if subscription is not None:
             self._release(subscription)
         if durable:
+            self.broker.access.forget(self.subject, self.broker.durable(self.client_id, durable))
             if not self.broker.forget_durable(self.client_id, durable) and subscription is None:
                 raise InvalidDestination(f"there is no durable subscription {durable!r} of client {self.client_id!r}")
         elif subscription is None:

@@ -28,7 +28,7 @@ def read_option(options: StompOptions, written: str, text: str) -> bool:
     except ValueError:
         raise InvalidOption(
             f"{text!r} is no value for the option {written!r}",
-            remedy="use a positive number (two, a,b for heart-beats)",
+            remedy="use a positive number (two, a,b for heart-beats; true or false for a choice)",
         ) from None
 
 
@@ -47,6 +47,10 @@ def _take(options: StompOptions, name: str, text: str) -> bool:
         if not re.fullmatch(r"\d{1,9},\d{1,9}", text):
             raise ValueError(text)
         options.heartbeat_default = text
+    elif name == "allowLinkStealing":
+        if text not in ("true", "false"):
+            raise ValueError(text)
+        options.link_stealing = text == "true"
     elif name in ("hbGracePeriodMultiplier", "heartBeatToConnectionTtlModifier"):
         grace = float(text)
         if not 1.0 <= grace <= 1000.0:

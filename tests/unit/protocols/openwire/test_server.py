@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entrepot.base.errors import AccessDenied
 from entrepot.protocols.openwire.commands import (
     ActiveMQMessage,
     ActiveMQQueue,
@@ -40,8 +39,7 @@ from entrepot.protocols.openwire.commands import (
 from entrepot.protocols.openwire.frames import Throwable
 from entrepot.protocols.openwire.ids import AckType, TransactionStep
 from entrepot.protocols.openwire.negotiation import WireFormatOptions
-from entrepot.protocols.openwire.options import Admission, OpenWireOptions
-from entrepot.protocols.openwire.refusals import UserUnknown
+from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.session import Shell
 from entrepot.protocols.stomp.options import StompOptions
 from entrepot.protocols.stomp.server import StompSession
@@ -85,7 +83,7 @@ def test_a_client_id_belongs_to_one_connection(hub: Hub) -> None:
     second.wait(200)
     assert second.session.closing
     second.session.detach("closed", hub.rig.now)
-    assert hub.rig.broker.clients == {"me": "peer-1"}
+    assert hub.rig.broker.clients["me"].peer == "peer-1"
     first.session.detach("closed", hub.rig.now)
     hub.client(client_id="me")
 
@@ -101,23 +99,7 @@ def test_the_same_connection_on_a_new_socket_takes_over(hub: Hub) -> None:
     (dispatch,) = second.dispatches()
     assert (text_in(dispatch), dispatch.redelivery_counter) == ("a", 1)
     first.session.detach("closed", hub.rig.now)
-    assert hub.rig.broker.clients == {"me": "peer-2"}
-
-
-class Nobody(Admission):
-    def admit(self, user: str, password: str, peer: str) -> None:
-        if (user, password) != ("app", "secret"):
-            raise UserUnknown(f"User name [{user}] or password is invalid.")
-
-
-def test_who_is_not_admitted_is_told_as_jms_expects(hub: Hub) -> None:
-    options = OpenWireOptions()
-    options.admission = Nobody()
-    client = hub.client(options=options, connected=False)
-    info = ConnectionInfo(connection_id=ConnectionId("ID:1"), user_name="app", password="guess")
-    assert refused(client.ask(info)) == "SecurityException"
-    assert not hub.acceptor.connections
-    assert issubclass(UserUnknown, AccessDenied)
+    assert hub.rig.broker.clients["me"].peer == "peer-2"
 
 
 def test_commands_before_the_connection_close_it_and_no_other(hub: Hub) -> None:

@@ -1,0 +1,95 @@
+"""What is kept of a password, and whether what somebody says is that password.
+
+A kept password is one of
+
+    scrypt:8192:8:1:SALT:HASH     cost, block size, parallelism; salt and hash in base64 (RFC 7914)
+    plain:secret                  the password itself
+
+With the default parameters a look at a hash takes about 20 ms and 8 MB: much for who tries a dictionary, little for who
+comes in once. All comparisons take the same time wherever two texts begin to differ.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import hmac
+from base64 import b64decode, b64encode
+from typing import Final
+
+from entrepot.base.environment import MIB
+from entrepot.base.errors import InvalidOption
+
+SCRYPT: Final = "scrypt"
+PLAIN: Final = "plain"
+COST: Final = 8192
+BLOCK_SIZE: Final = 8
+PARALLELISM: Final = 1
+SALT_OCTETS: Final = 16
+HASH_OCTETS: Final = 32
+MEMORY_MAX: Final = 64 * MIB  # a broker should not be stopped by a line of its own configuration
+REMEDY: Final = "write scrypt:COST:BLOCKSIZE:PARALLELISM:SALT:HASH (`entrepot user add` does), or plain:PASSWORD"
+
+
+class Kept:
+    """A password as it is kept."""
+
+    def __init__(self, text: str) -> None:
+        """Read ``scrypt:...`` or ``plain:...``. Raises InvalidOption; its message does not repeat the text."""
+        form, _, rest = text.partition(":")
+        self.hashed: Final = form == SCRYPT
+        self._plain: bytes = b""
+        self._cost = (COST, BLOCK_SIZE, PARALLELISM)
+        self._salt: bytes = b""
+        self._hash: bytes = b""
+        if form == PLAIN:
+            self._plain = rest.encode()
+        elif form == SCRYPT:
+            self._read(rest)
+        else:
+            raise InvalidOption("a password is kept in a form that is not known", remedy=REMEDY)
+
+    def _read(self, text: str) -> None:
+        parts = text.split(":")
+        try:
+            cost, block_size, parallelism = (int(part) for part in parts[:3])
+            salt, expected = (b64decode(part, validate=True) for part in parts[3:])
+        except (ValueError, binascii.Error):
+            raise InvalidOption("a hashed password cannot be read", remedy=REMEDY) from None
+        if cost < 2 or cost & (cost - 1) or block_size < 1 or not 1 <= parallelism <= 16:
+            raise InvalidOption("a hashed password has parameters that scrypt does not know", remedy=REMEDY)
+        if _memory(cost, block_size, parallelism) > MEMORY_MAX or not salt or not expected:
+            raise InvalidOption(
+                f"a hashed password takes more than {MEMORY_MAX // MIB} MB to look at, or is empty", remedy=REMEDY
+            )
+        self._cost = (cost, block_size, parallelism)
+        self._salt = salt
+        self._hash = expected
+
+    def matches(self, password: str) -> bool:
+        """Return whether ``password`` is the one that is kept."""
+        if not self.hashed:
+            return hmac.compare_digest(self._plain, password.encode("utf-8", "surrogatepass"))
+        return hmac.compare_digest(self._hash, _scrypt(password, self._salt, self._cost, len(self._hash)))
+
+    def mark(self, password: str) -> bytes:
+        """Return what tells a password that has matched before from others, without the cost of the hash."""
+        return hashlib.blake2b(password.encode("utf-8", "surrogatepass"), key=self._hash[:64]).digest()
+
+
+def hashed(password: str, salt: bytes) -> str:
+    """Return ``password`` as it should be kept; ``salt`` is `SALT_OCTETS` of chance."""
+    found = _scrypt(password, salt, (COST, BLOCK_SIZE, PARALLELISM), HASH_OCTETS)
+    numbers = f"{COST}:{BLOCK_SIZE}:{PARALLELISM}"
+    return f"{SCRYPT}:{numbers}:{b64encode(salt).decode()}:{b64encode(found).decode()}"
+
+
+def _scrypt(password: str, salt: bytes, cost: tuple[int, int, int], length: int) -> bytes:
+    octets = password.encode("utf-8", "surrogatepass")
+    n, r, p = cost
+    return hashlib.scrypt(octets, salt=salt, n=n, r=r, p=p, maxmem=_memory(n, r, p), dklen=length)
+
+
+def _memory(cost: int, block_size: int, parallelism: int) -> int:
+    """Return how many octets scrypt needs: its table, its blocks, and one more block to work on."""
+    return 128 * block_size * (cost + parallelism + 2)

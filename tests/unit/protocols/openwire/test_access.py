@@ -1,0 +1,150 @@
+"""Users and rights as an OpenWire client meets them."""
+
+from __future__ import annotations
+
+import pytest
+
+from entrepot.core.access import ADMIN, EVERYTHING, READ, WRITE, Rule
+from entrepot.core.directory import Directory, User
+from entrepot.core.management import install
+from entrepot.model.address import ANYCAST, UNTYPED
+from entrepot.protocols.openwire.commands import (
+    ActiveMQQueue,
+    ActiveMQTempQueue,
+    ActiveMQTopic,
+    Command,
+    ConnectionId,
+    ConnectionInfo,
+    ConsumerId,
+    ConsumerInfo,
+    Destination,
+    DestinationInfo,
+    ExceptionResponse,
+    ProducerId,
+    ProducerInfo,
+    RemoveSubscriptionInfo,
+    Response,
+)
+from entrepot.protocols.openwire.options import OpenWireOptions
+from kit import Rig
+
+from .wired import Client, Hub
+
+
+@pytest.fixture
+def hub() -> Hub:
+    rig = Rig()
+    install(rig.broker)
+    users = [User("app", "plain:secret", ["shop"]), User("boss", "plain:manager", ["admins"])]
+    rules = [
+        Rule(">", UNTYPED, {"admins": EVERYTHING}),
+        Rule("shop.>", UNTYPED, {"shop": READ | WRITE | ADMIN}),
+        Rule("outbox", ANYCAST, {"shop": WRITE}),
+    ]
+    rig.broker.access.protect(Directory(users), rules, Rule(">", UNTYPED, {"admins": EVERYTHING}))
+    rig.broker.create_queue("outbox", "outbox", ANYCAST, durable=True)
+    return Hub(rig)
+
+
+def enter(hub: Hub, user: str = "app", password: str = "secret", client_id: str | None = None) -> Client:
+    client = hub.client(connected=False)
+    info = ConnectionInfo(
+        connection_id=ConnectionId(client.name), user_name=user, password=password, client_id=client_id
+    )
+    assert type(client.ask(info)) is Response
+    client.take()
+    return client
+
+
+def said(client: Client, command: Command) -> str:
+    """Return "" or the message of what Java sees."""
+    answer = client.ask(command)
+    if not isinstance(answer, ExceptionResponse):
+        return ""
+    assert answer.exception is not None
+    assert answer.exception.class_name == "java.lang.SecurityException"
+    return (answer.exception.message or "").removeprefix("User app is not authorized to ")
+
+
+def consumer(client: Client, where: Destination, number: int, **fields: object) -> ConsumerInfo:
+    info = ConsumerInfo(consumer_id=ConsumerId(client.name, 1, number), destination=where, prefetch_size=10)
+    for name, value in fields.items():
+        setattr(info, name, value)
+    return info
+
+
+def test_who_is_not_admitted_is_told_in_the_words_of_activemq(hub: Hub) -> None:
+    for user, password in (("app", "guess"), ("nobody", "secret"), (None, None)):
+        client = hub.client(connected=False)
+        info = ConnectionInfo(connection_id=ConnectionId(client.name), user_name=user, password=password)
+        assert said(client, info) == f"User name [{user or 'null'}] or password is invalid."
+        assert not hub.acceptor.connections
+        client.wait(2_100)
+        assert client.session.closing
+    assert enter(hub).session.describe()["login"] == "app"
+
+
+def test_producers_consumers_and_browsers_need_their_right(hub: Hub) -> None:
+    client = enter(hub)
+    outbox, secret = ActiveMQQueue("outbox"), ActiveMQQueue("secret")
+    producer = ProducerId(client.name, 1, 1)
+    assert said(client, ProducerInfo(producer_id=producer, destination=secret)) == "write to: queue://secret"
+    assert said(client, ProducerInfo(producer_id=producer, destination=outbox)) == ""
+    assert said(client, client.text(secret, "x")) == "write to: queue://secret"
+    assert said(client, client.text(ActiveMQQueue("shop.a,secret"), "x")) == "write to: shop.a,secret"
+    assert said(client, client.text(outbox, "x")) == ""
+    assert said(client, consumer(client, outbox, 1)) == "read from: queue://outbox"
+    assert said(client, consumer(client, outbox, 2, browser=True)) == "read from: queue://outbox"
+    assert said(client, consumer(client, ActiveMQTopic("secret"), 3)) == "read from: topic://secret"
+    assert said(client, consumer(client, ActiveMQQueue("shop.a,outbox"), 4)) == "read from: shop.a,outbox"
+    assert said(client, consumer(client, ActiveMQQueue("shop.a"), 5)) == ""
+    assert not [one for one in client.session.consumers.values() if one.info.destination == outbox]
+
+
+def test_destinations_are_made_and_removed_by_who_may(hub: Hub) -> None:
+    client = enter(hub)
+    for name, verdict in (("shop.new", ""), ("secret", "create: queue://secret")):
+        assert said(client, DestinationInfo(destination=ActiveMQQueue(name), operation_type=0)) == verdict
+    assert "secret" not in hub.rig.broker.table.queues
+    for name, verdict in (("shop.new", ""), ("outbox", "remove: queue://outbox")):
+        assert said(client, DestinationInfo(destination=ActiveMQQueue(name), operation_type=1)) == verdict
+    assert "outbox" in hub.rig.broker.table.queues
+    own = ActiveMQTempQueue(f"{client.name}:1")
+    assert said(client, DestinationInfo(destination=own, operation_type=0)).startswith("create: temp-queue://")
+    operator = enter(hub, "boss", "manager")
+    own = ActiveMQTempQueue(f"{operator.name}:1")
+    assert said(operator, DestinationInfo(destination=own, operation_type=0)) == ""
+
+
+def test_a_durable_subscription_is_removed_by_who_may_read_its_topic(hub: Hub) -> None:
+    owner = enter(hub, "boss", "manager", client_id="me")
+    owner.ask(consumer(owner, ActiveMQTopic("secret"), 1, subscription_name="s"))
+    owner.session.detach("closed", hub.rig.now)
+    client = enter(hub)
+    info = RemoveSubscriptionInfo(client_id="me", subscription_name="s")
+    assert said(client, info) == "read from: topic://secret"
+    assert hub.rig.broker.durable("me", "s") is not None
+    assert said(enter(hub, "boss", "manager"), info) == ""
+
+
+def test_management_requests_need_their_right(hub: Hub) -> None:
+    where = ActiveMQQueue("activemq.management")
+    client = enter(hub)
+    assert said(client, client.text(where, "[]")) == "manage: queue://activemq.management"
+    operator = enter(hub, "boss", "manager")
+    assert said(operator, operator.text(where, "[]")) == ""
+
+
+def test_a_client_id_is_taken_over_where_the_connector_allows_it(hub: Hub) -> None:
+    first = enter(hub, "boss", "manager", client_id="me")
+    first.ask(consumer(first, ActiveMQTopic("news"), 1, subscription_name="s"))
+    options = OpenWireOptions()
+    options.link_stealing = True
+    second = hub.client(options=options, connected=False)
+    info = ConnectionInfo(connection_id=ConnectionId(second.name), client_id="me", user_name="boss", password="manager")
+    assert type(second.ask(info)) is Response
+    assert first.session.closing
+    assert "newer connection" in first.session.refused
+    assert type(second.ask(consumer(second, ActiveMQTopic("news"), 1, subscription_name="s"))) is Response
+    first.session.detach("closed", hub.rig.now)
+    assert list(hub.rig.broker.clients) == ["me"]

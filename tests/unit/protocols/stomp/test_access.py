@@ -1,0 +1,144 @@
+"""Users and rights as a STOMP client meets them."""
+
+from __future__ import annotations
+
+import pytest
+
+from entrepot.core.access import ADMIN, CONSUME, EVERYTHING, READ, WRITE, Rule
+from entrepot.core.directory import Directory, User
+from entrepot.core.management import install
+from entrepot.model.address import ANYCAST, UNTYPED
+from entrepot.protocols.stomp.frames import Frame
+from kit import Rig
+
+from .test_server import Client, bodies, kinds
+
+PASSES = {"login": "app", "passcode": "secret"}
+
+
+@pytest.fixture
+def rig() -> Rig:
+    made = Rig(disk=False)
+    install(made.broker)
+    users = [User("app", "plain:secret", ["shop"]), User("boss", "plain:manager", ["admins"])]
+    rules = [
+        Rule(">", UNTYPED, {"admins": EVERYTHING}),
+        Rule("shop.>", UNTYPED, {"shop": READ | WRITE | ADMIN}),
+        Rule("outbox", ANYCAST, {"shop": WRITE}),
+    ]
+    made.broker.access.protect(Directory(users), rules)
+    made.broker.create_queue("outbox", "outbox", ANYCAST, durable=True)
+    return made
+
+
+def boss(rig: Rig) -> Client:
+    return Client(rig, login="boss", passcode="manager")
+
+
+def said(found: list[Frame]) -> str:
+    (error,) = found
+    assert error.command == "ERROR", error
+    return error.headers["message"]
+
+
+def test_a_wrong_password_closes_the_connection(rig: Rig) -> None:
+    for given in ({"login": "app", "passcode": "wrong"}, {"login": "nobody"}, {}):
+        client = Client(rig, **given)
+        name = given.get("login", "null")
+        assert client.connected.command == "ERROR"
+        assert client.connected.headers["message"] == f"User name [{name}] or password is invalid."
+        assert client.connected.headers["code"] == "ENT-3016"
+        assert client.session.closing
+        assert client.send(b"x") == []
+    assert Client(rig, **PASSES).connected.command == "CONNECTED"
+
+
+def test_a_refusal_leaves_the_connection_open(rig: Rig) -> None:
+    client = Client(rig, **PASSES)
+    assert said(client.send(b"x", "/queue/secret")) == "User app is not authorized to write to: queue://secret"
+    assert said(client.subscribe("/queue/outbox")) == "User app is not authorized to read from: queue://outbox"
+    assert said(client.subscribe("/queue/outbox", browser="true")).endswith("read from: queue://outbox")
+    assert said(client.subscribe("/topic/secret.*")) == "User app is not authorized to read from: topic://secret.*"
+    assert said(client.send(b"x", "/queue/shop.a,/queue/secret")).endswith("write to: queue://secret")
+    assert kinds(client.send(b"out", "/queue/outbox")) == ["RECEIPT"]
+    assert kinds(client.send(b"in", "/queue/shop.a")) == ["RECEIPT"]
+    assert bodies(client.subscribe("/queue/shop.a")) == [b"in"]
+    assert bodies(boss(rig).subscribe("/queue/outbox")) == [b"out"]
+
+
+def test_a_transaction_with_a_refused_send_does_not_commit(rig: Rig) -> None:
+    client = Client(rig, **PASSES)
+    client.ask("BEGIN", transaction="t")
+    assert kinds(client.send(b"good", "/queue/shop.a", transaction="t")) == ["RECEIPT"]
+    assert said(client.send(b"bad", "/queue/secret", transaction="t")).endswith("write to: queue://secret")
+    assert "not authorized" in said(client.ask("COMMIT", transaction="t", receipt="c"))
+    assert bodies(client.subscribe("/queue/shop.a")) == []
+
+
+def test_leases_are_for_readers(rig: Rig) -> None:
+    client = Client(rig, **PASSES)
+    assert said(client.ask("ATTACH", queue="/queue/outbox", group="g")).endswith("read from: queue://outbox")
+    assert kinds(client.ask("ATTACH", queue="/queue/shop.a", group="g", receipt="r")) == ["RECEIPT"]
+    boss(rig).ask("ATTACH", queue="/queue/outbox", group="g")
+    for command in ("CLAIM", "READ", "SETTLE", "RELEASE"):
+        assert said(client.ask(command, queue="/queue/outbox", group="g", epoch="1")).endswith("queue://outbox")
+
+
+def test_management_is_for_managers(rig: Rig) -> None:
+    question = {"_AMQ_ResourceName": "broker", "_AMQ_OperationName": "listQueues", "reply_to": "/temp-queue/a"}
+    client = Client(rig, **PASSES)
+    assert said(client.send(b"[]", "/queue/activemq.management", **question)).endswith(
+        "manage: queue://activemq.management"
+    )
+    operator = boss(rig)
+    operator.subscribe("/temp-queue/a")
+    operator.send(b"[]", "/queue/activemq.management", **question)
+    rig.turn()
+    rig.wait(1)
+    assert kinds(operator.hear()) == ["MESSAGE"]
+
+
+def test_a_temporary_queue_is_read_by_its_own_connection(rig: Rig) -> None:
+    client, other = Client(rig, **PASSES), boss(rig)
+    client.subscribe("/temp-queue/mine")
+    (name,) = client.session.temporary.values()
+    assert said(other.subscribe(f"/remote-temp-queue/{name}")).endswith("is read by the connection that made it")
+    assert kinds(other.send(b"answer", f"/remote-temp-queue/{name}")) == ["RECEIPT"]
+    assert bodies(client.hear()) == [b"answer"]
+
+
+def test_a_durable_subscription_of_a_topic_that_is_not_his_is_not_removed(rig: Rig) -> None:
+    owner = Client(rig, client_id="me", login="boss", passcode="manager")
+    owner.subscribe("/topic/secret", durable_subscription_name="s")
+    owner.cut()
+    client = Client(rig, client_id="me", **PASSES)
+    assert "not authorized" in said(client.subscribe("/topic/shop.news", durable_subscription_name="s"))
+    assert "not authorized" in said(client.ask("UNSUBSCRIBE", id="1", durable_subscription_name="s"))
+    assert rig.broker.durable("me", "s") is not None
+
+
+def test_consuming_without_subscribing_durably(rig: Rig) -> None:
+    rig.broker.access.protect(None, [Rule("news", UNTYPED, {"*": CONSUME}), Rule(">", UNTYPED, {"*": ADMIN})])
+    client = Client(rig, client_id="me")
+    assert "not authorized" in said(client.subscribe("/topic/news", durable_subscription_name="s"))
+    assert client.subscribe("/topic/news", receipt="r")[0].command == "RECEIPT"
+
+
+def test_a_client_id_is_taken_over_where_the_connector_allows_it() -> None:
+    rig = Rig(disk=False)
+    first = Client(rig, client_id="me")
+    first.subscribe("/topic/news", durable_subscription_name="s")
+    second = Client(rig, client_id="me")
+    assert second.connected.command == "ERROR"
+    thief = Client(rig, client_id="")
+    thief.session.options.link_stealing = True
+    thief.session.connected = thief.session.reader.connected = False
+    thief.say("CONNECT", {"accept-version": "1.2", "host": "x", "client-id": "me"})
+    assert kinds(thief.hear()) == ["CONNECTED"]
+    assert "newer connection" in said(first.hear())
+    assert first.session.closing
+    assert kinds(thief.subscribe("/topic/news", durable_subscription_name="s", receipt="r")) == ["RECEIPT"]
+    first.cut()
+    assert list(rig.broker.clients) == ["me"]
+    thief.cut()
+    assert not rig.broker.clients
