@@ -161,13 +161,30 @@ def test_somebody_elses_temporary_queue_is_for_managers() -> None:
 
 
 def test_temporary_destinations_are_for_all_unless_a_rule_says_for_whom() -> None:
-    place = "temp-queue://mine"
+    place = "temp-queue://ID:mine"
     assert may(guarded(), "create", place) == ""
     limited = guarded(temporary=Rule(">", UNTYPED, {"shop": READ | ADMIN}))
     assert may(limited, "create", place) == ""
     assert may(limited, "consume", place) == ""
-    assert may(limited, "send", place) == "write to: temp-queue://mine"
-    assert may(limited, "create", place, Subject("x")) == "create: temp-queue://mine"
+    assert may(limited, "send", place) == "write to: temp-queue://ID:mine"
+    assert may(limited, "create", place, Subject("x")) == "create: temp-queue://ID:mine"
+
+
+def test_calling_a_destination_temporary_does_not_make_it_so() -> None:
+    rig = Rig(disk=False)
+    rig.broker.create_queue("secret", "secret", ANYCAST, durable=True)
+    rig.broker.create_queue("ID:kept", "ID:kept", ANYCAST, durable=True)
+    access = guarded(rig=rig)
+    for place in (
+        Destination("secret", ANYCAST, True),
+        Destination("ID:mine", ANYCAST, True, "secret"),
+        Destination("ID:kept", ANYCAST, True),
+        Destination("secret:news", MULTICAST, True),
+    ):
+        with pytest.raises(AccessDenied):
+            access.send(SHOP, [place])
+        with pytest.raises(AccessDenied):
+            access.consume(SHOP, [place], False)
 
 
 def test_managing_takes_the_right_to_manage() -> None:

@@ -130,7 +130,7 @@ class Leasing:
         destination = session.real(names.parse_one(topic, MULTICAST))
         if destination.routing != MULTICAST or destination.queue:
             raise Refused(f"{topic!r} is no topic", remedy="use the header queue for a queue or address::queue")
-        session.may_consume([destination], "")
+        session.broker.access.consume(session.subject, [destination], True)
         name = headers.get("subscription", "")
         client_id = headers.get("client-id", "")
         place = leases.subscribed(destination.name, name, client_id, group)

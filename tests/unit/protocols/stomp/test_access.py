@@ -79,6 +79,9 @@ def test_leases_are_for_readers(rig: Rig) -> None:
     client = Client(rig, **PASSES)
     assert said(client.ask("ATTACH", queue="/queue/outbox", group="g")).endswith("read from: queue://outbox")
     assert kinds(client.ask("ATTACH", queue="/queue/shop.a", group="g", receipt="r")) == ["RECEIPT"]
+    assert said(client.ask("ATTACH", topic="secret", group="g")).endswith("read from: topic://secret")
+    assert kinds(client.ask("ATTACH", topic="shop.news", group="g", receipt="r")) == ["RECEIPT"]
+    assert said(client.ask("ATTACH", queue="/topic/outbox", group="g")).endswith("read from: queue://outbox")
     boss(rig).ask("ATTACH", queue="/queue/outbox", group="g")
     for command in ("CLAIM", "READ", "SETTLE", "RELEASE"):
         assert said(client.ask(command, queue="/queue/outbox", group="g", epoch="1")).endswith("queue://outbox")
