@@ -189,6 +189,8 @@ def _destination(values: Mapping[str, str]) -> str:
         prefix = f"/{kind}/"
         if name.startswith(f"/{other}/"):
             raise InvalidOption(f"the option {kind!r} names a {other}: {name}", remedy=f"use the option {other!r}")
+        if any(word in ("*", ">", "#") for word in name.removeprefix(prefix).split(".")) or "," in name:
+            raise InvalidOption(f"{name!r} is a wildcard or a list", remedy=f"name one {kind}; union several streams")
         if name in (prefix, prefix[:-1]):
             raise InvalidOption(f"the option {kind!r} holds no name: {name!r}", remedy="write the name behind it")
         if name:

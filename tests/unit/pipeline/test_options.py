@@ -52,6 +52,8 @@ def test_tls_options_go_to_every_place_and_do_not_replace_its_own() -> None:
         ({**STREAMED, "maxMessagesPerTrigger": "٣"}, STREAM, "whole number"),
         ({**STREAMED, "topic": "t"}, STREAM, "both a queue and a topic"),
         ({**STREAMED, "queue": "/topic/t"}, STREAM, "use the option 'topic'"),
+        ({**STREAMED, "queue": "a.*.b"}, STREAM, "is a wildcard or a list"),
+        ({**STREAMED, "queue": "a,b"}, STREAM, "is a wildcard or a list"),
         ({**STREAMED, "queue": "/queue/"}, STREAM, "holds no name"),
         ({"url": "h:1", "queue": "q"}, STREAM, "needs a subscription"),
         ({"url": "h:1", "subscription": "s"}, STREAM, "nothing to read from"),

@@ -1,0 +1,46 @@
+"""One Spark for all tests of a run (it takes 6-10 s to start), and brokers that are processes of their own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytest.importorskip("pyspark", reason="PySpark is not installed: pip install entrepot[spark]")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install entrepot[spark]")
+
+from entrepot import pipeline
+from shell.daemon import Daemon
+from spark.stand import QUICK, Stand
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    settings = {**QUICK, "spark__local__dir": str(tmp_path_factory.mktemp("spark"))}
+    session = pipeline.session("entrepot-tests", master="local[2,4]", **settings)
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    running = Daemon(tmp_path_factory.mktemp("broker")).start()
+    yield running
+    assert running.stop() == 0, running.told()
+
+
+@pytest.fixture
+def stand(spark: SparkSession, daemon: Daemon, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Stand]:
+    """A queue of its own on the broker that all tests share."""
+    made = Stand(spark, daemon, tmp_path, request.node.name.partition("[")[0])
+    yield made
+    made.close()

@@ -1,0 +1,268 @@
+"""The source against real brokers, through a real Spark: rows exact, nothing twice, nothing missing."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from entrepot import pipeline
+from entrepot.base.errors import InvalidOption, LeaseError
+from entrepot.protocols.stomp.frames import encode_frame
+from shell.daemon import Daemon
+from spark.stand import Stand
+
+
+def bodies(name: str, count: int) -> list[str]:
+    return [f"{name}{number}" for number in range(count)]
+
+
+def test_browse_shows_every_column_and_takes_nothing(stand: Stand) -> None:
+    wire = stand.wire()
+    headers = {
+        "destination": f"/queue/{stand.queue}",
+        "persistent": "true",
+        "priority": "7",
+        "correlation-id": "c:1",
+        "reply-to": "/queue/answers",
+        "type": "order",
+        "JMSXGroupID": "g",
+        "JMSXGroupSeq": "3",
+        "expires": "4102444800000",
+        "timestamp": "1700000000123",
+        "farbe": "grün\nrot",
+    }
+    wire.ask("SEND", headers, b"t\xc3\xa4xt")
+    wire.ask("SEND", {"destination": f"/queue/{stand.queue}", "content-length": "3"}, b"\0\x01\xff")
+    text, octets = stand.browse().collect()
+    assert text["text"] == "täxt"
+    assert bytes(text["body"]) == "täxt".encode()
+    assert text["properties"] == {"farbe": "grün\nrot"}
+    assert (text["priority"], text["correlation_id"], text["reply_to"]) == (7, "c:1", "/queue/answers")
+    assert (text["type"], text["group_id"], text["group_sequence"]) == ("order", "g", 3)
+    assert (text["persistent"], text["redelivered"], text["delivery_count"]) == (True, False, 1)
+    assert text["expiration"].timestamp() == 4102444800
+    assert text["timestamp"].timestamp() == 1700000000.123
+    assert (text["destination"], text["position"], text["path"]) == (f"/queue/{stand.queue}", None, [])
+    assert text["broker"] == octets["broker"] != ""
+    assert text["message_id"] != octets["message_id"]
+    assert (octets["text"], bytes(octets["body"]), octets["persistent"]) == (None, b"\0\x01\xff", False)
+    assert len(stand.left()) == 2
+
+
+def test_a_claimed_range_is_the_same_at_every_action_and_the_rest_stays(stand: Stand) -> None:
+    sent = stand.produce(bodies("m", 500))
+    held = pipeline.claim(**stand.given(subscription="nightly"), limit=300)
+    frame = held.read(stand.spark, minPartitions="3").select("text", "position")
+    stand.produce(["later"])
+    assert frame.count() == 300
+    rows = sorted(frame.collect(), key=lambda row: row["position"])
+    assert [row["text"] for row in rows] == sent[:300]
+    held.settle()
+    assert stand.left() == [*sent[300:], "later"]
+
+
+def test_available_now_ends_and_a_restart_goes_on_behind_it(stand: Stand) -> None:
+    sent = stand.produce(bodies("a", 250))
+    stand.run(stand.stream(maxMessagesPerTrigger="100"))
+    assert [len(rows) for rows in stand.batches.values()] == [100, 100, 50]
+    assert stand.texts() == sent
+    again = stand.produce(bodies("b", 30))
+    stand.run(stand.stream(maxMessagesPerTrigger="100").select("text"))
+    assert stand.texts() == sent + again
+    assert stand.lease() == (280, 280)
+    assert stand.left() == []
+
+
+def test_a_batch_that_fails_comes_again_and_nobody_else_gets_it(stand: Stand) -> None:
+    sent = stand.produce(bodies("m", 40))
+    seen: list[list[str]] = []
+
+    def failing(frame: Any, number: int) -> None:
+        seen.append([row["text"] for row in frame.collect()])
+        raise RuntimeError("the table is not there")
+
+    with pytest.raises(Exception, match="the table is not there"):
+        stand.run(stand.stream(), failing)
+    assert stand.left() == []
+    stand.produce(["later"])
+    stand.run(stand.stream())
+    assert seen == [sent]
+    assert [row["text"] for row in stand.batches[0]] == sent
+    assert stand.texts() == [*sent, "later"]
+
+
+def test_reading_twice_in_one_batch_gives_the_same_rows(stand: Stand) -> None:
+    sent = stand.produce(bodies("m", 60))
+    counts: list[int] = []
+
+    def twice(frame: Any, number: int) -> None:
+        counts.append(frame.count())
+        stand.keep(frame, number)
+
+    stream = stand.stream().select("text")
+    stand.run(stream.union(stream), twice)
+    assert counts == [120]
+    assert sorted(stand.texts()) == sorted(sent * 2)
+
+
+def test_a_task_that_is_tried_again_reads_the_same(stand: Stand) -> None:
+    sent = stand.produce(bodies("m", 50))
+
+    def stumble(batches: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        for batch in batches:
+            yield batch
+            if context.attemptNumber() < 2:
+                raise RuntimeError("a worker dies in the middle")
+
+    stand.run(stand.stream(minPartitions="2").select("text").mapInArrow(stumble, "text string"))
+    assert sorted(stand.texts()) == sorted(sent)
+
+
+def test_rows_of_a_running_query_arrive_as_they_are_sent(stand: Stand) -> None:
+    stand.start(stand.stream(), processingTime="0 seconds")
+    sent: list[str] = []
+    for round_ in range(3):
+        sent += stand.produce(bodies(f"r{round_}-", 20))
+        stand.until(lambda: len(stand.texts()) == len(sent))  # noqa: B023 - called at once
+        assert stand.texts() == sent
+
+
+def test_a_selector_takes_its_own_and_leaves_the_others(stand: Stand) -> None:
+    red = stand.produce(bodies("red", 20), colour="red")
+    blue = stand.produce(bodies("blue", 20), colour="blue")
+    stand.run(stand.stream(selector="colour = 'red'").select("text", "properties"))
+    assert stand.texts() == red
+    assert stand.left() == blue
+
+
+def test_a_topic_is_read_through_a_durable_subscription(stand: Stand) -> None:
+    def topic() -> Any:
+        return stand.stream(queue=None, topic="news." + stand.queue)
+
+    stand.run(topic())  # makes the subscription
+    wire = stand.wire()
+    fixed = {"destination": f"/topic/news.{stand.queue}", "persistent": "true"}
+    for body in ("one", "two"):
+        wire.ask("SEND", fixed, body.encode())
+    stand.run(topic())
+    rows = [row for number in sorted(stand.batches) for row in stand.batches[number]]
+    assert [(row["text"], row["destination"]) for row in rows] == [
+        ("one", fixed["destination"]),
+        ("two", fixed["destination"]),
+    ]
+
+
+def test_a_large_body_comes_whole(stand: Stand) -> None:
+    body = "x" * 3_000_000
+    stand.produce([body, "small"])
+    stand.run(stand.stream(batchOctets="65536").select("text"))
+    assert stand.texts() == [body, "small"]
+
+
+def test_parts_of_a_queue_on_several_brokers_and_one_that_dies(stand: Stand, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = Daemon(tmp_path / "other").start()
+    try:
+        sent = stand.produce(bodies("a", 50)) + stand.produce(bodies("b", 50), other)
+        port = other.port
+        url = f"{stand.url},stomp://127.0.0.1:{port}"
+        other.arguments += ["--listen", f"stomp://127.0.0.1:{port}"]
+        stand.start(stand.stream(url=url), processingTime="0 seconds")
+        stand.until(lambda: sorted(stand.texts()) == sorted(sent))
+        other.kill()
+        sent += stand.produce(bodies("while-one-is-gone", 20))
+        stand.until(lambda: sorted(stand.texts()) == sorted(sent))
+        other.start()
+        sent += stand.produce(bodies("it-is-back", 20), other)
+        stand.until(lambda: sorted(stand.texts()) == sorted(sent))
+        brokers = {row["broker"] for rows in stand.batches.values() for row in rows}
+        assert len(brokers) == 2
+    finally:
+        stand.close()
+        other.stop()
+
+
+# -- what goes wrong, in one sentence -------------------------------------------------------------------------------
+
+
+def told(error: BaseException | None) -> pipeline.PipelineError:
+    found = pipeline.cause_of(error)
+    assert found is not None, error
+    return found
+
+
+@pytest.mark.parametrize(
+    ("more", "part"),
+    [
+        ({"queue": None}, "nothing to read from"),
+        ({"subscription": None}, "a stream needs a subscription"),
+        ({"queu": "q"}, "did you mean 'queue'?"),
+        ({"maxMessagesPerTrigger": "none"}, "whole number"),
+        ({"url": "stomp://127.0.0.1:1", "failoverTimeout": "0"}, "no broker answers at stomp://127.0.0.1:1"),
+        ({"selector": "colour = "}, "selector"),
+        ({"queue": "a.*.b"}, "wildcard"),
+    ],
+)
+def test_bad_options_are_said_plainly(stand: Stand, more: dict[str, Any], part: str) -> None:
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - Spark wraps it in several ways
+        stand.run(stand.stream(**more))
+    assert part in told(caught.value).message
+
+
+def test_columns_that_messages_do_not_have(stand: Stand) -> None:
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        stand.spark.read.format("entrepot").schema("colour string").options(
+            **stand.given(subscription=None)
+        ).load().collect()
+    assert "no column 'colour'" in told(caught.value).message
+
+
+def test_a_checkpoint_of_another_queue(stand: Stand) -> None:
+    stand.produce(["a"])
+    stand.run(stand.stream())
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        stand.run(stand.stream(queue="another"))
+    assert "the checkpoint is of" in told(caught.value).message
+    assert told(caught.value).kind is InvalidOption
+
+
+def test_two_queries_with_one_subscription(stand: Stand) -> None:
+    stand.produce(["a"])
+    first = stand.start(stand.stream(), processingTime="0 seconds")
+    stand.until(lambda: stand.texts() == ["a"])
+    second = stand.start(stand.stream(), lambda frame, number: None, checkpoint="second", processingTime="0 seconds")
+    with contextlib.suppress(Exception):
+        first.awaitTermination(30)
+    error = told(first.exception())
+    assert "in use by a newer query" in error.message
+    assert error.kind is LeaseError
+    assert second.isActive
+
+
+def test_a_broker_that_is_no_entrepot(stand: Stand) -> None:
+    import socket
+    import threading
+
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                peer, _ = listening.accept()
+                peer.recv(4096)
+                peer.sendall(encode_frame("CONNECTED", {"version": "1.2", "server": "ActiveMQ/6.1.0"}))
+
+    threading.Thread(target=serve, daemon=True).start()
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        stand.run(stand.stream(url=f"stomp://127.0.0.1:{listening.getsockname()[1]}"))
+    listening.close()
+    assert "ActiveMQ/6.1.0" in told(caught.value).message
+    assert "too old, or no entrepot" in told(caught.value).message
