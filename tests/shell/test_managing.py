@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from shell.daemon import Wire
 from shell.test_cli import PATIENCE, Running, start
 
 
@@ -202,6 +203,36 @@ def test_leases_are_listed(broker: Running) -> None:
     broker.do("lease", "claim", "/queue/a", "g", "--epoch", epoch)
     (row,) = done(broker, "lease", "list")
     assert (row["queue"], row["group"], row["held"]) == ("a", "g", 2)
+    assert broker.do("lease", "release", "/queue/a", "g", "--epoch", "7").returncode == 1
+    assert done(broker, "lease", "release", "/queue/a", "g")[0]["returned"] == 2
+    assert done(broker, "lease", "list")[0]["held"] == 0
+
+
+def test_a_topic_is_leased_and_stages_are_listed_and_dropped(broker: Running) -> None:
+    topic = ("/topic/t", "g", "--subscription", "s")
+    epoch = str(done(broker, "lease", "attach", *topic)[0]["epoch"])
+    wire = Wire(int(broker.facts["stomp"].rpartition(":")[2]))
+    for part in ("p1", "p2"):
+        wire.ask("STAGE", {"sink": "export", "batch": "3", "part": part})
+        wire.send("/topic/t", part.encode(), persistent="true", stage=part)
+    wire.ask("STAGED", {"sink": "export", "batch": "3", "part": "p1"})
+    wire.ask("DECIDE", {"sink": "export", "batch": "3", "parts": "p1"})
+    columns = ("sink", "batch", "part", "state", "messages")
+    rows = [tuple(row[name] for name in columns) for row in done(broker, "stage", "list")]
+    assert rows == [("export", 3, "p1", "decided", 1), ("export", 3, "p2", "open", 1)]
+    assert done(broker, "stage", "list", "--sink", "other") == []
+    assert done(broker, "stage", "drop", "export", "--batch", "3", "--part", "p2")[0]["dropped"] == 1
+    assert wire.ask("STAGED", {"sink": "export", "batch": "3", "part": "p2"}).headers["code"] == "ENT-3026"
+    assert wire.ask("PUBLISH", {"sink": "export", "batch": "3", "parts": "p1"}).headers["count"] == "1"
+    assert wire.ask("DECIDE", {"sink": "export", "batch": "0", "parts": ""}).command == "ERROR"
+    assert done(broker, "stage", "drop", "export", "--forget")[0]["dropped"] == 0
+    assert wire.ask("DECIDE", {"sink": "export", "batch": "0", "parts": ""}).command == "RECEIPT"
+    wire.leave()
+    assert done(broker, "lease", "claim", *topic, "--epoch", epoch, "--wait", "10")[0]["end"] == 1
+    assert broker.do("lease", "read", *topic, "--epoch", epoch).stdout == "p1\n"
+    assert broker.do("lease", "attach", "/queue/q", "g", "--subscription", "s").returncode == 2
+    assert broker.do("stage", "drop", "export", "--part", "p").returncode == 2
+    assert broker.do("stage", "drop", "export", "--batch", "1", "--forget").returncode == 2
 
 
 @pytest.mark.parametrize(

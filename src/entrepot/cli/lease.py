@@ -12,6 +12,7 @@ from entrepot.cli.dialogue import talking, url_option
 from entrepot.cli.managing import at_desk
 from entrepot.cli.output import output_option, show
 from entrepot.io import runtime
+from entrepot.model.address import TOPIC_PREFIXES
 from entrepot.protocols.stomp.client import Message
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -19,11 +20,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 COLUMNS: Final = ("queue", "group", "epoch", "base", "tail")
 
 
+subscription_option = click.option(
+    "--subscription",
+    default="",
+    help="QUEUE is a topic, read through this durable subscription.  [default: one that GROUP has for itself]",
+)
+
+
 def _named(function: F) -> F:
     """Give a command the arguments that say whose lease it is."""
     for decorator in (
         output_option,
         url_option,
+        subscription_option,
         click.argument("group"),
         click.argument("queue", metavar="QUEUE"),
     ):
@@ -44,7 +53,7 @@ epoch_option = click.option(
     entrepot lease claim /queue/orders nightly --epoch 1 --max 100
     entrepot lease read /queue/orders nightly --epoch 1       # as often as you like
     entrepot lease settle /queue/orders nightly --epoch 1 --end 100
-    entrepot lease release /queue/orders nightly --epoch 1
+    entrepot lease release /queue/orders nightly
     """
 )
 def lease() -> None:
@@ -59,9 +68,9 @@ def lease() -> None:
 @lease.command()
 @_named
 @click.option("--selector", "-s", default="", help="Claim only messages that match.")
-def attach(*, queue: str, group: str, url: str, output: str, selector: str) -> None:
+def attach(*, queue: str, group: str, subscription: str, url: str, output: str, selector: str) -> None:
     """Become the reader of GROUP; whoever was it before is refused from now on."""
-    _answer("ATTACH", queue, group, url, output, {"selector": selector} if selector else {})
+    _answer("ATTACH", _shard(queue, subscription), group, url, output, {"selector": selector} if selector else {})
 
 
 @lease.command()
@@ -69,29 +78,42 @@ def attach(*, queue: str, group: str, url: str, output: str, selector: str) -> N
 @epoch_option
 @click.option("--max", "most", type=click.IntRange(min=1), default=1_000, show_default=True, help="How many at most.")
 @click.option("--start", type=click.IntRange(min=0), help="Position to begin at.  [default: the tail]")
-def claim(*, queue: str, group: str, url: str, output: str, epoch: int, most: int, start: int | None) -> None:
-    """Take messages from the queue; "end" is the position behind the last of them."""
-    fields = {"epoch": str(epoch), "max": str(most)}
+@click.option("--wait", type=click.IntRange(0, 60_000), default=0, help="Wait so many ms while there is nothing.")
+def claim(
+    *,
+    queue: str,
+    group: str,
+    subscription: str,
+    url: str,
+    output: str,
+    epoch: int,
+    most: int,
+    start: int | None,
+    wait: int,
+) -> None:
+    """Take messages from the queue; "end" is the position behind the last of them, "more" how many wait behind it."""
+    fields = {"epoch": str(epoch), "max": str(most), "wait": str(wait)}
     if start is not None:
         fields["start"] = str(start)
-    _answer("CLAIM", queue, group, url, output, fields)
+    _answer("CLAIM", _shard(queue, subscription), group, url, output, fields)
 
 
 @lease.command()
 @_named
 @epoch_option
 @click.option("--end", type=click.IntRange(min=0), required=True, help="Settle every position below this one.")
-def settle(*, queue: str, group: str, url: str, output: str, epoch: int, end: int) -> None:
+def settle(*, queue: str, group: str, subscription: str, url: str, output: str, epoch: int, end: int) -> None:
     """Be done with messages: they are gone for good."""
-    _answer("SETTLE", queue, group, url, output, {"epoch": str(epoch), "end": str(end)})
+    _answer("SETTLE", _shard(queue, subscription), group, url, output, {"epoch": str(epoch), "end": str(end)})
 
 
 @lease.command()
 @_named
-@epoch_option
-def release(*, queue: str, group: str, url: str, output: str, epoch: int) -> None:
-    """Give everything that is claimed back to the queue, in order."""
-    _answer("RELEASE", queue, group, url, output, {"epoch": str(epoch)})
+@click.option("--epoch", type=click.IntRange(min=0), help="Only if this is current still.  [default: in any case]")
+def release(*, queue: str, group: str, subscription: str, url: str, output: str, epoch: int | None) -> None:
+    """Give everything that is claimed back to the queue, in order; whoever reads it is refused from now on."""
+    fields = {} if epoch is None else {"epoch": str(epoch)}
+    _answer("RELEASE", _shard(queue, subscription), group, url, output, fields)
 
 
 @lease.command("list")
@@ -106,14 +128,25 @@ def list_(*, url: str, output: str) -> None:
 @lease.command()
 @click.argument("queue", metavar="QUEUE")
 @click.argument("group")
+@subscription_option
 @url_option
 @epoch_option
 @click.option("--start", type=click.IntRange(min=0), help="First position.  [default: the base]")
 @click.option("--end", type=click.IntRange(min=0), help="Position behind the last.  [default: the tail]")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines; the headers have the position.")
-def read(*, queue: str, group: str, url: str, epoch: int, start: int | None, end: int | None, as_json: bool) -> None:
+def read(
+    *,
+    queue: str,
+    group: str,
+    subscription: str,
+    url: str,
+    epoch: int,
+    start: int | None,
+    end: int | None,
+    as_json: bool,
+) -> None:
     """Write claimed messages to standard output. Changes nothing, so it may be done again."""
-    fields = {"queue": queue, "group": group, "epoch": str(epoch)}
+    fields = {**_shard(queue, subscription), "group": group, "epoch": str(epoch)}
     fields.update({name: str(value) for name, value in (("start", start), ("end", end)) if value is not None})
     form = lines.as_json if as_json else lines.as_text
     runtime.run(_read(url, fields, form))
@@ -130,14 +163,24 @@ async def _read(url: str, fields: dict[str, str], form: Callable[[Message], byte
             await lines.write_out(batch)
 
 
-def _answer(command: str, queue: str, group: str, url: str, output: str, fields: dict[str, str]) -> None:
+def _shard(queue: str, subscription: str) -> dict[str, str]:
+    """Return the headers that say what is read."""
+    topic = queue.startswith(TOPIC_PREFIXES) and "::" not in queue
+    if subscription and not topic:
+        raise click.UsageError(f"--subscription goes with a topic, and {queue!r} is none")
+    if not topic:
+        return {"queue": queue}
+    return {"topic": queue, "subscription": subscription} if subscription else {"topic": queue}
+
+
+def _answer(command: str, shard: dict[str, str], group: str, url: str, output: str, fields: dict[str, str]) -> None:
     """Ask the broker and show what it answers."""
 
     async def ask() -> dict[str, str]:
         async with talking(url) as dialogue:
-            return await dialogue.ask(dialogue.client.request(command, {"queue": queue, "group": group, **fields}))
+            return await dialogue.ask(dialogue.client.request(command, {**shard, "group": group, **fields}))
 
     answer = runtime.run(ask())
-    row: dict[str, Any] = {"queue": queue, "group": group}
+    row: dict[str, Any] = {"queue": shard.get("queue", shard.get("topic", "")), "group": group}
     row.update({name: int(text) for name, text in answer.items() if name != "receipt-id" and text.isdigit()})
     show([row], (*COLUMNS, *(name for name in row if name not in COLUMNS)), output)

@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "perf": "perf",
     "data": "data",
     "lease": "lease",
+    "stage": "stage",
     "ha": "ha",
     "completion": "completion",
 }

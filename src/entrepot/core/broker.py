@@ -174,9 +174,14 @@ class Leases:
         queue_name = durable_queue_name(client_id, name) if name else durable_queue_name(group, topic)
         return Destination(topic, MULTICAST, False, queue_name)
 
-    def release(self, lease: Lease) -> int:
-        """Give back what ``lease`` holds; a subscription that was made for its reader alone goes. Return how many."""
+    def release(self, lease: Lease, epoch: int | None = None) -> int:
+        """Give back what ``lease`` holds; a subscription that was made for its reader alone goes. Return how many.
+
+        Raises LeaseError when ``epoch`` is given and over.
+        """
         queue = lease.queue
+        if epoch is not None:
+            lease.fence(epoch)
         if made_for_reader(queue):
             held = lease.held
             self.broker.delete_queue(queue, f"{lease.group} released it, for whom it was made")

@@ -397,6 +397,10 @@ class BrokerControl(Control):
             "startConnector": lambda given: self._switch_connector(given, start=True),
             "stopConnector": lambda given: self._switch_connector(given, start=False),
             "describeLeases": lambda given: [_fields(view) for view in upkeep.list_leases(self.broker)],
+            "describeStages": lambda given: [
+                _fields(view) for view in upkeep.list_stages(self.broker, given.text(0, ""), DESCRIBED_MOST)
+            ],
+            "dropStages": self._drop_stages,
             "describeScheduled": self._describe_scheduled,
             "cancelScheduled": lambda given: upkeep.cancel_scheduled(self.broker, given.number(0)),
         }
@@ -407,6 +411,14 @@ class BrokerControl(Control):
             raise InvalidDestination(
                 f"there is no network connector {name!r}", remedy="`entrepot bridge list` shows those that there are"
             )
+
+    def _drop_stages(self, given: Arguments) -> int:
+        sink = given.text(0)
+        batch = given.number(1, -1)
+        part = given.text(2, "")
+        if given.flag(3, False):
+            return self.broker.stages.forget(sink)
+        return upkeep.drop_stages(self.broker, sink, batch, part)
 
     def _queue_names(self, given: Arguments) -> list[str]:
         wanted = given.text(0, "")

@@ -99,7 +99,7 @@ class Lease:
         It may give fewer than there are, or none yet, when bodies are large or a selector passes over many: ask again.
         Raises LeaseError for a stale epoch, or a ``start`` outside of the ledger; StorageFull: nothing is claimed then.
         """
-        self._fence(epoch)
+        self.fence(epoch)
         if not self.base <= start <= self.tail:
             raise LeaseError(
                 f"claim at {start} is outside of the ledger {self.base}..{self.tail} of {self.group} "
@@ -131,7 +131,7 @@ class Lease:
 
     def may_read(self, epoch: int, low: int, high: int) -> None:
         """Raise LeaseError for a stale epoch, or a range that is not all held."""
-        self._fence(epoch)
+        self.fence(epoch)
         if low < self.base or high > self.tail or low > high:
             raise LeaseError(
                 f"read of {low}..{high} is outside of the ledger {self.base}..{self.tail} of {self.group} "
@@ -146,7 +146,7 @@ class Lease:
 
     def settle(self, journal: JournalCore, epoch: int, up_to: int) -> int:
         """Settle every position below ``up_to``; return how many messages that were. Below the base it does nothing."""
-        self._fence(epoch)
+        self.fence(epoch)
         if up_to > self.tail:
             raise LeaseError(f"cannot settle up to {up_to}: only {self.tail} were claimed by {self.group}")
         settled = 0
@@ -324,7 +324,8 @@ class Lease:
         if self.ended:
             raise LeaseError(f"the lease of {self.group} on {self.queue.name} is over: {self.ended}")
 
-    def _fence(self, epoch: int) -> None:
+    def fence(self, epoch: int) -> None:
+        """Raise LeaseError when ``epoch`` is not the current one, or the lease is over."""
         self._alive()
         if epoch != self.epoch:
             raise LeaseError(

@@ -97,6 +97,18 @@ class LeaseView(msgspec.Struct, frozen=True):
     selector: str
 
 
+class StageView(msgspec.Struct, frozen=True):
+    """One part of a staged batch. ``state``: open, closed, decided (for it, by this broker), publishing."""
+
+    sink: str
+    batch: int
+    part: str
+    state: str
+    messages: int
+    octets: int
+    age_s: int
+
+
 class ScheduleView(msgspec.Struct, frozen=True):
     """One message that waits for its time (wall-clock ms)."""
 
@@ -200,6 +212,36 @@ def list_leases(broker: BrokerCore) -> list[LeaseView]:
     ]
 
 
+def list_stages(broker: BrokerCore, sink: str = "", most: int = 1000) -> list[StageView]:
+    """Return up to ``most`` stages, of one sink or of all, in the order in which they were opened."""
+    stages = broker.stages
+    views: list[StageView] = []
+    for publications in stages.publications.values():
+        for publication in publications.values():
+            if not publication.done and sink in ("", publication.sink):
+                left = sum(run.count for run in publication.work)
+                parts = ",".join(publication.parts)
+                views.append(StageView(publication.sink, publication.batch, parts, "publishing", left, 0, 0))
+    for stage in stages.stages.values():
+        if sink in ("", stage.sink) and len(views) < most:
+            state = "closed" if stage.closed else "open"
+            if stage.part in stages.decisions.get(stage.sink, {}).get(stage.batch, []):
+                state = "decided"
+            age = max(0, int(broker.wall) - stage.created) // 1000
+            views.append(
+                StageView(stage.sink, stage.batch, stage.part, state, int(stage.count), int(stage.octets), age)
+            )
+    return views
+
+
+def drop_stages(broker: BrokerCore, sink: str, batch: int, part: str) -> int:
+    """Drop the stages of a sink, of one batch (-1: all), of one part (""; all); return how many there were."""
+    found = [stage for stage in broker.stages.of(sink, batch) if part in ("", stage.part)]
+    for stage in found:
+        broker.stages.drop(stage, "an operator dropped it")
+    return len(found)
+
+
 def list_scheduled(broker: BrokerCore, most: int = 1000) -> list[ScheduleView]:
     """Return up to ``most`` of the messages that wait for their time, the next first."""
     views: list[ScheduleView] = []
@@ -275,7 +317,7 @@ def release(broker: BrokerCore, name: str, group: str) -> int:
     lease = broker.leases.held.get((name, group))
     if lease is None:
         raise LeaseError(f"{group!r} holds no lease on {name!r}")
-    return lease.release(broker.journal)
+    return broker.leases.release(lease)
 
 
 def cancel_scheduled(broker: BrokerCore, number: int) -> bool:

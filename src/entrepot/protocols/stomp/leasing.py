@@ -107,7 +107,7 @@ class Leasing:
             settled = lease.settle(journal, epoch, whole_number(headers.get("end", "0"), "end"))
             answer["settled"] = str(settled)
         else:
-            answer["returned"] = str(broker.leases.release(lease))
+            answer["returned"] = str(broker.leases.release(lease, epoch if "epoch" in headers else None))
         self.answer(lease, answer, self.session.reader.receipt())
 
     def _lease(self, headers: dict[str, str], attach: bool) -> Lease:
