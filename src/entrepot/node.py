@@ -300,6 +300,7 @@ class Node:
             self.standby = standby
         if self.standby is not None:
             self.standby.lost = self._lease_lost
+            self.standby.asked_back = self.ask_to_stop
 
     def _recovered(self) -> None:
         """The store is read back: from here on the ports may open. Raises StoreLost when it took too long."""

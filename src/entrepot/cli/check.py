@@ -1,18 +1,26 @@
-"""`entrepot check`: what a broker would make of its configuration, without starting one."""
+"""`entrepot check`: what brokers would make of their configurations, and of each other, without starting one."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from entrepot.base.errors import InvalidConfiguration
-from entrepot.cli.configuration import counted, load
+from entrepot.cli.configuration import counted, examine
 from entrepot.cli.output import output_option
 from entrepot.cli.output import show as show_rows
 from entrepot.config.findings import Finding, Findings, Severity
+from entrepot.config.reading import Reading
+from entrepot.config.topology.model import Member, Network
+from entrepot.config.topology.picture import picture
+from entrepot.config.topology.rules import report
+from entrepot.config.topology.survey import machines, member_of, network_of
+from entrepot.config.topology.text import draw
 
 COLUMNS: Final = ("severity", "line", "path", "what", "remedy")
+NETWORK_COLUMNS: Final = ("severity", "file", "line", "path", "what", "remedy")
 
 
 @click.command(
@@ -22,6 +30,7 @@ COLUMNS: Final = ("severity", "line", "path", "what", "remedy")
     entrepot check /etc/activemq/activemq.xml
     entrepot check --strict -D activemq.data=/var/lib/mq conf/activemq.xml
     entrepot check -o json activemq.xml | jq -r 'select(.severity == "error").what'
+    entrepot check --svg network.svg --host alpha=mq1 --host beta=mq2 alpha.xml beta.xml
     """
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
@@ -29,27 +38,82 @@ COLUMNS: Final = ("severity", "line", "path", "what", "remedy")
     "-D", "defines", multiple=True, metavar="NAME=VALUE", help="Value of the placeholder ${NAME}. Repeatable."
 )
 @click.option("--strict", is_flag=True, help="Take every warning for an error.")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="BROKER=HOST",
+    help="The machine that a broker runs on, as others dial it; for listeners at 0.0.0.0. Repeatable.",
+)
+@click.option(
+    "--svg",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw the network of the files into this file.",
+)
 @output_option
 @click.pass_context
-def check(ctx: click.Context, files: tuple[str, ...], defines: tuple[str, ...], strict: bool, output: str) -> None:
-    """Read configurations of ActiveMQ Classic and say what is obeyed otherwise, ignored or refused, and why.
+def check(
+    ctx: click.Context,
+    files: tuple[str, ...],
+    defines: tuple[str, ...],
+    strict: bool,
+    hosts: tuple[str, ...],
+    svg: Path | None,
+    output: str,
+) -> None:
+    """Read configurations and say what is obeyed otherwise, ignored or refused, and why.
 
-    Each FILE is read by itself; nothing is opened and nothing is written. Exit code 1 when a broker would not start.
+    Each FILE is an activemq.xml of ActiveMQ Classic or a broker.xml of Artemis. Several are checked as one network too,
+    and drawn: names, ports, credentials, who reaches whom within the TTLs, loops, links made twice. Nothing is opened
+    and nothing needs to run. Exit code 1 when a broker would not start, or an error is found in the network.
     """
+    on = machines(hosts)
     failed = False
+    members: list[Member] = []
     for file in files:
-        try:
-            config, findings = load(file, defines, strict=strict)
-        except InvalidConfiguration as error:
-            config, findings = None, Findings()
-            findings.add(Severity.ERROR, error.file or file, error.line, "", error.message, error.remedy)
+        reading, findings = _read(file, defines, strict=strict)
+        config = None if reading is None or findings.errors else reading.config
         failed = failed or config is None
         if findings.all:
             show_rows([row(finding) for finding in findings.sorted()], COLUMNS, output)
         verdict = "it does not start" if config is None else "it starts"
         click.echo(f"{file}: {verdict}; {counted(findings)}", err=True)
+        if reading is not None and reading.draft is not None:
+            member = member_of(reading, file, on.get(reading.draft.broker.name, ""))
+            if member is not None:
+                members.append(member)
+    if members:
+        network = network_of(members)
+        failed = _judge(network, strict=strict, output=output, drawn=len(files) > 1) or failed
+        if svg is not None:
+            svg.write_text(picture(network), encoding="utf-8")
     if failed:
         ctx.exit(1)
+
+
+def _read(file: str, defines: tuple[str, ...], *, strict: bool) -> tuple[Reading | None, Findings]:
+    try:
+        reading = examine(file, defines)
+    except InvalidConfiguration as error:
+        findings = Findings()
+        findings.add(Severity.ERROR, error.file or file, error.line, "", error.message, error.remedy)
+        return None, findings
+    return reading, reading.findings.strict() if strict else reading.findings
+
+
+def _judge(network: Network, *, strict: bool, output: str, drawn: bool) -> bool:
+    """Show what is wrong with the network, and the network; return whether something is an error."""
+    findings = Findings()
+    report(network, findings)
+    if strict:
+        findings = findings.strict()
+    if findings.all:
+        show_rows([row(finding) for finding in findings.sorted()], NETWORK_COLUMNS, output)
+    if drawn:
+        click.echo(f"network of {len(network.members)}: {counted(findings)}", err=True)
+        if output != "json":
+            click.echo("\n" + draw(network), nl=False)
+    return bool(findings.errors)
 
 
 def row(finding: Finding) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from entrepot.config.encrypted import decryptor
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.model import BrokerConfig, Connector, NetworkConnector
 from entrepot.config.networks import lists_of
+from entrepot.config.reading import Reading
 from entrepot.io.options import without_effect
 from entrepot.node import SPOKEN, Node, NodeOptions
 
@@ -56,6 +57,13 @@ def load(text: str, defines: Sequence[str], *, strict: bool) -> tuple[BrokerConf
     ``strict``: a warning is an error. The configuration is None where there is an error. Raises InvalidConfiguration
     for what is not a configuration at all, InvalidOption for ``defines``.
     """
+    reading = examine(text, defines)
+    findings = reading.findings.strict() if strict else reading.findings
+    return None if findings.errors else reading.config, findings
+
+
+def examine(text: str, defines: Sequence[str]) -> Reading:
+    """Do the same and return all that is known of the file, whatever is wrong with it. Raises as `load`."""
     password = os.environ.get(PASSWORD, "")
     decrypt: Decrypt | None = decryptor(password) if password else None
     reading = read(
@@ -66,15 +74,12 @@ def load(text: str, defines: Sequence[str], *, strict: bool) -> tuple[BrokerConf
         environment=os.environ,
         decrypt=decrypt,
     )
-    findings = reading.findings
     if reading.config is not None:
         for connector in reading.config.connectors:
-            _try(connector, findings, str(path_of(text)))
+            _try(connector, reading.findings, str(path_of(text)))
         for network in reading.config.networks:
-            _try_bridge(network, findings, str(path_of(text)))
-    if strict:
-        findings = findings.strict()
-    return None if findings.errors else reading.config, findings
+            _try_bridge(network, reading.findings, str(path_of(text)))
+    return reading
 
 
 def _try(connector: Connector, findings: Findings, file: str) -> None:

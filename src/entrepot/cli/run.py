@@ -19,6 +19,7 @@ from entrepot.cli.values import SIZE
 
 if TYPE_CHECKING:
     from entrepot.cluster.options import NetworkConnectorOptions
+    from entrepot.config.model import Sharing
     from entrepot.ha.options import SharedStoreOptions
     from entrepot.io.standby import Standby
     from entrepot.node import Node, NodeOptions
@@ -151,8 +152,7 @@ def run(
         raise InvalidOption("--ephemeral keeps nothing on disk, so --data has no meaning", remedy="leave one out")
     if configuration is None and (defines or strict):
         raise InvalidOption("-D and --strict are about a configuration, and there is none", remedy="name its file")
-    shared = shared_store(ha, locker, lease_duration, status)
-    if shared is not None and ephemeral:
+    if ha is not None and ephemeral:
         raise InvalidOption("--ephemeral keeps nothing on disk, so there is no store to share", remedy="leave one out")
     runtime.configure_logging(log_level)
     policies = read_settings(settings)
@@ -161,6 +161,9 @@ def run(
     if written is not None:
         name = name if _given("name") else written.name
         data = data if _given("data") or written.data is None else written.data
+        ephemeral = ephemeral or (written.data is None and not _given("data"))
+    sharing = None if written is None or written.config is None or ephemeral else written.config.sharing
+    shared = shared_store(ha, locker, lease_duration, status, sharing)
 
     def options() -> NodeOptions:
         from entrepot.node import DEFAULT_LISTEN, NodeOptions  # noqa: PLC0415 - not before it is this broker's turn
@@ -188,9 +191,13 @@ def run(
 
 
 def shared_store(
-    ha: str | None, locker: str | None, lease_duration: float | None, status: str | None
+    ha: str | None, locker: str | None, lease_duration: float | None, status: str | None, sharing: Sharing | None = None
 ) -> SharedStoreOptions | None:
-    """Return how the store is shared, None when it is not. Raises InvalidOption."""
+    """Return how the store is shared, None when it is not. ``sharing``: what a file says. Raises InvalidOption."""
+    if ha is None and sharing is not None and locker is None and lease_duration is None:
+        from entrepot.config import founding  # noqa: PLC0415
+
+        return founding.shared_store(sharing, status or "")
     if ha is None:
         if locker is not None or lease_duration is not None or status is not None:
             raise InvalidOption(
@@ -272,6 +279,8 @@ async def serve_alone(options: NodeOptions, standby: Standby | None, ports_file:
             ports_file.unlink(missing_ok=True)  # nobody should dial what is gone
     if node.fenced:
         return True
+    if standby is not None and standby.gave_back:
+        return standby.options.restart_backup
     if failure is not None and not isinstance(failure, StorageFull):
         raise failure
     return False

@@ -6,13 +6,31 @@ every start.
 
 from __future__ import annotations
 
-from entrepot.config.model import BrokerConfig, CompositeEntry
+from entrepot.config.model import BrokerConfig, CompositeEntry, Sharing
 from entrepot.core.broker import BrokerCore
 from entrepot.core.diversion import composite
 from entrepot.core.policy import Policies
 from entrepot.core.routing import Divert, VirtualTopic
+from entrepot.ha.lease import DURATION, LeaseOptions
+from entrepot.ha.options import SharedStoreOptions
 from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.model.predicate import compile_selector
+
+
+def shared_store(sharing: Sharing, status: str = "") -> SharedStoreOptions:
+    """Return how the store is shared, as `io/standby.py` wants it. Raises InvalidOption."""
+    return SharedStoreOptions(
+        locker=sharing.locker,
+        lease=LeaseOptions(sharing.lease or DURATION, sharing.renew_every),
+        status=status,
+        part=sharing.part,
+        failover_on_shutdown=sharing.failover_on_shutdown,
+        allow_failback=sharing.allow_failback,
+        restart_backup=sharing.restart_backup,
+        holder=sharing.holder,
+        twins=sharing.twins,
+    )
+
 
 WHY: str = "the configuration says so at every start (deleteAllMessagesOnStartup)"
 

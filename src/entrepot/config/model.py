@@ -12,9 +12,11 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from entrepot.base import settings
-from entrepot.base.environment import MIB
+from entrepot.base.environment import MIB, Duration
 from entrepot.base.settings import Options, Unit, setting
 from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
+from entrepot.ha.lease import EITHER
+from entrepot.ha.options import FILE_LOCKER
 from entrepot.model.address import UNTYPED, Destination
 
 PURGE_OFF: Final = 0
@@ -69,6 +71,24 @@ class StoreOptions(Options, frozen=True):
         classic="journalMaxFileLength",
         about="size of a file of it",
     )
+
+
+class Sharing(Struct, frozen=True, kw_only=True):
+    """How the store is shared with other brokers: whoever has the lock serves, the others wait. Times in ns.
+
+    ``locker``: as `ha/options.py`; ``lease`` 0: its default. ``holder``: the name in the lock, "" for the broker's.
+    ``twins``: brokers of one name may take turns, as Classic's do. The rest is Artemis': see there.
+    """
+
+    locker: str = FILE_LOCKER
+    lease: Duration = 0
+    renew_every: Duration = 0
+    holder: str = ""
+    twins: bool = True
+    part: str = EITHER
+    failover_on_shutdown: bool = True
+    allow_failback: bool = False
+    restart_backup: bool = True
 
 
 class Connector(Struct, frozen=True, kw_only=True):
@@ -148,6 +168,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     composites: tuple[CompositeEntry, ...] = ()
     mirror_prefix: str = ""
     networks: tuple[NetworkConnector, ...] = ()
+    sharing: Sharing | None = None
 
 
 class Change(NamedTuple):
@@ -172,6 +193,8 @@ def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
         *_of_keyed("composite", _composites(a), _composites(b), live=True),
         *_of_keyed("network connector", _networks(a), _networks(b), live=True),
     ]
+    if a.sharing != b.sharing:
+        found.append(Change("sharing of the store", a.sharing, b.sharing, False))
     if a.mirror_prefix != b.mirror_prefix:
         found.append(Change("mirrored queues", a.mirror_prefix, b.mirror_prefix, True))
     return found

@@ -11,9 +11,12 @@ from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final, TypeVar
 
+from msgspec import Struct
+
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.base.settings import Dialect, Options, Unit
 from entrepot.config.findings import Findings, Severity
+from entrepot.config.model import BrokerConfig
 from entrepot.config.sources import SECRET_NAME, Sources
 from entrepot.config.vocabulary import SEVERITY, Attribute, Does, Kind, Slot
 from entrepot.config.xml import Element
@@ -81,6 +84,19 @@ class Bean:
     def unheard(self) -> list[str]:
         """Return the obeyed attributes that nobody asked for: a bug of ours, found by a test."""
         return [self.path(name) for name in self.values if name not in self._heard]
+
+
+class Reading(Struct, frozen=True):
+    """What came of a file. ``config`` is None where a finding is an error; ``draft`` is what could be made of it then.
+
+    ``bean``: the broker's element, where the file is Classic's; ``sources``: what its placeholders stand for.
+    """
+
+    config: BrokerConfig | None
+    findings: Findings
+    bean: Bean | None = None
+    draft: BrokerConfig | None = None
+    sources: Sources | None = None
 
 
 class Reader:

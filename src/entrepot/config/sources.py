@@ -20,6 +20,7 @@ from entrepot.base.environment import MIB
 from entrepot.base.errors import InvalidConfiguration
 from entrepot.config import properties
 from entrepot.config.findings import Findings, Severity
+from entrepot.config.xml import Element
 
 SECRET_NAME: Final = re.compile(r"password|passphrase|passwd|secret|credential", re.IGNORECASE)
 ENCRYPTED: Final = re.compile(r"ENC\((.*)\)", re.DOTALL)
@@ -50,6 +51,7 @@ class Sources:
         self.decrypt: Final = decrypt
         self.properties: Final[dict[str, str]] = {}
         self.directories: Final[dict[str, str]] = {}
+        self.beans: Final[dict[str, Element]] = {}  # around the broker, by id: what it may refer to
         self._assumed: dict[str, None] = {}
         self._known: dict[
             str, str

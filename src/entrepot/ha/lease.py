@@ -32,6 +32,11 @@ RENEWALS: Final = 5
 
 DURATION_MIN: Final = 200 * MILLISECOND
 
+EITHER: Final = "either"  # equals: whoever is first serves (Classic)
+PRIMARY: Final = "primary"  # the store is this broker's (Artemis)
+BACKUP: Final = "backup"  # serves while the primary cannot
+PARTS: Final = (EITHER, PRIMARY, BACKUP)
+
 
 class LeaseOptions:
     """How long a lease lasts and how often it is renewed, in ns."""
@@ -65,7 +70,8 @@ def patience(duration: Duration) -> Duration:
 class Record:
     """What the holder writes where others look. ``instance`` is fresh for each process; ``beat`` rises with renewals.
 
-    ``released``: handed back on purpose. ``place``: identity of the file it was written to (0 where there is none).
+    ``released``: handed back on purpose; ``reserved``: and not to everybody, see `Rules`. ``place``: identity of the
+    file it was written to (0 where there is none).
     """
 
     def __init__(
@@ -82,6 +88,7 @@ class Record:
         lease: Duration = DURATION,
         place: int = 0,
         released: bool = False,
+        reserved: str = "",
     ) -> None:
         self.name = " ".join(name.split())  # the record has lines
         self.host = host
@@ -94,6 +101,7 @@ class Record:
         self.lease = lease
         self.place = place
         self.released = released
+        self.reserved = reserved
 
     def describe(self) -> str:
         """Return who it is, for people."""
@@ -114,6 +122,7 @@ class Record:
             "lease": self.lease // MILLISECOND,
             "place": self.place,
             "released": self.released,
+            "reserved": self.reserved,
         }
 
     def encode(self) -> bytes:
@@ -140,6 +149,7 @@ def decode(octets: bytes) -> Record | None:
             lease=int(facts["lease"]) * MILLISECOND,
             place=int(facts["place"]),
             released=bool(facts["released"]),
+            reserved=str(facts.get("reserved", "")),
         )
     except (ValueError, KeyError, TypeError):
         return None
@@ -154,11 +164,68 @@ class Grant:
         self.why = why
 
 
+class Watch:
+    """The challenger's side: since when the record has not changed."""
+
+    def __init__(self) -> None:
+        self.alive = False  # the record changed while we looked on
+        self._seen: tuple[str, int, int] | None = None
+        self._since: Instant = 0
+
+    def observe(self, record: Record, now: Instant) -> None:
+        """Take what was read; ``now`` is an instant **after** it was read."""
+        mark = (record.instance, record.epoch, record.beat)
+        if mark != self._seen:
+            self.alive = self._seen is not None
+            self._seen = mark
+            self._since = now
+
+    def forget(self) -> None:
+        """Whatever was seen says nothing any more."""
+        self._seen = None
+        self.alive = False
+
+    def expired(self, record: Record, now: Instant) -> bool:
+        """Say whether ``record``, just observed, is that of a lease which has ended everywhere."""
+        return self._seen is not None and now - self._since >= patience(record.lease)
+
+    def unchanged(self, now: Instant) -> Duration:
+        """Return for how long nothing has changed."""
+        return 0 if self._seen is None else now - self._since
+
+
+class Rules:
+    """Who may claim what was handed back (artemis.md 2.2). ``part``: see `ha/options.py`; ``twins``: so too.
+
+    A primary that stops without handing over leaves its store ``paused``: a backup waits until a primary was master
+    again. A backup that gives the store back leaves it for a ``failback``: other backups let the primary go first, as
+    long as a lease may last; if it died meanwhile, they may.
+    """
+
+    PAUSED: Final = "paused"
+    FAILBACK: Final = "failback"
+
+    def __init__(self, part: str = EITHER, *, twins: bool = False) -> None:
+        self.part: Final = part
+        self.twins: Final = twins
+
+    def leaves_alone(self, record: Record, watch: Watch, now: Instant) -> bool:
+        """Say whether ``record``, that of a lease handed back, is not for us; ``now`` is after it was read."""
+        if self.part != BACKUP or not record.released:
+            return False
+        if record.reserved != self.FAILBACK:
+            return record.reserved == self.PAUSED
+        watch.observe(record, now)
+        return watch.unchanged(now) < patience(record.lease)
+
+
 class Lease:
     """The port: one lock that brokers compete for. Calls may block; the shell makes them in a thread of its own.
 
-    Real: `io/leases.py`, `io/lease_registers.py`; seeded: `simulation/pairs.py`.
+    Real: `io/leases.py`, `io/registers.py`; seeded: `simulation/pairs.py`.
     """
+
+    rules: Rules = Rules()
 
     def attempt(self, now: Instant) -> Grant | None:
         """Try to win it; None while somebody has it. Raises OperatorError for what waiting will not mend."""
@@ -218,33 +285,3 @@ class Tenure:
     def check(self) -> None:
         """Assert what must be true at any moment. Raises AssertionError."""
         assert (self.epoch > 0) == (self.until > 0), "in office without an epoch, or the reverse"
-
-
-class Watch:
-    """The challenger's side: since when the record has not changed."""
-
-    def __init__(self) -> None:
-        self.alive = False  # the record changed while we looked on
-        self._seen: tuple[str, int, int] | None = None
-        self._since: Instant = 0
-
-    def observe(self, record: Record, now: Instant) -> None:
-        """Take what was read; ``now`` is an instant **after** it was read."""
-        mark = (record.instance, record.epoch, record.beat)
-        if mark != self._seen:
-            self.alive = self._seen is not None
-            self._seen = mark
-            self._since = now
-
-    def forget(self) -> None:
-        """Whatever was seen says nothing any more."""
-        self._seen = None
-        self.alive = False
-
-    def expired(self, record: Record, now: Instant) -> bool:
-        """Say whether ``record``, just observed, is that of a lease which has ended everywhere."""
-        return self._seen is not None and now - self._since >= patience(record.lease)
-
-    def unchanged(self, now: Instant) -> Duration:
-        """Return for how long nothing has changed."""
-        return 0 if self._seen is None else now - self._since

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from entrepot.ha.lease import LeaseOptions
+from entrepot.base.errors import Fault
+from entrepot.ha.lease import EITHER, PARTS, LeaseOptions
 
 FILE_LOCKER: Final = "file"
 
@@ -12,10 +13,37 @@ FILE_LOCKER: Final = "file"
 class SharedStoreOptions:
     """``locker``: ``file``, or a URI of `io/registers.py`. ``status``: HOST:PORT of the status page, "" for none.
 
-    Classic's ``shared-file-locker`` and ``lease-database-locker``, Artemis' ``shared-store``.
+    Classic's ``shared-file-locker`` and ``lease-database-locker``, Artemis' ``shared-store`` (artemis.md 2.2):
+
+    - ``part``: what this broker is to the others. A backup leaves a store alone that its primary has paused.
+    - ``failover_on_shutdown``: whether a graceful stop hands the store to a backup; if not, it stays paused until a
+      primary comes. A crash hands over always.
+    - ``allow_failback``: an active backup gives the store back when a primary asks for it.
+    - ``restart_backup``: a backup that gave it back waits again, instead of ending.
+    - ``holder``: the name in the lock, "" for the broker's; ``twins``: another broker may have the same.
     """
 
-    def __init__(self, *, locker: str = FILE_LOCKER, lease: LeaseOptions | None = None, status: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        locker: str = FILE_LOCKER,
+        lease: LeaseOptions | None = None,
+        status: str = "",
+        part: str = EITHER,
+        failover_on_shutdown: bool = True,
+        allow_failback: bool = False,
+        restart_backup: bool = True,
+        holder: str = "",
+        twins: bool = False,
+    ) -> None:
+        if part not in PARTS:
+            raise Fault(f"{part!r} is no part in a pair")
         self.locker: Final = locker
         self.lease: Final = LeaseOptions() if lease is None else lease
         self.status: Final = status
+        self.part: Final = part
+        self.failover_on_shutdown: Final = failover_on_shutdown
+        self.allow_failback: Final = allow_failback
+        self.restart_backup: Final = restart_backup
+        self.holder: Final = holder
+        self.twins: Final = twins

@@ -192,7 +192,7 @@ class FileLease(Lease):
         self.holder = record
         if record is not None:
             self._watch.observe(record, now())
-            if self._watch.alive:
+            if self._watch.alive and not self.rules.twins:
                 refuse_twin(record, self._mine)
             if self._watch.expired(record, asked):
                 os.close(descriptor)
@@ -211,7 +211,9 @@ class FileLease(Lease):
                 os.close(descriptor)  # somebody put another file there
                 return None
             record = self._read(descriptor)
-            if not self._trusted(descriptor, record, place, asked):
+            self.holder = record
+            reserved = record is not None and self.rules.leaves_alone(record, self._watch, now())
+            if reserved or not self._trusted(descriptor, record, place, asked):
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
                 os.close(descriptor)
                 return None
@@ -279,6 +281,7 @@ class FileLease(Lease):
         mine.since = time.time_ns() // MILLISECOND
         mine.place = os.fstat(descriptor).st_ino
         mine.released = False
+        mine.reserved = ""
         mine.store = store_identity(self._directory)
         self._write(descriptor, sync=True)
         if draft is not None:

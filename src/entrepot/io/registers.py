@@ -257,9 +257,11 @@ class RegisterLease(Lease):
             return self._claim(version, None, "the lock is new")
         self._compare(record)
         if record.released:
+            if self.rules.leaves_alone(record, self._watch, now()):
+                return None
             return self._claim(version, record, f"{record.describe()} handed over")
         self._watch.observe(record, now())
-        if self._watch.alive:
+        if self._watch.alive and not self.rules.twins:
             refuse_twin(record, self._mine)
         if not self._watch.expired(record, asked):
             return None
@@ -279,6 +281,7 @@ class RegisterLease(Lease):
         mine.beat = 1
         mine.since = time.time_ns() // MILLISECOND
         mine.released = False
+        mine.reserved = ""
         asked = now()
         self._version = self._register.swap(version, mine.encode())
         if self._version < 0:

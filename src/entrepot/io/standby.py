@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from entrepot.base.environment import MILLISECOND, SECOND, Instant
 from entrepot.base.errors import EntrepotError, StoreLost, StoreUnusable
-from entrepot.ha.lease import Grant, Record, Tenure
+from entrepot.ha.lease import BACKUP, PRIMARY, Grant, Record, Rules, Tenure
 from entrepot.ha.options import FILE_LOCKER, SharedStoreOptions
 from entrepot.ha.role import Role, RoleCore, Signal
+from entrepot.io.failback import Asked, Asking
 from entrepot.io.leases import FileLease, me, now
 from entrepot.io.ledger import Ledger
 
@@ -41,9 +42,13 @@ class Standby:
         self.options: Final = options
         self.role: Final = RoleCore()
         self.tenure: Final = Tenure(options.lease)
-        self.mine: Final = me(name, store="", options=options.lease)
+        self.mine: Final = me(options.holder or name, store="", options=options.lease)
         self.ledger: Final = Ledger(directory)
         self.lost: Callable[[str], None] = lambda why: None
+        self.asked_back: Callable[[str], None] = lambda why: None
+        self.gave_back = False
+        self._asking: Final = Asking(directory, self.mine)
+        self._asked: Final = Asked(directory)
         self.grant: Grant | None = None
         self.since = time.time_ns() // MILLISECOND
         self._wake = threading.Event()
@@ -61,6 +66,7 @@ class Standby:
 
             register = open_register(options.locker, options.lease)
             self._lease = RegisterLease(register, directory, self.mine, options.lease)
+        self._lease.rules = Rules(options.part, twins=options.twins)
 
     @property
     def holder(self) -> Record | None:
@@ -79,6 +85,8 @@ class Standby:
             self._end()
             raise
         self.since = self.mine.since
+        if self.options.part == PRIMARY:
+            self._asking.over()
         self.role.signal(Signal.WON)
         log.info("%s is the master now, epoch %d: %s", self.mine.name, self.grant.epoch, self.grant.why)
         self._watch_out()
@@ -99,6 +107,10 @@ class Standby:
         self._end()
         if self.grant is not None and not self.tenure.lost:
             self.ledger.append("released", self.mine, why)
+            if self.gave_back:
+                self.mine.reserved = Rules.FAILBACK
+            elif not self.options.failover_on_shutdown:
+                self.mine.reserved = Rules.PAUSED
             if self.holds():
                 self._lease.release()
         self._lease.close()
@@ -115,6 +127,7 @@ class Standby:
         facts: dict[str, Any] = {
             "broker": self.mine.name,
             "role": self.role.role.value,
+            "part": self.options.part,
             "ready": self.role.role is Role.PRIMARY and self.holds(),
             "since": self.since,
             "data": str(self.directory),
@@ -223,13 +236,22 @@ class Standby:
                         return grant
                     self._lease.release()  # it took too long to be told
                 self._say_who()
+                self._ask_back()
                 waited = True
             self._wake.wait(LOOK)
         return None
 
+    def _ask_back(self) -> None:
+        """A primary that finds its store taken asks for it; whoever has it decides."""
+        holder = self._lease.holder
+        if self.options.part == PRIMARY and holder is not None and not holder.released:
+            self._asking.ask(now())
+
     def _say_who(self) -> None:
         holder = self._lease.holder
-        if holder is None:
+        if holder is not None and holder.released and holder.reserved:
+            self._say(f"waits: {holder.describe()} left the store {self.directory} to its primary ({holder.reserved})")
+        elif holder is None:
             self._say(f"waits: the store {self.directory} is locked by another server; this broker is in slave mode")
         elif not holder.released:
             since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(holder.since / 1000))
@@ -270,3 +292,12 @@ class Standby:
             tenure.failed(now())
         else:
             tenure.renewed(asked, now())
+            self._look_who_asks()
+
+    def _look_who_asks(self) -> None:
+        options = self.options
+        if options.part == BACKUP and options.allow_failback and not self.gave_back:
+            who = self._asked.look()
+            if who:
+                self.gave_back = True
+                self._tell(partial(self.asked_back, f"the primary asks for its store back: {who}"))

@@ -138,3 +138,54 @@ def test_network_connectors_are_read_by_those_who_dial(tmp_path: Path, uri: str,
     if not starts:
         (row,) = [json.loads(line) for line in result.stdout.splitlines()]
         assert (row["severity"], row["line"]) == ("error", 3)
+
+
+# -- several files, one network ---------------------------------------------------------------------------------------
+
+MEMBER = """<broker xmlns="http://activemq.apache.org/schema/core" brokerName="{name}" persistent="false">
+<networkConnectors>{connectors}</networkConnectors><transportConnectors>
+<transportConnector name="o" uri="tcp://0.0.0.0:{port}"/></transportConnectors></broker>"""
+
+
+def member(directory: Path, name: str, port: int, *to: str, attributes: str = "") -> str:
+    connectors = "".join(f'<networkConnector name="to-{one}" uri="static:(tcp://{one})" {attributes}/>' for one in to)
+    file = directory / f"{name}.xml"
+    file.write_text(MEMBER.format(name=name, port=port, connectors=connectors))
+    return str(file)
+
+
+def test_several_files_are_one_network_with_a_drawing(tmp_path: Path) -> None:
+    files = [member(tmp_path, "a", 61616, "b:61617", attributes='duplex="true"'), member(tmp_path, "b", 61617)]
+    result = check(*files, "--svg", str(tmp_path / "n.svg"))
+    assert result.exit_code == 0
+    assert "network of 2: " in result.stderr
+    assert f"a  openwire:61616  {files[0]}\n  <=> b  connector to-b:61617, TTL 1\n" in result.stdout
+    assert (tmp_path / "n.svg").read_text().startswith("<svg ")
+
+
+def test_json_of_a_network_has_lines_only_and_an_error_fails(tmp_path: Path) -> None:
+    files = [member(tmp_path, "a", 61616, "b:61617", attributes='networkTTL="0"'), member(tmp_path, "b", 61617)]
+    result = check("-o", "json", *files)
+    assert result.exit_code == 1
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(row["file"], row["line"], row["what"]) for row in rows if row["severity"] == "error"] == [
+        (files[0], 2, "messageTTL 0: no message may cross")
+    ]
+    assert "it starts" in result.stderr
+
+
+def test_strict_takes_the_warnings_of_a_network_for_errors(tmp_path: Path) -> None:
+    files = [member(tmp_path, "a", 61616, "b:61618"), member(tmp_path, "b", 61617)]
+    assert check(*files).exit_code == 0
+    assert check("--strict", *files).exit_code == 1
+
+
+def test_machines_of_brokers_are_told(tmp_path: Path) -> None:
+    files = [
+        member(tmp_path, "a", 61616, "10.0.0.2:61617"),
+        member(tmp_path, "b", 61617),
+        member(tmp_path, "c", 61617, "a:61616"),
+    ]
+    assert "may be any of b, c" in check(*files).stdout
+    assert "may be any of" not in check("--host", "b=10.0.0.2", *files).stdout
+    assert check("--host", "b", *files).exit_code == 2

@@ -31,6 +31,8 @@ SAMPLES = {
     "maxTimeSinceLastAck": "1000",
     "limit": "4mb",
     "physicalName": "a.b",
+    "dataSource": "#ds",
+    "lockDataSource": "#ds",
 }
 BY_UNIT = {
     Unit.TEXT: "text",
@@ -42,6 +44,7 @@ BY_UNIT = {
     Unit.DURATION: "1000",
 }
 ONE_OF = {"policyEntry": ("queue",), "redeliveryPolicy": ("queue",), "filteredDestination": ("queue", "selector")}
+DATA_SOURCE = '<bean id="ds" class="x.DataSource"><property name="url" value="jdbc:sqlite:l.db"/></bean>'
 PLACES = ("queue", "topic", "tempQueue", "tempTopic")
 
 
@@ -88,7 +91,9 @@ def document(name: str, given: str, content: str = "") -> str:
         inside = content if kind.name == name else text
         text = f"<{slot.name}><{kind.name} {own}>{inside}</{kind.name}></{slot.name}>"
     listen = "" if "<transportConnectors>" in text else LISTEN
-    return broker(content if name == "broker" else text, given if name == "broker" else "", listen=listen)
+    around = DATA_SOURCE if "#ds" in text else ""
+    given = given if name == "broker" else ""
+    return broker(content if name == "broker" else text, given, listen=listen, around=around)
 
 
 def _needed(kind: Kind) -> str:
@@ -100,6 +105,7 @@ def _needed(kind: Kind) -> str:
         "compositeQueue": 'name="c"',
         "compositeTopic": 'name="c"',
         "redeliveryPolicy": 'queue="a"',
+        "lease-database-locker": 'dataSource="#ds"',
     }.get(kind.name, "")
 
 

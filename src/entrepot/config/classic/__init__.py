@@ -10,31 +10,22 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
-
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.config.classic.connectors import Connectors
 from entrepot.config.classic.destinations import Virtual, initial
+from entrepot.config.classic.lockers import sharing
 from entrepot.config.classic.policies import PolicyReader
 from entrepot.config.classic.policy_elements import ELSEWHERE, KINDS
 from entrepot.config.classic.spring import Surroundings
 from entrepot.config.classic.stores import store, usage
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.model import BrokerConfig, BrokerSettings
-from entrepot.config.reading import Bean, Reader
+from entrepot.config.reading import Bean, Reader, Reading
 from entrepot.config.sources import Decrypt, Sources
 from entrepot.config.xml import Element, parse
 
 SPACES: Final = ("http://activemq.apache.org/schema/core", "http://activemq.org/config/1.0", "")
 SPRING_SPACES: Final = ("http://www.springframework.org/schema/beans", "http://activemq.org/config/1.0", "")
-
-
-class Reading(Struct, frozen=True):
-    """What came of a file. ``config`` is None where a finding is an error. ``bean``: the broker, for who tests this."""
-
-    config: BrokerConfig | None
-    findings: Findings
-    bean: Bean | None = None
 
 
 def read(
@@ -66,7 +57,7 @@ def interpret(root: Element, sources: Sources, *, spoken: Collection[str], bridg
     bean = reader.bean(KINDS["broker"], element)
     assert bean is not None, "a broker is obeyed"
     config = _config(reader, bean, spoken, bridges)
-    return Reading(None if findings.errors else config, findings, bean)
+    return Reading(None if findings.errors else config, findings, bean, config, sources)
 
 
 def _broker(root: Element, sources: Sources) -> Element | None:
@@ -118,6 +109,7 @@ def _config(reader: Reader, bean: Bean, spoken: Collection[str], bridges: bool) 
         composites=tuple(virtual.composites),
         mirror_prefix=virtual.mirror_prefix,
         networks=connectors.networks(bean, run=bridges),
+        sharing=sharing(reader, bean, settings),
     )
 
 

@@ -27,7 +27,8 @@ ONE_THREAD: Final = "one thread takes all decisions"
 NO_PUSH: Final = "this build does not tell clients about other brokers"
 IN_JOURNAL: Final = "all queues are in one journal"
 INDEX: Final = "the index is in memory and rebuilt from the journal"
-ONE_BROKER: Final = "a second broker on the same directory is refused, it does not wait as a slave"
+WOKEN: Final = "a broker that waits is woken the moment the lock is free"
+ALWAYS_LOCKED: Final = "a store is always locked: two brokers that write to one destroy it"
 ALWAYS_SYNCED: Final = "what is confirmed is synced, always; what arrives meanwhile shares the next sync"
 STARTER: Final = "that is the business of whoever starts the process"
 GONE: Final = "ActiveMQ itself has dropped it"
@@ -35,6 +36,7 @@ CUSTOM: Final = "a Java class cannot be loaded here"
 
 BRIDGES_WITHOUT: Final = ("syncDurableSubs", "useBrokerNameAsIdSees", "gcDestinationViews", "gcSweepTime", "localUri")
 DESTINATIONS: Final = ("queue", "topic", "tempQueue", "tempTopic")
+LOCKERS: Final = ("shared-file-locker", "lease-database-locker", "database-locker", "transact-database-locker")
 STORES: Final = (
     "kahaDB",
     "mKahaDB",
@@ -245,11 +247,10 @@ _KAHADB_TUNING: Final = (
     no_effect("figures are always kept", "enableSubscriptionStatistics:flag"),
     no_effect("messages keep the encoding that they came in", "transactionIdTransformer:text"),
     otherwise("prepared transactions wait for whoever decides", "purgeRecoveredXATransactionStrategy:text=NEVER"),
-    otherwise(
-        ONE_BROKER,
-        "databaseLockedWaitDelay:ms lockKeepAlivePeriod:ms=0",
-        "failIfDatabaseIsLocked:flag=true useLock:flag=true stopOnError:flag",
-    ),
+    obeyed("lockKeepAlivePeriod:ms failIfDatabaseIsLocked:flag"),
+    no_effect(WOKEN, "databaseLockedWaitDelay:ms"),
+    otherwise(ALWAYS_LOCKED, "useLock:flag=true"),
+    no_effect("an error of the store stops the broker, always", "stopOnError:flag"),
     no_effect("the broker's name is used", "brokerName:text"),
 )
 
@@ -259,7 +260,7 @@ STORE_KINDS: Final = [
         of_options(StoreOptions),
         obeyed("directory:text"),
         *_KAHADB_TUNING,
-        Slot("locker", does=Does.OTHERWISE, why=ONE_BROKER),
+        Slot("locker", LOCKERS),
         about="the journal is in the directory `entrepot` below the one that is named; files of KahaDB are not read",
     ),
     Kind(
@@ -268,9 +269,11 @@ STORE_KINDS: Final = [
         obeyed("directory:text"),
         no_effect("the journal looks after its own files", "journalWriteBatchSize:size journalCleanupInterval:ms"),
         no_effect("every record is checked", "checkForCorruption:flag"),
-        otherwise(ONE_BROKER, "databaseLockedWaitDelay:ms lockKeepAlivePeriod:ms=0 useLock:flag=true"),
+        obeyed("lockKeepAlivePeriod:ms failIfDatabaseIsLocked:flag"),
+        no_effect(WOKEN, "databaseLockedWaitDelay:ms"),
+        otherwise(ALWAYS_LOCKED, "useLock:flag=true"),
         Slot("filteredPersistenceAdapters", does=Does.NO_EFFECT, why=IN_JOURNAL),
-        Slot("locker", does=Does.OTHERWISE, why=ONE_BROKER),
+        Slot("locker", LOCKERS),
         about="as kahaDB: one journal for all destinations",
     ),
     Kind(
@@ -283,6 +286,39 @@ STORE_KINDS: Final = [
         no_effect(IN_JOURNAL, "directory:text journalMaxFileLength:size enableIndexWriteAsync:flag"),
         no_effect(IN_JOURNAL, "checkpointInterval:ms cleanupInterval:ms enableJournalDiskSyncs:flag"),
         about="scheduled messages are in the journal",
+    ),
+    Kind(
+        "shared-file-locker",
+        obeyed("failIfLocked:flag"),
+        no_effect(WOKEN, "lockAcquireSleepInterval:ms"),
+        otherwise("the lock is in the directory of the journal", "directory:text"),
+        no_effect("the broker's name is used", "name:text"),
+        about="brokers that are given one directory take turns: one serves, the others wait. It is the default, too",
+    ),
+    Kind(
+        "lease-database-locker",
+        obeyed("dataSource:text lockDataSource:text lockAcquireSleepInterval:ms leaseHolderId:text failIfLocked:flag"),
+        no_effect("no clock but the broker's own is believed", "maxAllowableDiffFromDBTime:number"),
+        no_effect("its table is made, or used as it is", "createTablesOnStartup:flag"),
+        no_effect("no query takes longer than the lease allows", "queryTimeout:number"),
+        otherwise("a database that does not answer is waited for", "handleStartException:flag=false"),
+        no_effect("the broker's name is used", "name:text"),
+        Slot("statements", ("statements",)),
+        about="the lock is a lease in PostgreSQL or SQLite: `lockAcquireSleepInterval` is how long it lasts (10 s), "
+        "`lockKeepAlivePeriod` of the store how often it is renewed (a fifth of that). `dataSource` refers to a bean "
+        "with a JDBC URL, user and password",
+    ),
+    Kind(
+        "statements",
+        obeyed("lockTableName:text tablePrefix:text"),
+        about="the name of the lock among others in the same database",
+    ),
+    *unobeyed(
+        Does.REFUSED,
+        "a lock that ends with a connection does not notice a broker that stands still",
+        "database-locker",
+        "transact-database-locker",
+        remedy="use lease-database-locker with the same dataSource",
     ),
     *unobeyed(Does.NO_EFFECT, "scheduled messages are in the journal", "inMemoryJobSchedulerStore"),
     *unobeyed(

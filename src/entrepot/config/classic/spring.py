@@ -69,6 +69,10 @@ class Surroundings:
                     self._say(Severity.WARNING, child, f"<{child.name}> means nothing here", "take it out")
         elif short in DECRYPTION:
             self._say(Severity.NOTE, element, f"{DECRYPTOR}, not this bean")
+        elif short.endswith("DataSource"):
+            self.sources.beans[self._attribute(element, "id")] = element
+            what = f"{short} is not made here; of it, a locker that refers to it takes the URL, user and password"
+            self._say(Severity.NOTE, element, what)
         else:
             what = f"the Java bean {name or 'without a class'} is not made here"
             self._say(Severity.WARNING, element, what, "what needs it is refused where it refers to it")

@@ -1,0 +1,1 @@
+"""Several configurations as one network: a typed model, what is wrong with it, and pictures of it. Opens nothing."""

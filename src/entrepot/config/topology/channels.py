@@ -1,0 +1,314 @@
+"""What is wrong with single channels, and with a channel and the broker at its far end (classic.md 1.2 to 1.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from entrepot.base.patterns import MIXED, matches
+from entrepot.config.findings import Severity
+from entrepot.config.model import IncludedDestination
+from entrepot.config.topology.model import FOREVER, Channel, Issue, Link, Member, Network
+
+DESCEND: Final = (">", "#")
+
+
+def covers(wide: IncludedDestination, narrow: IncludedDestination) -> bool:
+    """Say whether every destination of ``narrow`` is one of ``wide``."""
+    if wide.topic != narrow.topic:
+        return False
+    if narrow.pattern.rpartition(".")[2] in DESCEND and wide.pattern.rpartition(".")[2] not in DESCEND:
+        return False
+    return matches(wide.pattern, narrow.pattern, MIXED)
+
+
+def _said(entry: IncludedDestination) -> str:
+    return f"{'topic' if entry.topic else 'queue'} {entry.pattern}"
+
+
+def _channels(network: Network) -> Iterator[tuple[Member, Channel]]:
+    for member in network.members:
+        for channel in member.channels:
+            yield member, channel
+
+
+def _remotes(network: Network) -> Iterator[tuple[Link, Member]]:
+    """Yield links with a broker at the far end of each."""
+    for link in network.links:
+        for number in network.nodes[link.target].members:
+            yield link, network.members[number]
+
+
+# -- lists -------------------------------------------------------------------------------------------------------------
+
+
+def filters(network: Network) -> Iterator[Issue]:
+    """Find entries of the lists that contradict one another, or have no effect."""
+    for _, channel in _channels(network):
+        for kind, entries in (
+            ("staticallyIncludedDestinations", channel.static),
+            ("dynamicallyIncludedDestinations", channel.included),
+        ):
+            for entry in entries:
+                for out in channel.excluded:
+                    if covers(out, entry):
+                        yield Issue(
+                            Severity.ERROR,
+                            channel.spot,
+                            f"{_said(entry)} is in {kind} and excluded, by {_said(out)}: nothing of it crosses",
+                            "take it out of one of the two lists",
+                        )
+                        break
+        for entry in channel.static:
+            if any(covers(other, entry) for other in channel.included):
+                yield Issue(
+                    Severity.NOTE,
+                    channel.spot,
+                    f"{_said(entry)} is included both statically and dynamically: it is forwarded without any demand",
+                    "keep one of the two",
+                )
+        if channel.static_only and channel.included:
+            yield Issue(
+                Severity.WARNING,
+                channel.spot,
+                "staticBridge listens to no demand: dynamicallyIncludedDestinations has no effect",
+                "name the destinations in staticallyIncludedDestinations, or take staticBridge out",
+            )
+        if channel.destination_filter and channel.included:
+            yield Issue(
+                Severity.NOTE,
+                channel.spot,
+                "destinationFilter replaces the filter that follows from dynamicallyIncludedDestinations: demand that "
+                "only one of the two lets through is not heard",
+                "take destinationFilter out",
+            )
+        if channel.static and channel.included == () and not channel.static_only and not channel.excluded:
+            named = ", ".join(_said(entry) for entry in channel.static[:4])
+            yield Issue(
+                Severity.NOTE,
+                channel.spot,
+                f"{named}: forwarded always; everything else crosses too, as soon as somebody asks for it",
+                'staticBridge="true", or dynamicallyIncludedDestinations, restricts it to what is named',
+            )
+
+
+def forwarded_unasked(network: Network) -> Iterator[Issue]:
+    """Find queues that are emptied to the far side although nobody reads them there."""
+    for _, channel in _channels(network):
+        queues = [entry.pattern for entry in channel.static if not entry.topic]
+        if queues and channel.duplex:
+            yield Issue(
+                Severity.WARNING,
+                channel.spot,
+                f"queue {', '.join(queues[:4])} is included statically on a duplex connector: each side draws "
+                "the other's messages, whether it has consumers or not, and what has crossed does not come back",
+                "use dynamicallyIncludedDestinations, or a connector without duplex",
+            )
+        elif queues:
+            yield Issue(
+                Severity.NOTE,
+                channel.spot,
+                f"queue {', '.join(queues[:4])} is forwarded even without consumers there: consumers here compete with "
+                "the bridge",
+                "use dynamicallyIncludedDestinations to forward on demand",
+            )
+
+
+# -- demand ------------------------------------------------------------------------------------------------------------
+
+
+def advisories(network: Network) -> Iterator[Issue]:
+    """Find brokers of ActiveMQ that would not announce their consumers."""
+    for link, remote in _remotes(network):
+        if not remote.advisories and not link.channel.static_only:
+            owner = network.members[link.owner].name
+            yield Issue(
+                Severity.WARNING,
+                remote.spot,
+                f'advisorySupport="false": as ActiveMQ Classic, {remote.name} would announce no consumer to the '
+                f"dynamic connector {link.channel.name!r} of {owner}, and nothing would cross, replies neither "
+                "(entrepot announces always)",
+                'take it out, or use staticBridge="true" with staticallyIncludedDestinations',
+            )
+
+
+def virtual_demand(network: Network) -> Iterator[Issue]:
+    """Find demand for virtual topics that the far side does not announce."""
+    for link, remote in _remotes(network):
+        if link.channel.virtual_demand and not remote.virtual_demand:
+            yield Issue(
+                Severity.WARNING,
+                link.channel.spot,
+                f"useVirtualDestSubs asks {remote.name} for what it does not announce",
+                f'give <broker brokerName="{remote.name}"> useVirtualDestSubs="true"',
+            )
+
+
+def durables(network: Network) -> Iterator[Issue]:
+    """Find a reconciliation of durable subscriptions that compares nothing."""
+    for _, channel in _channels(network):
+        if channel.syncs_durables and not any(entry.topic for entry in channel.included):
+            yield Issue(
+                Severity.WARNING,
+                channel.spot,
+                "syncDurableSubs compares subscriptions of the topics in dynamicallyIncludedDestinations, and there "
+                "are none",
+                'name them: <dynamicallyIncludedDestinations><topic physicalName=">"/>',
+            )
+
+
+def selectors(network: Network) -> Iterator[Issue]:
+    """Say once what conduit subscriptions do to selectors; warn where a file shows that there are some."""
+    conduit = [(link, remote) for link, remote in _remotes(network) if link.channel.conduit]
+    if not conduit:
+        return
+    certain = [(link, remote) for link, remote in conduit if remote.selectors]
+    link, remote = (certain or conduit)[0]
+    yield Issue(
+        Severity.WARNING if certain else Severity.NOTE,
+        link.channel.spot,
+        f"conduitSubscriptions: consumers of {remote.name} with selectors share one subscription without any, so "
+        "messages that none of them wants cross too, and wait there",
+        'conduitSubscriptions="false", where consumers of queues have selectors'
+        + ("" if certain else f" (said once, for {len(conduit)} link{'s' if len(conduit) > 1 else ''})"),
+    )
+
+
+def limits(network: Network) -> Iterator[Issue]:
+    """Find TTLs with which nothing crosses, or that do not fit together."""
+    for _, channel in _channels(network):
+        message, consumer = channel.hops
+        if message == 0:
+            yield Issue(Severity.ERROR, channel.spot, "messageTTL 0: no message may cross", "use 1 or more")
+        elif consumer == 0 and not channel.static:
+            what = "consumerTTL 0: no demand is heard, so nothing crosses"
+            yield Issue(Severity.ERROR, channel.spot, what, "use 1 or more, or staticallyIncludedDestinations")
+        elif consumer not in (0, message):
+            less = "consumerTTL" if message == FOREVER or FOREVER != consumer < message else "messageTTL"
+            yield Issue(
+                Severity.NOTE,
+                channel.spot,
+                f"messageTTL {message} and consumerTTL {consumer}: the smaller, {less}, decides how far messages go",
+                "networkTTL sets both",
+            )
+        if not channel.always_sync:
+            yield Issue(
+                Severity.NOTE,
+                channel.spot,
+                'alwaysSyncSend="false": a non-persistent message is settled here before anybody there has it, and is '
+                "lost with the connection",
+                "take it out, where that matters",
+            )
+
+
+# -- finding brokers ---------------------------------------------------------------------------------------------------
+
+
+def discovery(network: Network) -> Iterator[Issue]:
+    """Find lists of brokers that say another thing than they mean."""
+    for _, channel in _channels(network):
+        if channel.nested_failover:
+            yield Issue(
+                Severity.WARNING,
+                channel.spot,
+                "failover: within static: hides from the bridge that it has come to another broker: in ActiveMQ the "
+                "paths of its messages and its demand are those of the broker before",
+                "use masterslave:(...) for a pair; or maxReconnectAttempts=0 in the failover: options",
+            )
+        if channel.scheme == "failover":
+            yield Issue(
+                Severity.WARNING,
+                channel.spot,
+                "failover: is how clients find brokers; ActiveMQ has no discovery of this name and refuses it",
+                "use masterslave:(...) for a pair, static:(...) for brokers that all should be linked",
+            )
+        places = [place for target in channel.targets for place in target]
+        if len({(place.host.lower(), place.port) for place in places}) < len(places):
+            what = "it names one place twice: the second bridge is refused, since it has the client id of the first"
+            yield Issue(Severity.WARNING, channel.spot, what, "name each place once")
+        if channel.groups and len(network.members) > 1:
+            yield from _in_group(network, channel)
+
+
+def _in_group(network: Network, channel: Channel) -> Iterator[Issue]:
+    for group in channel.groups:
+        heard = [
+            member
+            for member in network.members
+            if channel not in member.channels and any(group in listener.groups for listener in member.listeners)
+        ]
+        if not heard:
+            yield Issue(
+                Severity.WARNING,
+                channel.spot,
+                f"no other broker of these files announces itself in {group.partition('?')[0]}",
+                f'give a transportConnector discoveryUri="{group.partition("?")[0]}"',
+            )
+
+
+def pairs(network: Network) -> Iterator[Issue]:
+    """Find pairs that are linked as if they were two brokers, and brokers that are linked as if they were a pair."""
+    for (owner, name), targets in network.meant.items():
+        channel = next(one for one in network.members[owner].channels if one.name == name)
+        single: dict[int, None] = {}
+        for nodes in targets:
+            known = dict.fromkeys(node for node in nodes if network.nodes[node].members)
+            if len(known) > 1:
+                names = " and ".join(network.nodes[node].name for node in known)
+                scheme = "masterslave" if channel.scheme == "masterslave" else "failover"
+                yield Issue(
+                    Severity.WARNING,
+                    channel.spot,
+                    f"{scheme}: makes one bridge, to the first that answers, and {names} are no pair: they do not "
+                    "share a store, and the others get no bridge",
+                    "use static:(...) to link them all",
+                )
+            elif len(nodes) == 1 and known:
+                if nodes[0] in single:
+                    yield Issue(
+                        Severity.WARNING,
+                        channel.spot,
+                        f"{network.nodes[nodes[0]].name} is a pair, and static: makes a bridge to each of the two: the "
+                        "one to the one that waits is dialled for ever, and its delays grow",
+                        "use masterslave:(...), one bridge to whoever serves",
+                    )
+                single[nodes[0]] = None
+
+
+def virtual_topics(network: Network) -> Iterator[Issue]:
+    """Find virtual topics that would be doubled: both the topic and the queues behind it cross."""
+    for link, remote in _remotes(network):
+        owner = network.members[link.owner]
+        if not (owner.virtual_topics and remote.virtual_topics) or link.channel.static_only or link.back:
+            continue
+        topic = IncludedDestination(pattern="VirtualTopic.x", topic=True)
+        queue = IncludedDestination(pattern="Consumer.x.VirtualTopic.x", topic=False)
+        if all(_carries(link.channel, one) for one in (topic, queue)):
+            yield Issue(
+                Severity.NOTE,
+                link.channel.spot,
+                "both topics VirtualTopic.> and queues Consumer.*.VirtualTopic.> cross: a message of such a topic with "
+                "a plain subscriber there is copied into the queues of both brokers, and consumed twice",
+                'exclude one of them: <excludedDestinations><queue physicalName="Consumer.*.VirtualTopic.>"/>',
+            )
+            return
+
+
+def _carries(channel: Channel, entry: IncludedDestination) -> bool:
+    if any(covers(out, entry) for out in channel.excluded):
+        return False
+    return not channel.included or any(covers(one, entry) for one in (*channel.included, *channel.static))
+
+
+CHANNEL_RULES: Final[tuple[Callable[[Network], Iterable[Issue]], ...]] = (
+    filters,
+    forwarded_unasked,
+    advisories,
+    virtual_demand,
+    durables,
+    selectors,
+    limits,
+    discovery,
+    pairs,
+    virtual_topics,
+)

@@ -1,0 +1,194 @@
+"""A network of brokers as its configurations describe it, whichever family's files those are.
+
+`Member` is a broker, `Channel` what it declares towards others (a network connector, later a cluster connection), and
+`Link` one direction between two brokers that follows from a channel: a duplex channel makes two. Two members that share
+a store are a pair: one of them serves, so they are one `Node` of the network.
+
+Data only; who fills it is `survey.py`, who judges it are `rules.py` and its neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from entrepot.config.findings import Severity
+from entrepot.config.model import IncludedDestination
+
+FOREVER: Final = -1
+ANY_HOST: Final = ("0.0.0.0", "::", "*", "")
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+OPENWIRE: Final = "openwire"
+AUTO: Final = "auto"
+
+
+class Spot(Struct, frozen=True):
+    """Where something is said: for findings."""
+
+    file: str = ""
+    line: int = 0
+    path: str = ""
+
+
+class Listener(Struct, frozen=True, kw_only=True):
+    """One place where a broker listens. ``groups``: multicast groups that it announces this place in."""
+
+    name: str
+    host: str
+    port: int
+    protocol: str
+    secure: bool = False
+    groups: tuple[str, ...] = ()
+    spot: Spot = Spot()
+
+    @property
+    def text(self) -> str:
+        """Where it is, for people."""
+        return f"{self.host or '*'}:{self.port}"
+
+    @property
+    def bridged(self) -> bool:
+        """Whether a bridge can talk to it."""
+        return self.protocol in (OPENWIRE, AUTO)
+
+
+class Address(Struct, frozen=True, kw_only=True):
+    """One place that a channel dials."""
+
+    host: str
+    port: int
+    secure: bool = False
+
+    @property
+    def text(self) -> str:
+        """Where it is, for people."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def local(self) -> bool:
+        """Whether it is on the machine of whoever dials it."""
+        return self.host.lower() in LOOPBACK or self.host.startswith("127.")
+
+
+class Channel(Struct, frozen=True, kw_only=True):
+    """What a broker declares towards others. ``targets``: one bridge each, with the places that it may be found at.
+
+    ``scheme``: how brokers are found. ``given``: the attributes that the file itself gives; the others have defaults
+    that differ between releases. ``nested_failover``: a target is ``failover:`` whose bridge would hide a change.
+    """
+
+    name: str
+    spot: Spot
+    uri: str = ""
+    scheme: str = "static"
+    targets: tuple[tuple[Address, ...], ...] = ()
+    groups: tuple[str, ...] = ()
+    nested_failover: bool = False
+    duplex: bool = False
+    conduit: bool = True
+    dynamic_only: bool = False
+    static_only: bool = False
+    temporary: bool = True
+    message_ttl: int = 1
+    consumer_ttl: int = 1
+    decreases_priority: bool = True
+    suppresses_queues: bool = False
+    suppresses_topics: bool = True
+    virtual_demand: bool = False
+    syncs_durables: bool = False
+    always_sync: bool = True
+    destination_filter: str = ""
+    user: str = ""
+    password: str = ""
+    remote_user: str = ""
+    remote_password: str = ""
+    excluded: tuple[IncludedDestination, ...] = ()
+    included: tuple[IncludedDestination, ...] = ()
+    static: tuple[IncludedDestination, ...] = ()
+    given: tuple[str, ...] = ()
+
+    @property
+    def hops(self) -> tuple[int, int]:
+        """The two TTLs: of messages, and of demand."""
+        return self.message_ttl, self.consumer_ttl
+
+
+class Accounts(Struct, frozen=True, kw_only=True):
+    """Who may connect. ``users``: name -> password; ``complete``: there are no others (not, with JAAS)."""
+
+    users: dict[str, str] = {}
+    anonymous: bool = False
+    complete: bool = True
+    spot: Spot = Spot()
+
+
+class Replay(Struct, frozen=True, kw_only=True):
+    """A policy that lets queue messages go back. ``audited``: Classic would take what returns for a duplicate."""
+
+    pattern: str
+    audited: bool
+    spot: Spot = Spot()
+
+
+class Member(Struct, frozen=True, kw_only=True):
+    """One broker, as one file describes it. ``store``: its directory, "" where nothing is kept."""
+
+    name: str
+    file: str
+    spot: Spot = Spot()
+    host: str = ""  # the machine, where somebody said so
+    store: str = ""
+    shares_store: bool = True  # a second broker waits for the store instead of being refused
+    advisories: bool = True
+    virtual_topics: bool = True
+    virtual_demand: bool = False  # announces consumers of virtual destinations
+    selectors: bool = False  # something in the file says that consumers have selectors
+    accounts: Accounts | None = None  # None: everybody may connect
+    replays: tuple[Replay, ...] = ()
+    listeners: tuple[Listener, ...] = ()
+    channels: tuple[Channel, ...] = ()
+
+
+class Node(Struct, frozen=True):
+    """One place in the network: a broker, or a pair. ``outside``: it is dialled, and no file describes it."""
+
+    name: str
+    members: tuple[int, ...] = ()
+    outside: str = ""
+
+
+class Link(Struct, frozen=True):
+    """Messages flow from the node ``source`` to the node ``target``; ``back``: over the connection of a duplex."""
+
+    source: int
+    target: int
+    channel: Channel
+    owner: int  # the member that declares the channel
+    back: bool = False
+
+
+class Issue(Struct, frozen=True):
+    """Something that is wrong, or should be known."""
+
+    severity: Severity
+    spot: Spot
+    what: str
+    remedy: str = ""
+
+
+class Network(Struct, frozen=True, kw_only=True):
+    """All of it. ``issues``: what was found while it was put together.
+
+    ``meant``: for a member and the name of its channel, the nodes of the places of each target.
+    """
+
+    members: tuple[Member, ...]
+    nodes: tuple[Node, ...]
+    links: tuple[Link, ...]
+    issues: tuple[Issue, ...] = ()
+    meant: dict[tuple[int, str], tuple[tuple[int, ...], ...]] = {}
+
+    def node_of(self, member: int) -> int:
+        """Return the node of a member."""
+        return next(number for number, node in enumerate(self.nodes) if member in node.members)

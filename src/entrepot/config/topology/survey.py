@@ -1,0 +1,476 @@
+"""From what was read of each file to a `Member`, and from members to a `Network`: who is meant by which address.
+
+A listener at ``0.0.0.0`` says nothing about its machine, so an address that a channel dials is looked for in this
+order: a listener at that very host; the machine that the operator named (``--host``); a loopback address means a broker
+of the same machine; a broker whose name is the first part of the host's name; the only broker that listens at that
+port. What is left is somebody outside of these files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from entrepot.base.errors import InvalidConfiguration, InvalidOption, InvalidURI
+from entrepot.base.uri import Composite, Endpoint, parse
+from entrepot.cluster.discovery import parse_connector
+from entrepot.config.findings import Severity
+from entrepot.config.model import NetworkConnector
+from entrepot.config.reading import Bean, Reading
+from entrepot.config.topology.model import (
+    ANY_HOST,
+    AUTO,
+    LOOPBACK,
+    OPENWIRE,
+    Accounts,
+    Address,
+    Channel,
+    Issue,
+    Link,
+    Listener,
+    Member,
+    Network,
+    Node,
+    Replay,
+    Spot,
+)
+from entrepot.config.xml import Element
+
+LAYERS: Final = ("tcp", "nio", "ssl", "unix")
+FAILOVER: Final = "failover"
+PORT: Final = 61616
+
+
+# -- one file ----------------------------------------------------------------------------------------------------------
+
+
+def member_of(reading: Reading, file: str, host: str = "") -> Member | None:
+    """Return the broker of one file of Classic; None where there is none in it."""
+    config, bean = reading.draft, reading.bean
+    if config is None or bean is None:
+        return None
+    view = _View(reading, file)
+    return Member(
+        name=config.broker.name,
+        file=file,
+        spot=view.spot(bean.element, "brokerName"),
+        host=host,
+        store=config.store.directory,
+        shares_store=config.sharing is not None,
+        advisories=view.flag(bean.element, "advisorySupport", True),
+        virtual_topics=bool(config.virtual_topics),
+        virtual_demand=view.flag(bean.element, "useVirtualDestSubs", False),
+        selectors=view.has("virtualSelectorCacheBrokerPlugin", "filteredDestination"),
+        accounts=view.accounts(),
+        replays=tuple(view.replays()),
+        listeners=tuple(view.listeners(bean)),
+        channels=tuple(view.channel(one) for one in config.networks),
+    )
+
+
+class _View:
+    """What the elements of one file say beyond the model of a broker: Classic obeys some that entrepot need not."""
+
+    def __init__(self, reading: Reading, file: str) -> None:
+        assert reading.bean is not None
+        self.reading: Final = reading
+        self.file: Final = file
+        self.root: Final = reading.bean.element
+
+    def spot(self, element: Element, attribute: str = "") -> Spot:
+        given = element.attributes.get(attribute)
+        if given is None:
+            return Spot(self.file, element.line, element.path)
+        return Spot(self.file, given.line, f"{element.path}/@{attribute}")
+
+    def raw(self, element: Element, name: str, default: str = "") -> str:
+        """Return an attribute with its placeholders filled in, however it is obeyed."""
+        given = element.attributes.get(name)
+        if given is None:
+            return default
+        sources = self.reading.sources
+        try:
+            return given.text if sources is None else sources.fill(given.text).strip()
+        except InvalidConfiguration:  # the reader has said so
+            return default
+
+    def flag(self, element: Element, name: str, default: bool) -> bool:
+        text = self.raw(element, name).lower()
+        return text == "true" if text in ("true", "false") else default
+
+    def has(self, *names: str) -> bool:
+        return any(one.name in names for one in self.root.walk())
+
+    def listeners(self, bean: Bean) -> Iterator[Listener]:
+        for one in bean.many("transportConnectors"):
+            element = one.element
+            if self.flag(element, "autoStart", True):
+                name = self.raw(element, "name")
+                groups = tuple(_groups(self.raw(element, "discoveryUri")))
+                yield from self._listener(name, self.raw(element, "uri"), self.spot(element, "uri"), groups)
+        for text in self.raw(bean.element, "transportConnectorURIs").split(","):
+            if text.strip():
+                yield from self._listener("", text.strip(), self.spot(bean.element, "transportConnectorURIs"), ())
+
+    def _listener(self, name: str, text: str, spot: Spot, groups: tuple[str, ...]) -> Iterator[Listener]:
+        try:
+            place = parse(text)
+        except InvalidURI:
+            return
+        if not isinstance(place, Endpoint) or place.scheme in ("vm", "peer"):
+            return
+        words = place.scheme.split("+")
+        protocols = [word for word in words if word not in LAYERS]
+        yield Listener(
+            name=name,
+            host=place.host,
+            port=place.port,
+            protocol="+".join(protocols) or OPENWIRE,
+            secure=place.secure,
+            groups=groups,
+            spot=spot,
+        )
+
+    def channel(self, one: NetworkConnector) -> Channel:
+        element = self._element(one)
+        options = one.options
+        targets, groups, scheme, nested = _found_by(options.uri)
+        return Channel(
+            name=options.name,
+            spot=Spot(self.file, one.line, self.root.path) if element is None else self.spot(element),
+            uri=options.uri,
+            scheme=scheme,
+            targets=targets,
+            groups=groups,
+            nested_failover=nested,
+            duplex=options.duplex,
+            conduit=options.conduit_subscriptions,
+            dynamic_only=options.dynamic_only,
+            static_only=options.static,
+            temporary=options.bridge_temporary,
+            message_ttl=options.message_ttl,
+            consumer_ttl=options.consumer_ttl,
+            decreases_priority=options.decrease_priority,
+            suppresses_queues=options.suppress_duplicate_queues,
+            suppresses_topics=options.suppress_duplicate_topics,
+            virtual_demand=element is not None and self.flag(element, "useVirtualDestSubs", False),
+            syncs_durables=element is not None and self.flag(element, "syncDurableSubs", False),
+            always_sync=options.always_sync_send,
+            destination_filter=options.destination_filter,
+            user=options.user,
+            password=options.password,
+            remote_user=options.remote_user,
+            remote_password=options.remote_password,
+            excluded=one.excluded,
+            included=one.dynamically_included,
+            static=one.statically_included,
+            given=() if element is None else tuple(element.attributes),
+        )
+
+    def _element(self, one: NetworkConnector) -> Element | None:
+        for element in self.root.walk():
+            given = element.attributes.get("uri")
+            if element.name == "networkConnector" and given is not None and given.line == one.line:
+                return element
+        return None
+
+    def accounts(self) -> Accounts | None:
+        """Return who may connect, from the plugins that ask."""
+        for element in self.root.walk():
+            if element.name == "simpleAuthenticationPlugin":
+                users = {
+                    self.raw(user, "username"): self.raw(user, "password")
+                    for user in element.walk()
+                    if user.name == "authenticationUser"
+                }
+                anonymous = self.flag(element, "anonymousAccessAllowed", False)
+                return Accounts(users=users, anonymous=anonymous, spot=self.spot(element))
+            if element.name.startswith("jaas") and element.name.endswith("Plugin"):
+                return Accounts(complete=False, spot=self.spot(element))
+        return None
+
+    def replays(self) -> Iterator[Replay]:
+        for entry in self.root.walk():
+            if entry.name not in ("policyEntry", "defaultEntry"):
+                continue
+            for element in entry.walk():
+                if element.name == "conditionalNetworkBridgeFilterFactory" and self.flag(
+                    element, "replayWhenNoConsumers", False
+                ):
+                    pattern = self.raw(entry, "queue") or (">" if not self.raw(entry, "topic") else "")
+                    if pattern:
+                        audited = self.flag(entry, "enableAudit", True)
+                        yield Replay(pattern=pattern, audited=audited, spot=self.spot(element))
+
+
+def _groups(text: str) -> Iterator[str]:
+    """Yield the multicast group that a discovery URI names."""
+    try:
+        place = parse(text) if text else None
+    except InvalidURI:
+        return
+    if isinstance(place, Endpoint) and place.scheme in ("multicast", "zeroconf", "rendezvous"):
+        yield _group(place)
+
+
+def _group(place: Endpoint) -> str:
+    host = place.host or place.path or "default"
+    return f"{place.scheme}://{host}?group={place.options.get('group', 'default')}"
+
+
+def _found_by(text: str) -> tuple[tuple[tuple[Address, ...], ...], tuple[str, ...], str, bool]:
+    """Return targets, groups, the scheme, and whether a target is a nested ``failover:`` that hides changes."""
+    try:
+        found = parse(text)
+    except InvalidURI:
+        return (), (), "", False
+    groups = tuple(_groups(text)) if isinstance(found, Endpoint) else ()
+    nested = isinstance(found, Composite) and any(
+        isinstance(one, Composite) and one.scheme == FAILOVER and one.options.get("maxReconnectAttempts") != "0"
+        for one in found.members
+    )
+    try:
+        targets = () if groups else parse_connector(text).targets
+    except (InvalidURI, InvalidOption):
+        return (), groups, found.scheme, nested
+    made = tuple(
+        tuple(Address(host=place.host, port=_port(place), secure=place.secure) for place in target.places)
+        for target in targets
+    )
+    scheme = found.scheme if isinstance(found, Composite) or groups else "static"
+    return made, groups, scheme, nested
+
+
+def _port(place: Endpoint) -> int:
+    return place.port if place.port > 0 else PORT
+
+
+# -- all of them -------------------------------------------------------------------------------------------------------
+
+
+def network_of(members: Sequence[Member]) -> Network:
+    """Join members: pairs become one node, every channel its links. The order of ``members`` is kept."""
+    return _Joining(members).network()
+
+
+def machines(texts: Sequence[str]) -> dict[str, str]:
+    """Return broker -> host of ``BROKER=HOST``. Raises InvalidOption."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, host = text.partition("=")
+        if not (name and equals and host):
+            raise InvalidOption(f"--host {text!r} is not BROKER=HOST", remedy="write it like --host alpha=mq1.example")
+        found[name] = host
+    return found
+
+
+class _Joining:
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.members: Final = tuple(members)
+        self.issues: list[Issue] = []
+        self.nodes: list[Node] = []
+        self.links: list[Link] = []
+        self.outside: dict[str, int] = {}
+        self.home: dict[int, int] = {}
+        self.meant: dict[tuple[int, str], tuple[tuple[int, ...], ...]] = {}
+        self.tied: Final = self._tied()  # brokers whose machine is known
+
+    def network(self) -> Network:
+        self._make_nodes()
+        for number, member in enumerate(self.members):
+            if any(number > other for other in self.nodes[self.home[number]].members) and self._twin(number):
+                continue  # the same channels as the other of the pair has: one of them serves
+            for channel in member.channels:
+                for target in self._targets(number, channel):
+                    self._join(number, channel, target)
+        return Network(
+            members=self.members,
+            nodes=tuple(self.nodes),
+            links=tuple(self.links),
+            issues=tuple(self.issues),
+            meant=self.meant,
+        )
+
+    def _tied(self) -> dict[int, None]:
+        found = {number: None for number, member in enumerate(self.members) if member.host}
+        for owner, member in enumerate(self.members):
+            for place in [place for channel in member.channels for places in channel.targets for place in places]:
+                for number, other in enumerate(self.members):
+                    for listener in other.listeners:
+                        if self._exactly(owner, place, number, listener) or self._by_name(
+                            owner, place, number, listener
+                        ):
+                            found[number] = None
+        return found
+
+    def _make_nodes(self) -> None:
+        """Let brokers that share a store be one node. A common path proves nothing: it may be on two machines."""
+        head = list(range(len(self.members)))
+        for number, member in enumerate(self.members):
+            for other in range(number):
+                if self._share(member, self.members[other]) and (
+                    member.name == self.members[other].name or self._listed_together(number, other)
+                ):
+                    head[number] = head[other]
+                    break
+        for first in dict.fromkeys(head):
+            group = [number for number, one in enumerate(head) if one == first]
+            for number in group:
+                self.home[number] = len(self.nodes)
+            names = dict.fromkeys(self.members[number].name for number in group)
+            self.nodes.append(Node(" / ".join(names), tuple(group)))
+
+    def _share(self, one: Member, other: Member) -> bool:
+        return bool(one.store) and one.store == other.store and one.shares_store and other.shares_store
+
+    def _listed_together(self, one: int, other: int) -> bool:
+        """Say whether some channel takes the two for one broker that may be at either place."""
+        for owner, member in enumerate(self.members):
+            for channel in member.channels:
+                for places in channel.targets:
+                    at = [number for place in places for number, _ in self._at(owner, place)]
+                    if len(places) > 1 and one in at and other in at:
+                        return True
+        return False
+
+    def _twin(self, number: int) -> bool:
+        first = self.members[self.nodes[self.home[number]].members[0]]
+        return [one.uri for one in first.channels] == [one.uri for one in self.members[number].channels]
+
+    def _join(self, owner: int, channel: Channel, target: int) -> None:
+        source = self.home[owner]
+        if source == target:
+            return
+        self.links.append(Link(source, target, channel, owner))
+        if channel.duplex:
+            self.links.append(Link(target, source, channel, owner, back=True))
+
+    # -- who is meant --------------------------------------------------------------------------------------------------
+
+    def _targets(self, owner: int, channel: Channel) -> list[int]:
+        found: dict[int, None] = {}
+        for group in channel.groups:
+            for number, member in enumerate(self.members):
+                if number != owner and any(group in listener.groups for listener in member.listeners):
+                    found[self.home[number]] = None
+        meant = tuple(tuple(self._node_at(owner, channel, place) for place in places) for places in channel.targets)
+        self.meant[owner, channel.name] = meant
+        for nodes in meant:
+            found[nodes[0]] = None  # one target is one bridge, to whoever of its places answers
+        return list(found)
+
+    def _node_at(self, owner: int, channel: Channel, place: Address) -> int:
+        candidates = self._at(owner, place)
+        nodes: dict[int, None] = {self.home[number]: None for number, _ in candidates}
+        if len(nodes) > 1:
+            names = ", ".join(self.nodes[node].name for node in nodes)
+            self.issues.append(
+                Issue(
+                    Severity.WARNING,
+                    channel.spot,
+                    f"{place.text} may be any of {names}: all of them listen at port {place.port}",
+                    f"say on which machine each runs: --host {self.nodes[next(iter(nodes))].name}={place.host}",
+                )
+            )
+        elif nodes:
+            self._look_at(owner, channel, place, candidates[0][1])
+            return next(iter(nodes))
+        return self._outsider(owner, channel, place, known=bool(nodes))
+
+    def _outsider(self, owner: int, channel: Channel, place: Address, *, known: bool) -> int:
+        if not known and len(self.members) > 1:
+            self.issues.append(
+                Issue(
+                    Severity.WARNING,
+                    channel.spot,
+                    f"nobody in these files listens at {place.text}",
+                    "check host and port, name the file of that broker too, or say where a broker runs: "
+                    f"--host BROKER={place.host}",
+                )
+            )
+        key = f"{self.members[owner].name} {place.text}" if place.local else place.text
+        if key not in self.outside:
+            self.outside[key] = len(self.nodes)
+            self.nodes.append(Node(place.text, (), place.text))
+        return self.outside[key]
+
+    def _at(self, owner: int, place: Address) -> list[tuple[int, Listener]]:
+        listening = [
+            (number, listener)
+            for number, member in enumerate(self.members)
+            for listener in member.listeners
+            if listener.port == place.port
+        ]
+        for rule in (self._exactly, self._on_machine, self._here, self._by_name):
+            found = [(number, listener) for number, listener in listening if rule(owner, place, number, listener)]
+            if found:
+                return found
+        if place.local:
+            return []
+        return [(number, one) for number, one in listening if one.host in ANY_HOST and self._may_be(owner, number)]
+
+    def _exactly(self, owner: int, place: Address, number: int, listener: Listener) -> bool:
+        return not place.local and listener.host.lower() == place.host.lower()
+
+    def _on_machine(self, owner: int, place: Address, number: int, listener: Listener) -> bool:
+        machine = self.members[number].host.lower()
+        if not machine or not _open_to(listener, place):
+            return False
+        mine = self.members[owner].host.lower()
+        return machine == (mine if place.local else place.host.lower())
+
+    def _here(self, owner: int, place: Address, number: int, listener: Listener) -> bool:
+        if not place.local or not (listener.host in ANY_HOST or _is_loopback(listener.host)):
+            return False
+        one, other = self.members[owner].host, self.members[number].host
+        return not (one and other and one.lower() != other.lower())
+
+    def _by_name(self, owner: int, place: Address, number: int, listener: Listener) -> bool:
+        name = self.members[number].name.lower()
+        return not place.local and name in (place.host.lower(), place.host.lower().partition(".")[0])
+
+    def _may_be(self, owner: int, number: int) -> bool:
+        """Say whether a wildcard listener may be meant by the name of a host that nothing ties to anybody."""
+        return number != owner and number not in self.tied
+
+    # -- can it work ---------------------------------------------------------------------------------------------------
+
+    def _look_at(self, owner: int, channel: Channel, place: Address, listener: Listener) -> None:
+        name = f"{listener.text} of {self._name_of(listener)}"
+        if not listener.bridged:
+            self._error(
+                channel,
+                f"{place.text} is dialled, and {name} speaks {listener.protocol}: a bridge speaks OpenWire",
+                "dial an openwire (tcp:, nio:, ssl:) or auto: connector",
+            )
+        elif listener.secure != place.secure and listener.protocol != AUTO:
+            there = "TLS" if listener.secure else "no TLS"
+            scheme = "ssl" if listener.secure else "tcp"
+            self._error(
+                channel,
+                f"{place.text} is dialled {'with' if place.secure else 'without'} TLS, and {name} has {there}",
+                f"write {scheme}://{place.text}",
+            )
+        if not place.local and _is_loopback(listener.host):
+            self._error(
+                channel,
+                f"{place.text} is dialled, and {name} can only be reached from its own machine",
+                "let it listen at 0.0.0.0, or at the address of that machine",
+            )
+
+    def _name_of(self, listener: Listener) -> str:
+        for member in self.members:
+            if listener in member.listeners:
+                return member.name
+        return ""
+
+    def _error(self, channel: Channel, what: str, remedy: str) -> None:
+        self.issues.append(Issue(Severity.ERROR, channel.spot, what, remedy))
+
+
+def _is_loopback(host: str) -> bool:
+    return host.lower() in LOOPBACK or host.startswith("127.")
+
+
+def _open_to(listener: Listener, place: Address) -> bool:
+    return listener.host in ANY_HOST or listener.host.lower() == place.host.lower() or _is_loopback(listener.host)

@@ -1,0 +1,48 @@
+"""Who may claim what was handed back: paused stores, and stores that a backup gives back (artemis.md 2.2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from entrepot.base.environment import SECOND
+from entrepot.ha.lease import BACKUP, EITHER, PRIMARY, Record, Rules, Watch, decode
+
+LEASE = 5 * SECOND
+
+
+def record(reserved: str, *, released: bool = True) -> Record:
+    return Record(name="a", instance="i", epoch=3, beat=9, lease=LEASE, released=released, reserved=reserved)
+
+
+@pytest.mark.parametrize("part", [EITHER, PRIMARY])
+@pytest.mark.parametrize("reserved", ["", Rules.PAUSED, Rules.FAILBACK])
+def test_a_primary_and_an_equal_take_whatever_is_free(part: str, reserved: str) -> None:
+    assert not Rules(part).leaves_alone(record(reserved), Watch(), 0)
+
+
+def test_a_backup_leaves_a_paused_store_alone_for_ever() -> None:
+    rules, watch = Rules(BACKUP), Watch()
+    assert not rules.leaves_alone(record(""), watch, 0)
+    assert rules.leaves_alone(record(Rules.PAUSED), watch, 0)
+    assert rules.leaves_alone(record(Rules.PAUSED), watch, 1000 * LEASE)
+
+
+def test_a_backup_lets_the_primary_go_first_and_takes_it_when_that_one_died() -> None:
+    rules, watch = Rules(BACKUP), Watch()
+    assert rules.leaves_alone(record(Rules.FAILBACK), watch, SECOND)
+    assert rules.leaves_alone(record(Rules.FAILBACK), watch, 6 * SECOND)
+    assert not rules.leaves_alone(record(Rules.FAILBACK), watch, SECOND + LEASE + LEASE // 10)
+
+
+def test_a_store_that_was_not_handed_back_is_reserved_for_nobody() -> None:
+    assert not Rules(BACKUP).leaves_alone(record(Rules.PAUSED, released=False), Watch(), 0)
+
+
+def test_the_record_says_it_and_older_records_reserve_nothing() -> None:
+    text = record(Rules.PAUSED).encode()
+    again = decode(text)
+    assert again is not None
+    assert again.reserved == Rules.PAUSED
+    older = decode(text.replace(b', "reserved": "paused"', b""))
+    assert older is not None
+    assert older.reserved == ""
