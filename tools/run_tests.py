@@ -59,8 +59,10 @@ def main(mode: str, arguments: list[str]) -> int:
     print(f"tests, {mode} build", flush=True)
     left_out: list[str] = []
     if mode == "plain" and not arguments and bring_up_to_date()["compiled"]:
-        print("tests/interop is left to the compiled build: other people's programs cannot tell the two apart")
-        left_out = ["--ignore", "tests/interop"]
+        print(
+            "tests/interop and tests/spark are left to the compiled build: others' programs cannot tell the two apart"
+        )
+        left_out = ["--ignore", "tests/interop", "--ignore", "tests/spark"]
     code = run(mode, [*left_out, *arguments])
     if code == 0 and not arguments and passed.name == f"{mode}-{tree_hash()}":
         PASSED.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +42,6 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 @pytest.fixture
 def stand(spark: SparkSession, daemon: Daemon, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Stand]:
     """A queue of its own on the broker that all tests share."""
-    made = Stand(spark, daemon, tmp_path, request.node.name.partition("[")[0])
+    made = Stand(spark, daemon, tmp_path, re.sub(r"\W+", "-", request.node.name))
     yield made
     made.close()

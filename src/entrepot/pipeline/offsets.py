@@ -1,10 +1,13 @@
 """Offsets of a stream: how far it has come on each broker. What Spark keeps in its checkpoint, as JSON.
 
-    {"version": 1, "source": "/queue/orders#loader", "shards": {"<broker>": 120, "<broker>": 80}}
+    {"version": 1, "source": "/queue/orders#loader",
+     "shards": {"<broker>": 120, "<broker>": 80}, "first": {"<broker>": 0, "<broker>": 60}}
 
 A *shard* is the part of a queue, or of a durable subscription, that one broker holds; it is named by the broker's
 stable identity, which moves to whoever takes that broker's place. A position is the number of the next message not
-yet read. The offset of a new query has no shards and is always the same, however often Spark asks for it.
+yet read. The offset of a new query has no shards and is always the same, however often Spark asks for it. So ``first``
+says where the query found each shard: a batch that is run again after its messages were settled is an error then, and
+not a batch with fewer rows.
 
 Decides whether an offset belongs to this source; never asks a broker.
 """
@@ -26,17 +29,28 @@ class Offsets(msgspec.Struct, frozen=True):
 
     source: str
     shards: dict[str, int]
+    first: dict[str, int] = {}
 
     def as_json(self) -> dict[str, Any]:
         """Return what Spark keeps."""
-        return {"version": VERSION, "source": self.source, "shards": dict(sorted(self.shards.items()))}
+        return {
+            "version": VERSION,
+            "source": self.source,
+            **{name: dict(sorted(table.items())) for name, table in (("shards", self.shards), ("first", self.first))},
+        }
 
-    def moved(self, positions: Mapping[str, int]) -> Offsets:
-        """Return these offsets with the shards in ``positions`` moved on. A position never goes back."""
+    def moved(self, positions: Mapping[str, int], first: Mapping[str, int]) -> Offsets:
+        """Return these offsets with the shards in ``positions`` moved on. A position never goes back.
+
+        ``first``: where shards were found; it counts for those that were not known before.
+        """
         shards = dict(self.shards)
+        found = dict(self.first)
         for shard, position in positions.items():
+            if shard not in shards and shard in first:
+                found[shard] = first[shard]
             shards[shard] = max(position, shards.get(shard, position))
-        return Offsets(self.source, shards)
+        return Offsets(self.source, shards, found)
 
 
 def source_name(destination: str, subscription: str) -> str:
@@ -59,7 +73,7 @@ def parse(given: object, source: str) -> Offsets:
             f"the checkpoint is of {given.get('source')!r}, and this query reads {source!r}",
             remedy="give every query a checkpoint of its own; a checkpoint keeps its queue and subscription for ever",
         )
-    return Offsets(source, _positions(given.get("shards")))
+    return Offsets(source, _positions(given.get("shards")), _positions(given.get("first", {})))
 
 
 def parse_starting(text: str, source: str) -> Offsets:

@@ -13,7 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from entrepot.base.errors import InvalidOption
+from entrepot.base.errors import InvalidOption, ProtocolViolation
 from entrepot.pipeline import schema as columns
 from entrepot.pipeline import stages, staging
 from entrepot.pipeline.options import DUPLICATE_ID, STAGED, Options
@@ -81,13 +81,15 @@ class _Writing:
     def commit(self, messages: Sequence[WriterCommitMessage | None], batch: int | None) -> None:
         """Make the batch count."""
         found = _staged(messages)
-        parts = stages.candidates(found)
-        if self.mode != STAGED or not parts:
+        sink = stages.sinks(found)
+        if self.mode != STAGED or not sink:
             return
         number = stages.batch_of(found)
-        if batch is not None and number != batch and not self.options.text("batch"):
-            raise InvalidOption(f"tasks staged batch {number}, and Spark commits batch {batch}")
-        staging.Coordination(self.options).commit(stages.sinks(found), number, parts)
+        if batch is not None and number != batch:
+            raise ProtocolViolation(f"tasks staged batch {number}, and Spark commits batch {batch}")
+        coordination = staging.Coordination(self.options)
+        # a batch without rows is decided, too: run again, it must not have some
+        coordination.commit(sink, number, stages.candidates(found), forget=sink == self.run)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Drop what was staged."""

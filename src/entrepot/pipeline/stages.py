@@ -44,13 +44,13 @@ def by_broker(parts: Iterable[str]) -> dict[str, list[str]]:
 
 
 def candidates(messages: Sequence[Staged | None]) -> list[str]:
-    """Return the parts that may win: of every task its successful attempt, those without rows left out."""
+    """Return the parts that may win: of every task its successful attempt; a task without rows has none."""
     return [message.part for message in messages if message is not None and message.part]
 
 
 def sinks(messages: Sequence[Staged | None]) -> str:
-    """Return the sink that all ``messages`` agree on, "" when none staged anything."""
-    found = dict.fromkeys(message.sink for message in messages if message is not None and message.part)
+    """Return the sink that all ``messages`` agree on, "" when there are none."""
+    found = dict.fromkeys(message.sink for message in messages if message is not None)
     if len(found) > 1:
         raise ProtocolViolation(f"one batch was staged under several sinks: {', '.join(found)}")
     return next(iter(found), "")
@@ -58,7 +58,7 @@ def sinks(messages: Sequence[Staged | None]) -> str:
 
 def batch_of(messages: Sequence[Staged | None]) -> int:
     """Return the batch number that all ``messages`` agree on."""
-    found = dict.fromkeys(message.batch for message in messages if message is not None and message.part)
+    found = dict.fromkeys(message.batch for message in messages if message is not None)
     if len(found) != 1:
         raise ProtocolViolation(f"tasks of one batch staged under the numbers {list(found)}")
     number: int = next(iter(found))

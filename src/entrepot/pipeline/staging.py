@@ -7,6 +7,7 @@ these, and whoever runs the batch again completes the *first* decision, whatever
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -14,6 +15,7 @@ from typing import Final
 from entrepot.base.errors import InvalidOption, ProtocolViolation, Unreachable
 from entrepot.pipeline import stages
 from entrepot.pipeline.options import Options
+from entrepot.pipeline.rows import escaped
 from entrepot.pipeline.stages import Staged
 from entrepot.pipeline.wire import Brokers, Wire, patiently
 
@@ -94,7 +96,7 @@ def stage(wire: Wire, sink: str, batch: int) -> tuple[str, str]:
     """Open a stage; return the name of its part, and the header line that puts a message into it."""
     part = stages.part_name(wire.broker, uuid.uuid4().hex)
     wire.ask("STAGE", {"sink": sink, "batch": str(batch), "part": part})
-    return part, f"stage:{part}\n"
+    return part, f"stage:{escaped(part)}\n"
 
 
 def staged(outlet: Outlet, sink: str, batch: int, part: str) -> Staged:
@@ -116,10 +118,11 @@ class Coordination:
         self.brokers = Brokers(options)
         self._wires: dict[str, Wire] = {}
 
-    def commit(self, sink: str, batch: int, parts: Sequence[str]) -> int:
+    def commit(self, sink: str, batch: int, parts: Sequence[str], *, forget: bool = False) -> int:
         """Make one decision about (``sink``, ``batch``) come true everywhere; return how many messages that were.
 
-        ``parts`` win only if nobody decided before. Raises Refused, Unreachable; may be called again after either.
+        ``parts`` win only if nobody decided before. ``forget``: nobody will repeat this batch, and the sink has no
+        other: the brokers need not remember it. Raises Refused, Unreachable; may be called again after either.
         """
         patience = self.options.seconds("failoverTimeout")
         try:
@@ -134,6 +137,8 @@ class Coordination:
                 count += int(told.get("count", "0"))
             losers = stages.by_broker(part for part in parts if part not in winners)
             self._abandon(sink, batch, {broker: lost for broker, lost in losers.items() if broker not in by_broker})
+            if forget:
+                self._forget(sink, batch, dict.fromkeys([coordinator, *by_broker]))
         finally:
             self.close()
         return count
@@ -153,11 +158,15 @@ class Coordination:
 
     def _abandon(self, sink: str, batch: int, parts: dict[str, list[str]]) -> None:
         for broker, names in parts.items():
-            try:
+            with contextlib.suppress(Unreachable):  # the broker drops them in time
                 wire = self._wire(broker, patient=False)
                 wire.ask("ABANDON", {"sink": sink, "batch": str(batch), "parts": ",".join(names)})
-            except Unreachable:
-                continue
+
+    def _forget(self, sink: str, batch: int, brokers: Iterable[str]) -> None:
+        for broker in brokers:
+            with contextlib.suppress(Unreachable):  # then an operator may: entrepot stage drop --forget
+                wire = self._wire(broker, patient=False)
+                wire.ask("ABANDON", {"sink": sink, "batch": str(batch), "forget": "true"})
 
     def _coordinator(self) -> str:
         """Return the broker that decides: the one that the first member of the url names, always the same one."""

@@ -67,7 +67,7 @@ class Subscription:
             try:
                 moved = self._take(start, budget, settle)
                 if moved is not None:
-                    return start.moved(moved)
+                    return start.moved(moved, {broker: self.shards[broker].ledger.first for broker in moved})
             except Unreachable as error:
                 failure = error
             if any(shard.live for shard in self.shards.values()):
@@ -94,7 +94,7 @@ class Subscription:
             if before == high:
                 continue
             ledger = self._need(broker).ledger
-            low = ledger.begin(before)
+            low = ledger.begin(end.first.get(broker) if before is None else before)
             ledger.begin(high)
             if low < high:
                 wanted.append(Range(broker, low, high))
@@ -116,7 +116,8 @@ class Subscription:
     def tails(self) -> Offsets:
         """Return the end of what is held on every broker that answers."""
         self._meet()
-        return Offsets(self.source, {broker: shard.ledger.tail for broker, shard in self.shards.items()})
+        tails = {broker: shard.ledger.tail for broker, shard in self.shards.items()}
+        return Offsets(self.source, tails, {broker: shard.ledger.first for broker, shard in self.shards.items()})
 
     def settle(self, end: Mapping[str, int]) -> None:
         """Settle up to ``end`` on every broker in it."""

@@ -21,10 +21,11 @@ def test_what_spark_keeps_as_json_comes_back(shards: dict[str, int]) -> None:
 
 @given(SHARDS, SHARDS)
 def test_a_position_never_goes_back(before: dict[str, int], moved: dict[str, int]) -> None:
-    after = Offsets(SOURCE, before).moved(moved)
+    after = Offsets(SOURCE, before).moved(moved, moved)
     assert set(after.shards) == set(before) | set(moved)
     assert all(after.shards[shard] >= position for shard, position in before.items())
-    assert after.moved(moved) == after
+    assert after.moved(moved, {}) == after
+    assert after.first == {shard: position for shard, position in moved.items() if shard not in before}
 
 
 def test_the_same_offsets_are_the_same_text_whatever_order_they_were_found_in() -> None:

@@ -264,3 +264,24 @@ def test_settling_on_receipt_is_found_out() -> None:
             else:
                 lost += found != produced
     assert lost > 5
+
+
+def test_a_first_batch_that_is_run_again_when_it_is_settled_is_an_error_not_an_empty_batch(world: World) -> None:
+    world.brokers[0].waiting = list("abc")
+    query = Subscription(world.options())
+    first = query.latest(query.initial(), 5)
+    query.latest(first, 5)
+    again = Subscription(world.options())
+    with pytest.raises(LeaseError, match="is settled"):
+        again.plan(again.initial(), first, 1, 1)
+
+
+def test_a_subscription_that_others_used_before_begins_where_they_stopped(world: World) -> None:
+    world.brokers[0].waiting = list("abc")
+    old = Subscription(world.options())
+    old.latest(old.latest(old.initial(), 5), 5)
+    world.brokers[0].waiting = ["d"]
+    new = Subscription(world.options())
+    end = new.latest(new.initial(), 5)
+    assert end.first == {"A": 3, "B": 0}
+    assert read(world, new, new.initial(), end) == ["d"]

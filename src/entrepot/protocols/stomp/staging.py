@@ -75,6 +75,8 @@ class Staging:
                 publication.waiters.append(waiter)
                 return
             answer["count"] = str(publication.count)
+        elif headers.get("forget", "") == "true":
+            answer["dropped"] = str(stages.forget(sink))
         else:
             answer["dropped"] = str(stages.abandon(sink, batch, parts_of(headers) if "parts" in headers else None))
         if receipt:
