@@ -25,6 +25,8 @@ from entrepot.cluster.reception import NetworkSession
 from entrepot.config.founding import add_policies, found
 from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import bridge_filters, lists_of, no_filters
+from entrepot.config.security import OPEN, Security, protect
+from entrepot.config.users import parse as parse_users
 from entrepot.core import notices
 from entrepot.core.broker import BrokerCore, BrokerOptions
 from entrepot.core.management import install
@@ -71,7 +73,7 @@ class NodeOptions:
 
     ``policies``: address pattern -> setting -> value, see `core/policy.py`. ``config``: what a file says beyond that;
     for a pattern that is in both, ``policies`` has the last word. ``shared``: how ``data`` is shared with others, None
-    when it is not.
+    when it is not. ``security``: who may come in and what he may do; None: what ``config`` says.
     """
 
     def __init__(
@@ -86,8 +88,10 @@ class NodeOptions:
         config: BrokerConfig | None = None,
         networks: Sequence[NetworkConnectorOptions] = (),
         shared: SharedStoreOptions | None = None,
+        security: Security | None = None,
     ) -> None:
         self.shared = shared
+        self.security = security
         self.config = config
         self.networks = list(networks)
         self.name = name
@@ -196,6 +200,13 @@ class Node:
         if self._broker is None:
             raise InvalidOption("the broker is not running", remedy="start it first")
         return self._broker
+
+    @property
+    def security(self) -> Security:
+        """Return who may come in, and what he may do."""
+        if self.options.security is not None:
+            return self.options.security
+        return OPEN if self.options.config is None else self.options.config.security
 
     @property
     def turn(self) -> BrokerTurn:
@@ -395,6 +406,7 @@ class Node:
         if self.options.config is not None:
             options.scheduler = self.options.config.broker.scheduler
         broker = BrokerCore(journal, options, self.policies, SystemEntropy(), self.notices)
+        protect(self.security, broker.access)
         turn = BrokerTurn(loop, SystemClock(), broker)
         broker.tick(turn.now, turn.wall)
         self.report = recover(broker)
@@ -488,14 +500,25 @@ class Broker:
         listen: Sequence[str] = EPHEMERAL_LISTEN,
         policies: Mapping[str, Mapping[str, object]] | None = None,
         memory_limit: int = MEMORY_LIMIT,
+        users: str | None = None,
     ) -> None:
         """``policies``: address pattern -> setting -> value. ``memory_limit`` in octets.
 
-        Raises InvalidURI, InvalidOption.
+        ``users``: the text of a users file (docs/security.md); None: everybody may do everything.
+
+        Raises InvalidURI, InvalidOption, InvalidConfiguration.
         """
         directory = None if data is None else Path(data)
+        security = None if users is None else parse_users(users)
         self.node: Final = Node(
-            NodeOptions(name=name, data=directory, listen=listen, policies=policies, memory_limit=memory_limit)
+            NodeOptions(
+                name=name,
+                data=directory,
+                listen=listen,
+                policies=policies,
+                memory_limit=memory_limit,
+                security=security,
+            )
         )
 
     @property

@@ -32,7 +32,6 @@ REFUSED = {
     "jdbc": "messages are not kept in databases here",
     "jdbc-performance": "messages are not kept in databases here",
     "mqtt": "none of its transport connectors can start",
-    "security": "it would let everybody in",
 }
 SHIPPED_REFUSED = {
     **{f"activemq-{name}": reason for name, reason in REFUSED.items()},

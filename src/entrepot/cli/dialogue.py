@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -37,21 +37,62 @@ from entrepot.protocols.stomp.client import (
 )
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_URL: Final = "stomp://127.0.0.1:61613"
 SPOKEN: Final = ("stomp", "tcp", "auto", "ssl", "nio", "unix")
 FAREWELL: Final = 30 * SECOND  # for the broker to do and store all that was sent, and to say so
 PARTING: Final = 0.5  # s
 
-url_option = click.option(
-    "--url",
-    envvar="ENTREPOT_URL",
-    default=DEFAULT_URL,
-    show_default=True,
-    show_envvar=True,
-    help="Where the broker is: stomp://user:password@host:port, stomp+ssl://..., stomp+unix:///path, or several to "
-    "try in turn: failover:(stomp://a:61613,stomp://b:61613).",
-)
+LOGIN: Final = "entrepot.login"
+PASSCODE: Final = "entrepot.passcode"
+
+
+def _remember(name: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
+    def keep(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
+        ctx.meta[name] = value
+
+    return keep
+
+
+def url_option(command: F) -> F:
+    """Let a command be told where the broker is, as its parameter ``url``, and who asks, which `talking` finds."""
+    place = click.option(
+        "--url",
+        envvar="ENTREPOT_URL",
+        default=DEFAULT_URL,
+        show_default=True,
+        show_envvar=True,
+        help="Where the broker is: stomp://user:password@host:port, stomp+ssl://..., stomp+unix:///path, or several to "
+        "try in turn: failover:(stomp://a:61613,stomp://b:61613).",
+    )
+    login = click.option(
+        "--login",
+        envvar="ENTREPOT_LOGIN",
+        show_envvar=True,
+        expose_value=False,
+        callback=_remember(LOGIN),
+        help="User to connect as, unless the URL names one.",
+    )
+    passcode = click.option(
+        "--passcode",
+        envvar="ENTREPOT_PASSCODE",
+        show_envvar=True,
+        expose_value=False,
+        callback=_remember(PASSCODE),
+        help="His password; others on this machine can see an option, not a variable.",
+    )
+    return place(login(passcode(command)))
+
+
+def credentials(endpoint: Endpoint) -> tuple[str | None, str | None]:
+    """Return user and password for ``endpoint``: those that it names, else those of the command line."""
+    if endpoint.user:
+        return endpoint.user, endpoint.password or None
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return None, None
+    return context.meta.get(LOGIN), context.meta.get(PASSCODE)
 
 
 class Dialogue:
@@ -195,10 +236,11 @@ async def talking(url: str, *, client_id: str = "", heartbeat: Duration = 10 * S
     failure: Exception | None = None
     for endpoint in places(url):
         dialogue = Dialogue(turn)
+        login, passcode = credentials(endpoint)
         options = ConnectOptions(
             host=endpoint.host or "localhost",
-            login=endpoint.user or None,
-            passcode=endpoint.password or None,
+            login=login,
+            passcode=passcode,
             client_id=client_id,
             heartbeat_send=heartbeat,
             heartbeat_receive=heartbeat,

@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "bridge": "bridge",
     "perf": "perf",
     "data": "data",
+    "user": "user",
     "lease": "lease",
     "stage": "stage",
     "ha": "ha",

@@ -20,6 +20,7 @@ from entrepot.cli.values import SIZE
 if TYPE_CHECKING:
     from entrepot.cluster.options import NetworkConnectorOptions
     from entrepot.config.model import Sharing
+    from entrepot.config.security import Security
     from entrepot.ha.options import SharedStoreOptions
     from entrepot.io.standby import Standby
     from entrepot.node import Node, NodeOptions
@@ -84,6 +85,11 @@ LEVELS: Final = ("debug", "info", "warning", "error")
     help="Settings of the addresses that PATTERN covers (wildcards * and >, # too). Repeatable.",
 )
 @click.option(
+    "--users",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Who may connect, and what he may do: a file as `entrepot user add` writes it. See docs/security.md.",
+)
+@click.option(
     "-D", "defines", multiple=True, metavar="NAME=VALUE", help="Value of the placeholder ${NAME}. Repeatable."
 )
 @click.option("--strict", is_flag=True, help="Start only if the configuration has no warnings either.")
@@ -130,6 +136,7 @@ def run(
     ephemeral: bool,
     memory_limit: int,
     settings: tuple[str, ...],
+    users: Path | None,
     ha: str | None,
     locker: str | None,
     lease_duration: float | None,
@@ -157,6 +164,7 @@ def run(
     runtime.configure_logging(log_level)
     policies = read_settings(settings)
     networks = read_connectors(connect, duplex=duplex)
+    security = None if users is None else read_users(users)
     written = None if configuration is None else configured(configuration, defines, strict=strict)
     if written is not None:
         name = name if _given("name") else written.name
@@ -177,6 +185,7 @@ def run(
         made.policies = policies
         made.networks = networks
         made.shared = shared
+        made.security = security
         return made
 
     async def serve() -> bool:
@@ -313,6 +322,14 @@ def configured(configuration: str, defines: tuple[str, ...], *, strict: bool) ->
     )
 
 
+def read_users(path: Path) -> Security:
+    """Return who may connect and what he may do. Raises InvalidConfiguration."""
+    from entrepot.cli.user import read  # noqa: PLC0415 - as above
+    from entrepot.config.users import parse  # noqa: PLC0415
+
+    return parse(read(path), str(path))
+
+
 def read_connectors(texts: tuple[str, ...], *, duplex: bool) -> list[NetworkConnectorOptions]:
     """Return the network connectors that ``--connect`` names. Raises InvalidURI, InvalidOption."""
     from entrepot.cluster.connector import connector_of  # noqa: PLC0415 - as above
@@ -353,6 +370,10 @@ def banner(node: Node) -> Iterator[str]:
         yield f"  data       {options.data.resolve()}"
         if node.report is not None:
             yield f"  recovered  {node.report.describe()}"
+    security = node.security
+    if security.users is not None:
+        may = "may do everything" if security.rules is None else f"have rights by {len(security.rules)} rules"
+        yield f"  users      {len(security.users)}, who {may}"
     place = stomp_place(node)
     if not place:
         return

@@ -15,6 +15,7 @@ from entrepot.base import settings
 from entrepot.base.environment import MIB, Duration
 from entrepot.base.settings import Options, Unit, setting
 from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
+from entrepot.config.security import OPEN, Security
 from entrepot.ha.lease import EITHER
 from entrepot.ha.options import FILE_LOCKER
 from entrepot.model.address import UNTYPED, Destination
@@ -169,6 +170,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     mirror_prefix: str = ""
     networks: tuple[NetworkConnector, ...] = ()
     sharing: Sharing | None = None
+    security: Security = OPEN
 
 
 class Change(NamedTuple):
@@ -197,6 +199,8 @@ def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
         found.append(Change("sharing of the store", a.sharing, b.sharing, False))
     if a.mirror_prefix != b.mirror_prefix:
         found.append(Change("mirrored queues", a.mirror_prefix, b.mirror_prefix, True))
+    if a.security != b.security:
+        found.append(Change("users and rights", a.security, b.security, False))
     return found
 
 

@@ -579,9 +579,9 @@ def test_a_redelivery_plugin_without_a_map_is_that_of_the_client() -> None:
     assert (chosen.max_deliveries, chosen.redelivery_delay, chosen.nack_redelivers) == (7, 1000 * MILLISECOND, True)
 
 
-@pytest.mark.parametrize("name", ["simpleAuthenticationPlugin", "authorizationPlugin", "jaasAuthenticationPlugin"])
-def test_a_broker_that_should_check_users_does_not_start_without(name: str) -> None:
-    assert any("let everybody in" in what for what in errors(broker(f"<plugins><{name}/></plugins>")))
+@pytest.mark.parametrize("name", ["jaasCertificateAuthenticationPlugin", "jaasDualAuthenticationPlugin"])
+def test_a_broker_that_should_check_certificates_does_not_start_without(name: str) -> None:
+    assert any("by their certificates" in what for what in errors(broker(f"<plugins><{name}/></plugins>")))
 
 
 # -- destinations -----------------------------------------------------------------------------------------------------

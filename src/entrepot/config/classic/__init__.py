@@ -16,6 +16,7 @@ from entrepot.config.classic.destinations import Virtual, initial
 from entrepot.config.classic.lockers import sharing
 from entrepot.config.classic.policies import PolicyReader
 from entrepot.config.classic.policy_elements import ELSEWHERE, KINDS
+from entrepot.config.classic.security import security
 from entrepot.config.classic.spring import Surroundings
 from entrepot.config.classic.stores import store, usage
 from entrepot.config.findings import Findings, Severity
@@ -110,6 +111,7 @@ def _config(reader: Reader, bean: Bean, spoken: Collection[str], bridges: bool) 
         mirror_prefix=virtual.mirror_prefix,
         networks=connectors.networks(bean, run=bridges),
         sharing=sharing(reader, bean, settings),
+        security=security(reader, bean.many("plugins")),
     )
 
 

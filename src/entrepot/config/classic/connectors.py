@@ -81,9 +81,9 @@ class Connectors:
         elif not starts:
             self.reader.note(bean, "it is not opened", "take autoStart out to open it", "autoStart")
         else:
-            self._place(bean, name, text, "uri")
+            self._place(bean, name, text, "uri", steals=bean.get("allowLinkStealing", False))
 
-    def _place(self, bean: Bean, name: str, text: str, attribute: str) -> None:
+    def _place(self, bean: Bean, name: str, text: str, attribute: str, *, steals: bool = False) -> None:
         try:
             place = parse(text)
         except InvalidURI as error:
@@ -108,6 +108,8 @@ class Connectors:
             return
         scheme = "+".join([protocol, *(word for word in words if word in LAYERS and word != "tcp")])
         endpoint = self._with_tls(replace(place, scheme=scheme))
+        if steals:
+            endpoint = replace(endpoint, options={**endpoint.options, "allowLinkStealing": "true"})
         self.found.append(Connector(name=name, uri=endpoint.format(), protocol=protocol, line=bean.line(attribute)))
 
     def _unspoken(self, bean: Bean, name: str, protocols: list[str], attribute: str) -> None:

@@ -344,7 +344,7 @@ STORE_KINDS: Final = [
 TRANSPORT_KINDS: Final = [
     Kind(
         "transportConnector",
-        obeyed("name:text uri:text autoStart:flag"),
+        obeyed("name:text uri:text autoStart:flag allowLinkStealing:flag"),
         otherwise("the broker is not announced to others yet", "discoveryUri:text"),
         otherwise(
             NO_PUSH,
@@ -356,7 +356,6 @@ TRANSPORT_KINDS: Final = [
             "maximumProducersAllowedPerConnection:number=2147483647",
             "maximumConsumersAllowedPerConnection:number=2147483647",
         ),
-        otherwise("a client id in use is refused", "allowLinkStealing:flag=false"),
         no_effect("slow and blocked connections are always noticed", "enableStatusMonitor:flag"),
         no_effect(ONE_THREAD, "disableAsyncDispatch:flag"),
         otherwise("producers behind bridges are not audited", "auditNetworkProducers:flag=false"),

@@ -26,6 +26,7 @@ from entrepot.config.vocabulary import (
     obeyed,
     of_options,
     otherwise,
+    refused,
     registry,
     unobeyed,
 )
@@ -36,7 +37,9 @@ NO_AUDIT: Final = "message ids are not audited per queue, so nothing that comes 
 SWEEP: Final = "expired messages are looked for every second, and never delivered"
 IN_ORDER: Final = "one thread dispatches: every subscriber sees the same order"
 ONE_RECORD: Final = "one record in the journal serves all copies: they are stored together or not at all"
-NO_SECURITY: Final = "this build does not know users: it would let everybody in"
+NO_CERTIFICATES: Final = "this build does not know users by their certificates: it would let nobody in, or everybody"
+A_GROUP: Final = "a group is a name here"
+NO_SHIRO: Final = "Shiro cannot run here: what it decides is not known"
 
 POLICY_ENTRY: Final = Kind(
     "policyEntry",
@@ -300,16 +303,71 @@ VIRTUAL_KINDS: Final = [
 ]
 
 PLUGIN_KINDS: Final = [
+    Kind(
+        "simpleAuthenticationPlugin",
+        obeyed("anonymousAccessAllowed:flag anonymousUser:text anonymousGroup:text"),
+        Slot("users", ("authenticationUser",), many=True),
+        about="who may come in: user and password",
+    ),
+    Kind(
+        "authenticationUser",
+        obeyed("username:text password:text groups:text"),
+        about="a user with the groups that rights are given to",
+    ),
+    Kind(
+        "jaasAuthenticationPlugin",
+        obeyed("configuration:text"),
+        no_effect("login.config is looked for beside the configuration", "discoverLoginConfig:flag"),
+        about="who may come in, from an entry of `login.config`: property files of users and groups, and a guest",
+    ),
     *unobeyed(
         Does.REFUSED,
-        NO_SECURITY,
-        "simpleAuthenticationPlugin",
-        "jaasAuthenticationPlugin",
+        NO_CERTIFICATES,
         "jaasCertificateAuthenticationPlugin",
         "jaasDualAuthenticationPlugin",
+        remedy="use jaasAuthenticationPlugin, and needClientAuth on the connector",
+    ),
+    *unobeyed(
+        Does.REFUSED, NO_SHIRO, "shiroPlugin", remedy="use simpleAuthenticationPlugin or jaasAuthenticationPlugin"
+    ),
+    Kind(
         "authorizationPlugin",
-        "shiroPlugin",
-        remedy="take the plugin out if that is what you want, and listen where only friends can reach it",
+        Slot("map", ("authorizationMap", "cachedLDAPAuthorizationMap", "lDAPAuthorizationMap")),
+        about="what the groups may do; without it who is in may do everything",
+    ),
+    Kind(
+        "authorizationMap",
+        no_effect(A_GROUP, "groupClass:text"),
+        Slot("authorizationEntries", ("authorizationEntry",), many=True),
+        Slot("defaultEntry", ("authorizationEntry",)),
+        Slot("tempDestinationAuthorizationEntry", ("tempDestinationAuthorizationEntry",)),
+        about="rights by pattern; those of all entries that match add up",
+    ),
+    Kind(
+        "authorizationEntry",
+        obeyed("queue:text topic:text read:text write:text admin:text"),
+        refused(
+            "temporary destinations have one entry for all",
+            "tempQueue:text tempTopic:text",
+            remedy="use tempDestinationAuthorizationEntry",
+        ),
+        no_effect(A_GROUP, "groupClass:text"),
+        Slot("destination", DESTINATIONS),
+        about="which groups may read (consume, browse), write (send) and administrate (create, remove); `*`: everybody",
+    ),
+    Kind(
+        "tempDestinationAuthorizationEntry",
+        obeyed("read:text write:text admin:text"),
+        no_effect("it is about all temporary destinations", "queue:text topic:text tempQueue:text tempTopic:text"),
+        no_effect(A_GROUP, "groupClass:text"),
+        about="the same for temporary destinations; without it everybody may have some",
+    ),
+    *unobeyed(
+        Does.REFUSED,
+        "rights are not looked up in LDAP",
+        "cachedLDAPAuthorizationMap",
+        "lDAPAuthorizationMap",
+        remedy="use authorizationMap",
     ),
     Kind(
         "redeliveryPlugin",
@@ -392,12 +450,8 @@ KINDS: Final = registry(
 ELSEWHERE: Final = frozenset(
     (
         "activationSpec",
-        "authenticationUser",
-        "authorizationEntry",
-        "authorizationMap",
         "blobJDBCAdapter",
         "bytesJDBCAdapter",
-        "cachedLDAPAuthorizationMap",
         "chainMessageInterceptorStrategy",
         "compositeDemandForwardingBridge",
         "connectionFactory",
@@ -423,7 +477,6 @@ ELSEWHERE: Final = frozenset(
         "jDBCIOExceptionHandler",
         "jmsQueueConnector",
         "jmsTopicConnector",
-        "lDAPAuthorizationMap",
         "leaseLockerIOExceptionHandler",
         "managedConnectionFactory",
         "maxdb-jdbc-adapter",
@@ -448,7 +501,6 @@ ELSEWHERE: Final = frozenset(
         "storeDurableSubscriberCursor",
         "sybase-jdbc-adapter",
         "taskRunnerFactory",
-        "tempDestinationAuthorizationEntry",
         "transact-jdbc-adapter",
         "transactionManager",
         "usageCapacity",

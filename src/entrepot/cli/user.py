@@ -1,0 +1,132 @@
+"""`entrepot user`: who may connect to a broker that runs with --users."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import click
+
+from entrepot.base.errors import InvalidConfiguration, InvalidOption
+from entrepot.cli.output import output_option, show
+from entrepot.config.users import added, groups_of, parse, removed
+from entrepot.core.passwords import SALT_OCTETS, hashed
+
+PASSWORD: Final = "ENTREPOT_NEW_PASSWORD"
+FILE_MODE: Final = 0o600  # hashes are no secret to be given away either
+COLUMNS: Final = ("user", "groups", "password")
+
+file_option = click.option(
+    "--users",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="users.conf",
+    show_default=True,
+    envvar="ENTREPOT_USERS",
+    show_envvar=True,
+    help="The file that `entrepot run --users` reads when it starts.",
+)
+
+
+@click.group(
+    epilog="""Examples:
+
+    \b
+    entrepot user add alice --groups ops,shop
+    entrepot user add loader --groups shop < password.txt
+    entrepot user list
+    entrepot user remove alice
+    entrepot run --users users.conf
+    """
+)
+def user() -> None:
+    """Keep the users of a broker in a file: names, groups and hashed passwords. Rights are lines that you write.
+
+    A broker reads the file when it starts. See docs/security.md for the rights.
+    """
+
+
+@user.command()
+@click.argument("name")
+@click.option("--groups", default="-", metavar="A,B", help="The groups that rights are given to.")
+@file_option
+def add(*, name: str, groups: str, file: Path) -> None:
+    """Add a user, or give one a new password and other groups. The password is asked for, twice.
+
+    Without a terminal it is the first line of standard input. The variable ENTREPOT_NEW_PASSWORD comes before both.
+    """
+    text = read(file) if file.exists() else ""
+    parse(text, str(file))
+    password = _password()
+    if not password:
+        raise InvalidOption("an empty password keeps nobody out", remedy="give one")
+    made = added(text, name, groups_of(groups), hashed(password, secrets.token_bytes(SALT_OCTETS)))
+    parse(made, str(file))
+    write(file, made)
+    click.echo(
+        f"{name} may connect where {file} is used: restart the broker, or start it with --users {file}", err=True
+    )
+
+
+@user.command("list")
+@file_option
+@output_option
+def list_(*, file: Path, output: str) -> None:
+    """List the users."""
+    known = parse(read(file), str(file))
+    rows = [
+        {"user": one.name, "groups": ",".join(one.groups), "password": one.password.partition(":")[0]}
+        for one in known.users or ()
+    ]
+    show(rows, COLUMNS, output, empty="nobody may connect")
+
+
+@user.command()
+@click.argument("name")
+@file_option
+def remove(*, name: str, file: Path) -> None:
+    """Remove a user. Connections that he has open stay until they end, or the broker restarts."""
+    made = removed(read(file), name)
+    parse(made, str(file))
+    write(file, made)
+    click.echo(f"{name} may not connect any more once a broker starts with --users {file}", err=True)
+
+
+def read(file: Path) -> str:
+    """Return the text of a users file. Raises InvalidConfiguration."""
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        what = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InvalidConfiguration(
+            f"cannot read the users: {what}", remedy="`entrepot user add` makes the file", file=str(file)
+        ) from None
+
+
+def write(file: Path, text: str) -> None:
+    """Replace the file whole, or not at all; a new one is for its owner alone. Raises OSError."""
+    mode = file.stat().st_mode & 0o777 if file.exists() else FILE_MODE
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(handle, "w") as target:
+            target.write(text)
+            target.flush()
+            os.fsync(target.fileno())
+        os.chmod(name, mode)
+        os.replace(name, file)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _password() -> str:
+    given = os.environ.get(PASSWORD)
+    if given is not None:
+        return given
+    if sys.stdin.isatty():
+        return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
+    return sys.stdin.readline().rstrip("\r\n")

@@ -1,0 +1,72 @@
+"""Users and rights as a file describes them: one of `config/users.py`, or the plugins of ``activemq.xml``."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from entrepot.core.access import Access, Rule
+from entrepot.core.directory import Directory, Subject, User
+from entrepot.model.address import UNTYPED
+
+
+class UserEntry(Struct, frozen=True):
+    """Somebody who may come in. ``password``: as it is kept, see `core/passwords.py`."""
+
+    name: str
+    password: str
+    groups: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"UserEntry({self.name!r}, groups={self.groups})"  # a configuration is printed; a password is not
+
+
+class SubjectEntry(Struct, frozen=True):
+    """Whom somebody stands for who does not say who he is, or cannot prove it."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+
+
+class RuleEntry(Struct, frozen=True):
+    """Rights (bits of `core/access.py`) on what ``pattern`` covers, by group; ``routing`` UNTYPED: of any kind."""
+
+    pattern: str
+    grants: tuple[tuple[str, int], ...]
+    routing: int = UNTYPED
+
+
+class Security(Struct, frozen=True, kw_only=True):
+    """Who may come in and what he may do. ``users`` None: everybody comes in; ``rules`` None: he may do everything."""
+
+    users: tuple[UserEntry, ...] | None = None
+    anonymous: SubjectEntry | None = None
+    stranger: SubjectEntry | None = None
+    rules: tuple[RuleEntry, ...] | None = None
+    temporary: RuleEntry | None = None
+
+
+OPEN = Security()
+
+
+def protect(security: Security, access: Access) -> None:
+    """Make it true in a broker. Raises InvalidOption for a password that is kept in a form that is not known."""
+    directory = None
+    if security.users is not None:
+        directory = Directory(
+            [User(one.name, one.password, one.groups) for one in security.users],
+            anonymous=_subject(security.anonymous),
+            stranger=_subject(security.stranger),
+        )
+    rules = None if security.rules is None else [_rule(one) for one in security.rules]
+    access.protect(directory, rules, None if security.temporary is None else _rule(security.temporary))
+
+
+def _subject(entry: SubjectEntry | None) -> Subject | None:
+    return None if entry is None else Subject(entry.name, entry.groups)
+
+
+def _rule(entry: RuleEntry) -> Rule:
+    grants: dict[str, int] = {}
+    for group, rights in entry.grants:
+        grants[group] = grants.get(group, 0) | rights
+    return Rule(entry.pattern, entry.routing, grants)

@@ -1,0 +1,225 @@
+"""Users and rights in ``activemq.xml``."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from entrepot.base.errors import AccessDenied, InvalidConfiguration, UserUnknown
+from entrepot.config.classic.login import parse as parse_login
+from entrepot.config.findings import Severity
+from entrepot.config.security import Security, SubjectEntry, UserEntry, protect
+from entrepot.core.access import Access
+from entrepot.model.address import parse
+from entrepot.node import Node, NodeOptions
+from kit import Rig
+
+from .broker_xml import broker, errors, read, said
+
+USERS = """<simpleAuthenticationPlugin anonymousAccessAllowed="true" anonymousGroup="guests"><users>
+<authenticationUser username="app" password="secret" groups="shop, users"/>
+<authenticationUser username="boss" password="manager" groups="admins"/>
+</users></simpleAuthenticationPlugin>"""
+RIGHTS = """<authorizationPlugin><map><authorizationMap><authorizationEntries>
+<authorizationEntry queue=">" read="admins" write="admins" admin="admins"/>
+<authorizationEntry queue="shop.>,store.>" read="shop" write="shop" admin="shop"/>
+<authorizationEntry topic="news.>" read="*"/>
+</authorizationEntries><tempDestinationAuthorizationEntry><tempDestinationAuthorizationEntry read="admins"
+write="admins" admin="admins"/></tempDestinationAuthorizationEntry></authorizationMap></map></authorizationPlugin>"""
+
+
+def plugins(text: str) -> str:
+    return broker(f"<plugins>{text}</plugins>")
+
+
+def security(text: str) -> Security:
+    reading = read(plugins(text))
+    assert reading.config is not None, said(reading)
+    return reading.config.security
+
+
+def access(text: str) -> Access:
+    made = Rig(disk=False).broker.access
+    protect(security(text), made)
+    return made
+
+
+def test_a_broker_without_plugins_is_open() -> None:
+    assert security("") == Security()
+
+
+def test_users_are_let_in_by_name_and_password() -> None:
+    found = security(USERS)
+    assert found.users == (
+        UserEntry("app", "plain:secret", ("shop", "users")),
+        UserEntry("boss", "plain:manager", ("admins",)),
+    )
+    assert found.anonymous == SubjectEntry("anonymous", ("guests",))
+    assert found.rules is None
+    made = access(USERS)
+    assert made.admit(None, None, 0).name == "anonymous"
+    with pytest.raises(UserUnknown):
+        made.admit("app", "guess", 0)
+
+
+def test_passwords_are_not_shown() -> None:
+    reading = read(plugins(USERS + '<authorizationPlugin queue="secret"/>'))
+    assert "secret" not in str(said(reading))
+    assert "secret" not in repr(security(USERS))
+
+
+def test_rights_are_those_of_the_entries() -> None:
+    made = access(USERS + RIGHTS)
+    app, boss, nobody = made.admit("app", "secret", 0), made.admit("boss", "manager", 0), made.admit(None, None, 0)
+    for place in ("queue://shop.a", "queue://store.b"):
+        made.send(app, parse(place))
+        made.consume(boss, parse(place), False)
+        with pytest.raises(AccessDenied):
+            made.send(nobody, parse(place))
+    made.send(boss, parse("queue://secret"))
+    with pytest.raises(AccessDenied, match="read from: queue://secret"):
+        made.consume(app, parse("queue://secret"), False)
+    with pytest.raises(AccessDenied, match=r"create: topic://news\.today"):
+        made.consume(nobody, parse("topic://news.today"), False)
+    with pytest.raises(AccessDenied):
+        made.create(app, parse("temp-queue://ID:1")[0])
+    made.create(boss, parse("temp-queue://ID:1")[0])
+
+
+def test_the_default_entry_holds_everywhere() -> None:
+    made = access(
+        USERS + "<authorizationPlugin><map><authorizationMap><defaultEntry>"
+        '<authorizationEntry read="shop" write="shop" admin="shop"/></defaultEntry></authorizationMap></map>'
+        "</authorizationPlugin>"
+    )
+    made.send(made.admit("app", "secret", 0), parse("queue://a,topic://b"))
+
+
+def test_rights_without_users_are_reported() -> None:
+    reading = read(plugins(RIGHTS))
+    assert any("nobody has a group" in what for what in said(reading, Severity.WARNING))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (USERS + USERS, "says already who comes in"),
+        (RIGHTS + RIGHTS, "says already what he may do"),
+        (USERS.replace('"boss"', '"app"'), "two users 'app'"),
+        (USERS.replace('username="boss" ', ""), "it has no username"),
+        (RIGHTS.replace(' topic="news.>"', ""), "it says for no destination"),
+        (RIGHTS.replace('topic="news.>"', 'tempQueue="x"'), "one entry for all"),
+        ("<shiroPlugin/>", "Shiro cannot run here"),
+        ("<jaasCertificateAuthenticationPlugin/>", "by their certificates"),
+        (
+            "<authorizationPlugin><map><cachedLDAPAuthorizationMap/></map></authorizationPlugin>",
+            "not looked up in LDAP",
+        ),
+    ],
+)
+def test_what_cannot_be_obeyed_is_an_error(text: str, says: str) -> None:
+    assert any(says in what for what in errors(plugins(text)))
+
+
+# -- JAAS --------------------------------------------------------------------------------------------------------------
+
+PROPERTIES = """org.apache.activemq.jaas.PropertiesLoginModule {} debug=true
+  org.apache.activemq.jaas.properties.user="users.properties"
+  org.apache.activemq.jaas.properties.group="groups.properties";"""
+GUEST = 'org.apache.activemq.jaas.GuestLoginModule sufficient org.apache.activemq.jaas.guest.group="strangers"{};'
+JAAS = '<jaasAuthenticationPlugin configuration="domain"/>'
+
+
+def jaas(tmp_path: Path, *modules: str) -> str:
+    """Write the files of a realm; return the text of the XML to read."""
+    entry = "\n".join(["/* two\nlines */ other { a.B optional; };", "domain {", *modules, "};"])
+    (tmp_path / "login.config").write_text(entry)
+    (tmp_path / "users.properties").write_text("app=secret\nboss: ma\\u006eager\n")
+    (tmp_path / "groups.properties").write_text("# groups\nadmins=boss\nshop=app, boss\n")
+    return plugins(JAAS)
+
+
+def found(tmp_path: Path, *modules: str) -> Security:
+    reading = read(
+        jaas(tmp_path, *modules), defines={"java.security.auth.login.config": str(tmp_path / "login.config")}
+    )
+    assert reading.config is not None, said(reading)
+    return reading.config.security
+
+
+def wrong(tmp_path: Path, *modules: str) -> str:
+    return str(
+        errors(jaas(tmp_path, *modules), defines={"java.security.auth.login.config": str(tmp_path / "login.config")})
+    )
+
+
+def test_users_of_a_realm_come_from_its_property_files(tmp_path: Path) -> None:
+    assert found(tmp_path, PROPERTIES.format("required")) == Security(
+        users=(UserEntry("app", "plain:secret", ("shop",)), UserEntry("boss", "plain:manager", ("admins", "shop")))
+    )
+
+
+def test_a_guest_is_who_has_no_password_or_a_wrong_one(tmp_path: Path) -> None:
+    guest = SubjectEntry("guest", ("strangers",))
+    after = found(tmp_path, PROPERTIES.format("sufficient"), GUEST.format(""))
+    assert (after.anonymous, after.stranger, len(after.users or ())) == (guest, guest, 2)
+    careful = found(tmp_path, PROPERTIES.format("sufficient"), GUEST.format(" credentialsInvalidate=true"))
+    assert (careful.anonymous, careful.stranger) == (guest, None)
+    before = found(tmp_path, GUEST.format(" credentialsInvalidate=true"), PROPERTIES.format("requisite"))
+    assert (before.anonymous, before.stranger, len(before.users or ())) == (guest, None, 2)
+    alone = found(tmp_path, GUEST.format(""))
+    assert (alone.users, alone.anonymous, alone.stranger) == ((), guest, guest)
+
+
+def test_what_a_realm_cannot_mean_here_is_an_error(tmp_path: Path) -> None:
+    assert "no entry 'domain'" in str(
+        errors(
+            plugins(JAAS),
+            defines={"java.security.auth.login.config": str(_written(tmp_path / "l", "other { };"))},
+        )
+    )
+    assert "cannot read" in str(
+        errors(plugins(JAAS), defines={"java.security.auth.login.config": str(tmp_path / "no")})
+    )
+    assert "LDAPLoginModule is not known" in wrong(tmp_path, "org.apache.activemq.jaas.LDAPLoginModule required;")
+    assert "has no option 'x'" in wrong(tmp_path, GUEST.format(" x=1"))
+    assert "the guest comes first" in wrong(tmp_path, GUEST.format(""), PROPERTIES.format("required"))
+    assert "mean nothing here" in wrong(tmp_path, PROPERTIES.format("required"), GUEST.format(""))
+    assert "does not say" in wrong(tmp_path, "org.apache.activemq.jaas.PropertiesLoginModule required;")
+
+
+def _written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    "text", ["a {", "a { b }", "a { b required }", "a { b maybe; };", 'a { b required c="d; };', "};"]
+)
+def test_a_broken_login_file_is_refused(text: str) -> None:
+    with pytest.raises(InvalidConfiguration):
+        parse_login(text)
+
+
+@given(st.text(st.sampled_from('a{};="/*#\n '), max_size=30))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with suppress(InvalidConfiguration):
+        parse_login(text)
+
+
+def test_a_connector_that_lets_links_be_stolen_says_so_to_its_listener() -> None:
+    listen = (
+        '<transportConnectors><transportConnector name="a" uri="tcp://127.0.0.1:0?maximumConnections=5" '
+        'allowLinkStealing="true"/><transportConnector name="b" uri="stomp://127.0.0.1:0"/></transportConnectors>'
+    )
+    reading = read(broker(listen=listen))
+    assert reading.config is not None
+    assert not reading.findings.all
+    assert [one.uri.endswith("allowLinkStealing=true") for one in reading.config.connectors] == [True, False]
+    node = Node(NodeOptions(listen=[one.uri for one in reading.config.connectors]))
+    assert [one.link_stealing for one in node.openwire] == [True, False]
+    assert [one.link_stealing for one in node.stomp] == [True, False]
