@@ -66,9 +66,18 @@ class Classic:
     """One broker. `start` may be called again after `kill`: store and port stay."""
 
     def __init__(
-        self, home: Path, *, name: str = "test", authenticated: bool = False, key_store: Path | None = None
+        self,
+        home: Path,
+        *,
+        name: str = "test",
+        authenticated: bool = False,
+        key_store: Path | None = None,
+        plugins: str = "",
     ) -> None:
-        """``key_store``: a PKCS#12 file with the password ``secret``; the broker speaks TLS then."""
+        """``key_store``: a PKCS#12 file with the password ``secret``; the broker speaks TLS then.
+
+        ``authenticated``: it knows one user; ``plugins``: others, as XML.
+        """
         self.home = home
         self.name = name
         self.port = free_port()
@@ -78,7 +87,7 @@ class Classic:
             name=name,
             home=home,
             listen=f"{'ssl' if key_store else 'tcp'}://{HOST}:{self.port}",
-            plugins=AUTHENTICATION if authenticated else "",
+            plugins=AUTHENTICATION if authenticated else plugins,
         )
         self.java: list[str] = []
         if key_store is not None:

@@ -30,6 +30,8 @@ def make(kind: str, home: Path, *, name: str, authenticated: bool = False) -> Br
         return classic.Classic(home, name=name, authenticated=authenticated)
     if kind == "artemis":
         return artemis.Artemis(home, name=name, authenticated=authenticated)
+    if authenticated:
+        return ours.configured(home, name=name, plugins=classic.AUTHENTICATION)
     return ours.Entrepot(home, name=name)
 
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from classic import HOST, free_port
+from classic import CONFIGURATION, HOST, free_port
 
 READY_PATIENCE_S: Final = 20.0
 
@@ -69,3 +69,12 @@ class Entrepot:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
             self.process = None
+
+
+def configured(home: Path, *, name: str = "test", plugins: str) -> Entrepot:
+    """Return a broker that runs the file that `classic.Classic` makes for the same plugins."""
+    made = Entrepot(home, name=name)
+    file = home / "activemq.xml"
+    file.write_text(CONFIGURATION.format(name=name, home=home, listen=f"tcp://{HOST}:{made.port}", plugins=plugins))
+    made.arguments = (str(file),)
+    return made

@@ -429,8 +429,6 @@ class TestSending:
     def test_credentials(self, kind: str, tmp_path: Path) -> None:
         from conftest import make
 
-        if kind == "entrepot":
-            pytest.skip("entrepot: authentication of connections is not configurable on the command line")
         broker = make(kind, tmp_path, name="locked", authenticated=True)
         broker.start().await_ready()
 

@@ -36,11 +36,15 @@ class RuleEntry(Struct, frozen=True):
 
 
 class Security(Struct, frozen=True, kw_only=True):
-    """Who may come in and what he may do. ``users`` None: everybody comes in; ``rules`` None: he may do everything."""
+    """Who may come in and what he may do. ``users`` None: everybody comes in; ``rules`` None: he may do everything.
+
+    ``names_suffice``: who gives a name and no password is ``anonymous`` too.
+    """
 
     users: tuple[UserEntry, ...] | None = None
     anonymous: SubjectEntry | None = None
     stranger: SubjectEntry | None = None
+    names_suffice: bool = False
     rules: tuple[RuleEntry, ...] | None = None
     temporary: RuleEntry | None = None
 
@@ -56,6 +60,7 @@ def protect(security: Security, access: Access) -> None:
             [User(one.name, one.password, one.groups) for one in security.users],
             anonymous=_subject(security.anonymous),
             stranger=_subject(security.stranger),
+            names_suffice=security.names_suffice,
         )
     rules = None if security.rules is None else [_rule(one) for one in security.rules]
     access.protect(directory, rules, None if security.temporary is None else _rule(security.temporary))

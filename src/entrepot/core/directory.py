@@ -59,12 +59,21 @@ class Directory:
     """All users of one broker."""
 
     def __init__(
-        self, users: Iterable[User] = (), *, anonymous: Subject | None = None, stranger: Subject | None = None
+        self,
+        users: Iterable[User] = (),
+        *,
+        anonymous: Subject | None = None,
+        stranger: Subject | None = None,
+        names_suffice: bool = False,
     ) -> None:
-        """``anonymous``: who gives neither name nor password. ``stranger``: who gives wrong ones. None: not let in."""
+        """``anonymous``: who gives neither name nor password. ``stranger``: who gives wrong ones. None: not let in.
+
+        ``names_suffice``: who gives a name and no password is anonymous too (JAAS' guest, classic.md 7.1).
+        """
         self.users: Final = {user.subject.name: user for user in users}
         self.anonymous: Final = anonymous
         self.stranger: Final = stranger
+        self.names_suffice: Final = names_suffice
         self._costly: Final = any(user.kept.hashed for user in self.users.values())
         self._second: Instant = 0
         self._failures = 0
@@ -74,7 +83,7 @@ class Directory:
 
         Raises AccessDenied, to be tried again, when too many wrong passwords came within a second.
         """
-        if name is None and password is None and self.anonymous is not None:
+        if self.anonymous is not None and password is None and (name is None or self.names_suffice):
             return self.anonymous
         user = None if name is None else self.users.get(name)
         if user is not None and password is not None and user.recognises(password):

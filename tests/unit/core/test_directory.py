@@ -45,6 +45,13 @@ def test_who_says_nothing_may_be_anonymous_and_who_says_something_wrong_a_strang
     assert both.admit("app", "secret", 0).name == "app"
 
 
+def test_a_name_alone_may_do_for_a_guest() -> None:
+    nobody = Subject("guest")
+    assert Directory([User("app", HASHED)], anonymous=nobody, names_suffice=True).admit("app", None, 0) is nobody
+    with pytest.raises(UserUnknown):
+        Directory([User("app", HASHED)], anonymous=nobody).admit("app", None, 0)
+
+
 def test_a_password_that_was_right_is_recognised_without_its_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     known = directory()
     known.admit("app", "secret", 0)

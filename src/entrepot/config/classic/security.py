@@ -116,15 +116,16 @@ def _of_modules(reader: Reader, plugin: Bean, modules: list[Module], directory: 
         return Security(users=_of_properties(reader, plugin, modules[0], directory))
     if kinds == [GUEST]:
         guest, only_without = _of_guest(modules[0])
-        return Security(users=(), anonymous=guest, stranger=None if only_without else guest)
+        return Security(users=(), anonymous=guest, stranger=None if only_without else guest, names_suffice=True)
     if kinds == [PROPERTIES, GUEST] and modules[0].flag == "sufficient" and modules[1].flag != "optional":
         guest, only_without = _of_guest(modules[1])
         users = _of_properties(reader, plugin, modules[0], directory)
-        return Security(users=users, anonymous=guest, stranger=None if only_without else guest)
+        return Security(users=users, anonymous=guest, stranger=None if only_without else guest, names_suffice=True)
     if kinds == [GUEST, PROPERTIES] and modules[0].flag == "sufficient" and modules[1].flag != "optional":
         guest, only_without = _of_guest(modules[0])
         if only_without:
-            return Security(users=_of_properties(reader, plugin, modules[1], directory), anonymous=guest)
+            users = _of_properties(reader, plugin, modules[1], directory)
+            return Security(users=users, anonymous=guest, names_suffice=True)
         raise InvalidConfiguration(
             "the guest comes first: nobody would be anybody else", remedy="set credentialsInvalidate=true on it"
         )
@@ -181,6 +182,7 @@ def _with(found: Security, made: Security) -> Security:
         users=made.users,
         anonymous=made.anonymous,
         stranger=made.stranger,
+        names_suffice=made.names_suffice,
         rules=found.rules,
         temporary=found.temporary,
     )
@@ -203,6 +205,7 @@ def _rights(reader: Reader, plugin: Bean, found: Security) -> Security:
         users=found.users,
         anonymous=found.anonymous,
         stranger=found.stranger,
+        names_suffice=found.names_suffice,
         rules=tuple(rules),
         temporary=temporary,
     )

@@ -1,0 +1,122 @@
+"""Users and rights of real brokers: the commands that keep them, and the commands that need them."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from daemon import PATIENCE, Daemon, Wire
+
+RIGHTS = """\
+allow ops   all      >
+allow shop  send,create  queue://orders
+allow shop  consume  queue://answers
+"""
+
+
+def entrepot(*arguments: str, given: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "entrepot", *arguments],
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def did(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def failed(done: subprocess.CompletedProcess[str], code: int = 1) -> str:
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def users(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A users file, made by the commands."""
+    file = tmp_path_factory.mktemp("users") / "users.conf"
+    did(entrepot("user", "add", "boss", "--groups", "ops", "--users", str(file), given="manager\n"))
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    file.write_text(file.read_text() + RIGHTS)
+    did(entrepot("user", "add", "app", "--groups", "shop", "--users", str(file), ENTREPOT_NEW_PASSWORD="secret"))
+    return file
+
+
+@pytest.fixture(scope="module")
+def broker(users: Path) -> Iterator[str]:
+    made = Daemon(users.parent, "--users", str(users), ephemeral=True).start()
+    assert "2, who have rights by 5 rules" in made.told()
+    yield f"stomp://127.0.0.1:{made.port}"
+    assert made.stop() == 0
+
+
+def test_users_are_kept_in_a_file(users: Path, tmp_path: Path) -> None:
+    assert [line.split() for line in did(entrepot("user", "list", "--users", str(users))).splitlines()[1:]] == [
+        ["boss", "ops", "scrypt"],
+        ["app", "shop", "scrypt"],
+    ]
+    text = users.read_text()
+    assert "manager" not in text
+    assert "secret" not in text
+    copy = tmp_path / "users.conf"
+    copy.write_text(text)
+    copy.chmod(0o640)
+    did(entrepot("user", "remove", "app", ENTREPOT_USERS=str(copy)))
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o640
+    assert [line for line in text.splitlines() if "user app" not in line] == copy.read_text().splitlines()
+    assert "there is no user 'app'" in failed(entrepot("user", "remove", "app", "--users", str(copy)), 2)
+    assert "cannot be the name" in failed(entrepot("user", "add", "a,b", "--users", str(copy), given="x\n"), 2)
+    assert "empty password" in failed(entrepot("user", "add", "b", "--users", str(copy), given="\n"), 2)
+    assert list(tmp_path.iterdir()) == [copy]
+
+
+def test_a_broker_does_not_start_with_a_file_that_it_cannot_read(tmp_path: Path) -> None:
+    (tmp_path / "users.conf").write_text("user a - plain:x\nuser b hidden\n")
+    run = ("run", "--ephemeral", "--listen", "stomp://127.0.0.1:0", "--users")
+    said = failed(entrepot(*run, str(tmp_path / "users.conf")))
+    assert "users.conf:2" in said
+    assert "hidden" not in said
+    assert "cannot read the users" in failed(entrepot(*run, str(tmp_path / "none")))
+
+
+def test_commands_say_who_they_are_in_three_ways(broker: str) -> None:
+    place = broker.removeprefix("stomp://")
+    did(entrepot("send", "--url", f"stomp://app:secret@{place}", "/queue/orders", "1"))
+    did(entrepot("send", "--url", broker, "--login", "app", "--passcode", "secret", "/queue/orders", "2"))
+    did(entrepot("send", "/queue/orders", "3", ENTREPOT_URL=broker, ENTREPOT_LOGIN="app", ENTREPOT_PASSCODE="secret"))
+    for given in ({}, {"ENTREPOT_LOGIN": "app"}, {"ENTREPOT_LOGIN": "app", "ENTREPOT_PASSCODE": "guess"}):
+        assert "or password is invalid." in failed(entrepot("send", "/queue/orders", "x", ENTREPOT_URL=broker, **given))
+    boss = {"ENTREPOT_URL": broker, "ENTREPOT_LOGIN": "boss", "ENTREPOT_PASSCODE": "manager"}
+    assert did(entrepot("receive", "/queue/orders", "--count", "3", **boss)).split() == ["1", "2", "3"]
+
+
+def test_commands_tell_what_their_user_may_not_do(broker: str) -> None:
+    app = {"ENTREPOT_URL": broker, "ENTREPOT_LOGIN": "app", "ENTREPOT_PASSCODE": "secret"}
+    boss = {**app, "ENTREPOT_LOGIN": "boss", "ENTREPOT_PASSCODE": "manager"}
+    did(entrepot("queue", "list", **boss))
+    refused = "User app is not authorized to"
+    assert f"{refused} manage: queue://activemq.management" in failed(entrepot("queue", "list", **app))
+    assert f"{refused} write to: queue://other" in failed(entrepot("send", "/queue/other", "x", **app))
+    assert f"{refused} read from: queue://orders" in failed(entrepot("receive", "/queue/orders", "--count", "1", **app))
+    assert f"{refused} create: queue://answers" in failed(entrepot("receive", "/queue/answers", "--count", "1", **app))
+    did(entrepot("send", "/queue/answers", "yes", **boss))
+    assert did(entrepot("receive", "/queue/answers", "--count", "1", **app)).strip() == "yes"
+
+
+def test_what_is_refused_leaves_the_broker_and_its_others_alone(broker: str) -> None:
+    port = int(broker.rpartition(":")[2])
+    wire = Wire(port, login="boss", passcode="manager")
+    with pytest.raises(AssertionError):
+        Wire(port, login="boss", passcode="guess")
+    assert wire.send("/queue/quiet", b"still here").command == "RECEIPT"
+    wire.cut()
