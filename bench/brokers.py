@@ -208,7 +208,7 @@ class ActiveMQ(Broker):
     def unavailable(self) -> str | None:
         if not shutil.which("java"):
             return "no java on the PATH; Debian: apt install activemq"
-        if not self._jars():
+        if not self.jars():
             return "no /usr/share/activemq/lib; Debian: apt install activemq"
         return None
 
@@ -233,7 +233,7 @@ class ActiveMQ(Broker):
 """)
         places = [f"-Dactivemq.{place}={home}" for place in ("home", "base", "conf", "data")]
         return [
-            "java", *CLASSIC_MEMORY, "-cp", ":".join(self._jars()), *places,
+            "java", *CLASSIC_MEMORY, "-cp", ":".join(self.jars()), *places,
             "org.apache.activemq.console.Main", "start", f"xbean:{configuration.as_uri()}",
         ]  # fmt: skip
 
@@ -248,7 +248,8 @@ class ActiveMQ(Broker):
         }
 
     @staticmethod
-    def _jars() -> list[str]:
+    def jars() -> list[str]:
+        """The product, as Debian installs it."""
         root = Path("/")
         return [str(jar) for pattern in CLASSIC_JARS for jar in sorted(root.glob(pattern.removeprefix("/")))]
 

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 LOOK: Final = 0.1
 """s between two looks at a lock that does not wake us: a tenth of what a takeover may take."""
 
+LOOK_AFTER_SYNC: Final = 20 * MILLISECOND
+"""Between two looks at the lock file after a sync: each lets go of the interpreter once more, 8 % when made each time.
+
+Whoever finds another file there waits for a lease before he believes in it, so a moment does no harm.
+"""
+
 log: Final = logging.getLogger("entrepot.ha")
 
 
@@ -54,6 +60,7 @@ class Standby:
         self._wake = threading.Event()
         self._quit = False
         self._told = ""
+        self._next_look: Instant = 0
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._won: asyncio.Future[Grant] | None = None
@@ -97,7 +104,11 @@ class Standby:
         return self.tenure.holds(now())
 
     def look(self) -> None:
-        """After a sync, by the thread that made it: see whether another lock has been put in the place of ours."""
+        """After a sync, by the thread that made it: see now and then whether another lock is in the place of ours."""
+        at = now()
+        if at < self._next_look:
+            return
+        self._next_look = at + LOOK_AFTER_SYNC
         if self._lease.replaced():
             self.tenure.lose("the lock file was deleted or replaced")
             self._wake.set()
@@ -171,6 +182,9 @@ class Standby:
         """Wait no longer: the broker ends before it was ever master."""
         self.role.signal(Signal.STOP)
         self._end()
+        if self.tenure.holds(now()):  # it was won at the moment at which nobody wanted it any more
+            self.ledger.append("released", self.mine, "the broker stops before it served")
+            self._lease.release()
         self._lease.close()
 
     def _end(self) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i64_be
 from mypy_extensions import i64
 
-from entrepot.journal.index import segment_range
+from entrepot.journal.index import Segment, segment_range
 from entrepot.journal.ports import JournalPort
 from entrepot.journal.record import (
     BATCH_HEAD,
@@ -36,10 +36,16 @@ NUMBER_SHIFT: Final = 40
 """Messages and bodies of epoch *e* are numbered from ``e << NUMBER_SHIFT``: no late body has the name of a new one."""
 
 BOUNDARIES_KEPT: Final = 64
-"""Changes of the master that are remembered: it takes days until the 64th, and a broker that slept restarts at once."""
+"""Changes of the master that are remembered in any case, against the late writes of a broker that slept through them.
+
+Older ones are remembered for as long as the segment is there whose end they tell: it may have no other end.
+"""
 
 OPENING_BYTES: Final = 8192
-"""Enough for META and EPOCH of a segment: 64 boundaries are 2 KiB."""
+"""Enough for META and EPOCH of a segment with 64 boundaries, which are 2 KiB; what has more is read again."""
+
+OPENING_MOST: Final = 16 * 1024 * 1024
+"""What claims to be longer is no EPOCH record but damage."""
 
 
 class Boundary:
@@ -69,6 +75,21 @@ def write_epoch(epoch: i64, boundaries: list[Boundary]) -> bytes:
     return body.getvalue()
 
 
+def remembered(boundaries: list[Boundary], segments: list[Segment]) -> list[Boundary]:
+    """Return what a new epoch has to remember of ``boundaries``, given the ``segments`` that are there."""
+    ends: dict[int, int] = {}
+    for segment in segments:
+        if segment.as_of == 0:  # a compacted one has an end of its own
+            ends[int(segment.last)] = 1
+    kept: list[Boundary] = []
+    left = len(boundaries)
+    for boundary in boundaries:
+        if left < BOUNDARIES_KEPT or int(boundary.last) in ends:
+            kept.append(boundary)
+        left -= 1
+    return kept
+
+
 def read_opening(data: bytes, segment: i64) -> list[Boundary]:
     """Return the boundaries in the EPOCH record at the beginning of a segment; none where there is no such record."""
     found: list[Boundary] = []
@@ -93,6 +114,22 @@ def read_opening(data: bytes, segment: i64) -> list[Boundary]:
     return found
 
 
+def opening(port: JournalPort, name: str) -> bytes:
+    """Return the beginning of a segment, up to the end of its EPOCH record at least, when there is one."""
+    data = port.read(name, 0, OPENING_BYTES)
+    head: i64 = BATCH_HEAD + RECORD_HEAD
+    if len(data) < head:
+        return data
+    place: i64 = i64(read_i32_be(data, BATCH_HEAD))
+    place += head
+    if head <= place and place + RECORD_HEAD <= len(data):
+        end: i64 = i64(read_i32_be(data, place))
+        end += place + RECORD_HEAD
+        if len(data) < end <= OPENING_MOST:
+            return port.read(name, 0, int(end))
+    return data
+
+
 def boundaries_of(port: JournalPort, names: list[str]) -> list[Boundary]:
     """Return the boundaries that the youngest readable segment knows, by rising epoch. ``names`` in the order of ids.
 
@@ -105,7 +142,7 @@ def boundaries_of(port: JournalPort, names: list[str]) -> list[Boundary]:
         first = segment_range(name)[0]
         if first < 1 << EPOCH_SHIFT:
             break
-        found = read_opening(port.read(name, 0, OPENING_BYTES), first)
+        found = read_opening(opening(port, name), first)
         if found:
             return found
         position -= 1

@@ -21,7 +21,7 @@ from mypy_extensions import i32, i64, mypyc_attr
 from entrepot.base.errors import EntrepotError, Fault, Refused, StorageError, StorageFull, StoreLost
 from entrepot.journal.batch import Batch
 from entrepot.journal.compaction import Compaction, choose
-from entrepot.journal.epoch import BOUNDARIES_KEPT, EPOCH_SHIFT, Boundary, write_epoch
+from entrepot.journal.epoch import EPOCH_SHIFT, Boundary, remembered, write_epoch
 from entrepot.journal.index import DEAD, DURABLY, LIVE, TRANSIENT, Document, Index, Segment, document_name
 from entrepot.journal.overflow import Overflow
 from entrepot.journal.ports import (
@@ -163,7 +163,7 @@ class JournalCore(JournalEvents):
         if segments:
             newest = segments[-1]
             boundary = Boundary(self.options.epoch, newest.last, newest.end, newest.end_sequence)
-        self._boundaries = [*self._boundaries[1 - BOUNDARIES_KEPT :], boundary]
+        self._boundaries = [*remembered(self._boundaries, segments), boundary]
 
     def _begin_segment(self) -> None:
         last: i64 = self._active.last

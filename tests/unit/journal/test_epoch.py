@@ -285,6 +285,38 @@ def test_without_a_fence_promises_are_broken(monkeypatch: pytest.MonkeyPatch) ->
     assert failures > 0
 
 
+def test_any_number_of_masters_may_die_before_anything_is_compacted() -> None:
+    """Each leaves a segment without an end mark: what tells its end is remembered for as long as it is there."""
+    lots = random.Random(1)
+    shared = Shared()
+    sent: list[int] = []
+    for epoch in range(1, 400):
+        master = Master(shared, epoch, [])
+        assert master.found() == sent, f"epoch {epoch}"
+        master.send(lots)
+        master.journal.flush()
+        master.port.drain()
+        sent += master.mine
+    assert len(shared.files) >= 399
+
+
+def test_boundaries_of_segments_that_are_gone_are_forgotten() -> None:
+    lots = random.Random(1)
+    shared = Shared()
+    for epoch in range(1, 200):
+        master = Master(shared, epoch, [])
+        for _ in range(4):
+            while master.journal.compact(1 << 20):
+                master.port.drain()
+            master.port.drain()
+        master.send(lots)
+        master.settle(master.number)
+        master.journal.flush()
+        master.port.drain()
+    assert len(shared.files) < 40
+    assert sum(map(len, shared.files.values())) < 40 * 5000, "no record of epochs grows for ever"
+
+
 def test_an_epoch_that_is_over_is_refused() -> None:
     shared = Shared()
     first = Master(shared, 3, [])
