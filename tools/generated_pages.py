@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from activemq_page import activemq_xml
+from artemis_page import broker_xml
 from command_line_page import command_line
 from source_tree import ROOT, SOURCE
 
@@ -96,6 +97,7 @@ def main() -> int:
     pages = {
         PAGES / "cli.md": command_line(),
         PAGES.parent / "activemq-xml.md": activemq_xml(),
+        PAGES.parent / "broker-xml.md": broker_xml(),
         PAGES / "errors.md": error_codes(),
         PAGES / "settings.md": address_settings(),
     }

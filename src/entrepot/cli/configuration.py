@@ -12,8 +12,8 @@ import click
 from entrepot.base.errors import InvalidConfiguration, InvalidOption, InvalidURI
 from entrepot.base.uri import Endpoint, parse
 from entrepot.cluster import connector as cluster
-from entrepot.config.classic import read
 from entrepot.config.encrypted import decryptor
+from entrepot.config.files import read
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.model import BrokerConfig, Connector, NetworkConnector
 from entrepot.config.networks import lists_of
@@ -24,6 +24,8 @@ from entrepot.node import SPOKEN, Node, NodeOptions
 if TYPE_CHECKING:
     from entrepot.config.sources import Decrypt
 
+CONNECTORS: Final = "broker/transportConnectors/transportConnector"
+ACCEPTORS: Final = "configuration/core/acceptors/acceptor"
 PASSWORD: Final = "ACTIVEMQ_ENCRYPTION_PASSWORD"
 FILE_FORMS: Final = ("xbean:", "file:")
 COLOURS: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
@@ -76,15 +78,15 @@ def examine(text: str, defines: Sequence[str]) -> Reading:
     )
     if reading.config is not None:
         for connector in reading.config.connectors:
-            _try(connector, reading.findings, str(path_of(text)))
+            where = ACCEPTORS if reading.bean is None else CONNECTORS
+            _try(connector, reading.findings, str(path_of(text)), f"{where} {connector.name!r}")
         for network in reading.config.networks:
             _try_bridge(network, reading.findings, str(path_of(text)))
     return reading
 
 
-def _try(connector: Connector, findings: Findings, file: str) -> None:
+def _try(connector: Connector, findings: Findings, file: str, path: str) -> None:
     """Let the options of one connector be read by those who obey them."""
-    path = f"broker/transportConnectors/transportConnector {connector.name!r}"
     place = parse(connector.uri)
     assert isinstance(place, Endpoint), "the reader has refused lists"
     for name, value in place.options.items():

@@ -109,7 +109,9 @@ LEVELS: Final = ("debug", "info", "warning", "error")
     metavar="SECONDS",
     help="With --ha: how long a master without a sign of life keeps the store (5). A dead process does not keep it.",
 )
-@click.option("--status", metavar="HOST:PORT", help="With --ha: where /status and /ready answer, also while waiting.")
+@click.option(
+    "--status", metavar="HOST:PORT", help="For a shared store: where /status and /ready answer, also while waiting."
+)
 @click.option("--no-uvloop", is_flag=True, help="Use asyncio's own event loop even where uvloop is installed.")
 @click.option(
     "--log-level",
@@ -150,8 +152,9 @@ def run(
     Without options it speaks STOMP on 127.0.0.1:61613, finds out the protocol on 127.0.0.1:61616, and keeps its journal
     in ./entrepot-data. A second signal ends it at once; what was confirmed is on disk in any case.
 
-    CONFIGURATION is an activemq.xml of ActiveMQ Classic (or xbean:file:...): the broker is what it says, and whatever
-    it does not do as written is reported, line by line; options given here win. See `entrepot check`.
+    CONFIGURATION is an activemq.xml of ActiveMQ Classic (or xbean:file:...) or a broker.xml of Artemis: the broker is
+    what it says, and whatever it does not do as written is reported, line by line; options given here win. See
+    `entrepot check`.
     """
     from entrepot.io import runtime  # noqa: PLC0415 - `entrepot run --help` need not load a broker
 

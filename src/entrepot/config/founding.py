@@ -6,9 +6,9 @@ every start.
 
 from __future__ import annotations
 
-from entrepot.config.model import BrokerConfig, CompositeEntry, Sharing
+from entrepot.config.model import BrokerConfig, CompositeEntry, QueueEntry, Sharing
 from entrepot.core.broker import BrokerCore
-from entrepot.core.diversion import composite
+from entrepot.core.diversion import composite, divert
 from entrepot.core.policy import Policies
 from entrepot.core.routing import Divert, VirtualTopic
 from entrepot.ha.lease import DURATION, LeaseOptions
@@ -50,11 +50,22 @@ def found(config: BrokerConfig, broker: BrokerCore) -> None:
     broker.mirror_queues(config.mirror_prefix)
     for one in config.composites:
         broker.add_divert(_divert(one))
+    for entry in config.diverts:
+        condition = compile_selector(entry.selector) if entry.selector else None
+        broker.add_divert(divert(entry.name, entry.address, list(entry.targets), entry.exclusive, condition))
+    for queue_entry in config.queues:
+        if queue_entry.name not in broker.table.queues:
+            _make(queue_entry, broker)
     for place in config.destinations:
         if place.routing == MULTICAST:
             broker.table.address(place.name).created_by_operator = True
         elif place.name not in broker.table.queues:
             broker.create_queue(place.name, place.name, ANYCAST, durable=True)
+
+
+def _make(entry: QueueEntry, broker: BrokerCore) -> None:
+    condition = compile_selector(entry.selector) if entry.selector else None
+    broker.create_queue(entry.name, entry.address, entry.routing, durable=entry.durable, condition=condition)
 
 
 def _divert(entry: CompositeEntry) -> Divert:

@@ -138,6 +138,26 @@ class CompositeEntry(Struct, frozen=True, kw_only=True):
     send_when_not_matched: bool = False
 
 
+class QueueEntry(Struct, frozen=True, kw_only=True):
+    """A queue of Artemis that exists from the start; ``selector`` "" takes everything."""
+
+    name: str
+    address: str
+    routing: int
+    durable: bool = True
+    selector: str = ""
+
+
+class DivertEntry(Struct, frozen=True, kw_only=True):
+    """A divert of Artemis (artemis.md 4.4)."""
+
+    name: str
+    address: str
+    targets: tuple[Destination, ...]
+    exclusive: bool = False
+    selector: str = ""
+
+
 class IncludedDestination(Struct, frozen=True, kw_only=True):
     """One entry of a list of a network connector. ``force_durable``: a plain consumer counts as a durable one."""
 
@@ -165,6 +185,8 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     connectors: tuple[Connector, ...] = ()
     policies: tuple[PolicyEntry, ...] = ()
     destinations: tuple[Destination, ...] = ()
+    queues: tuple[QueueEntry, ...] = ()
+    diverts: tuple[DivertEntry, ...] = ()
     virtual_topics: tuple[VirtualTopicEntry, ...] = (VirtualTopicEntry(),)
     composites: tuple[CompositeEntry, ...] = ()
     mirror_prefix: str = ""
@@ -191,6 +213,8 @@ def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
         *_of_keyed("connector", _connectors(a), _connectors(b), live=False),
         *_of_keyed("policy", _policies(a), _policies(b), live=True),
         *_of_keyed("destination", _destinations(a), _destinations(b), live=True),
+        *_of_keyed("queue", {one.name: one for one in a.queues}, {one.name: one for one in b.queues}, live=False),
+        *_of_keyed("divert", {one.name: one for one in a.diverts}, {one.name: one for one in b.diverts}, live=True),
         *_of_keyed("virtual topic", _virtual(a), _virtual(b), live=True),
         *_of_keyed("composite", _composites(a), _composites(b), live=True),
         *_of_keyed("network connector", _networks(a), _networks(b), live=True),

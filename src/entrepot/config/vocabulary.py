@@ -47,7 +47,7 @@ UNITS: Final[Mapping[str, Unit]] = {
     "size": Unit.OCTETS,
     "ms": Unit.MILLISECONDS,
 }
-_DECLARED: Final = re.compile(r"([\w.]+):(\w+)(?:=(\S*))?")
+_DECLARED: Final = re.compile(r"([\w.\-]+):(\w+)(?:=(\S*))?")
 
 
 def _loose(unit: Unit) -> Setting:
@@ -209,12 +209,14 @@ def registry(*groups: list[Kind]) -> dict[str, Kind]:
 
 
 __all__ = [
+    "Dialect",
     "LOOSE",
     "SEVERITY",
     "Attribute",
     "Does",
     "Kind",
     "Slot",
+    "Unit",
     "no_effect",
     "obeyed",
     "of_options",

@@ -1,0 +1,141 @@
+"""``broker.xml`` of Artemis to the same typed model and the same findings as Classic's files (artemis.md 8).
+
+Nothing in the file is dropped silently: it is in the model, or there is a finding. With an error among the findings
+there is no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from entrepot.base.environment import MIB
+from entrepot.base.errors import InvalidOption
+from entrepot.config.artemis.acceptors import Acceptors
+from entrepot.config.artemis.addresses import diverts, policies, queues
+from entrepot.config.artemis.elements import CORE
+from entrepot.config.artemis.reading import SPACES, PartReader
+from entrepot.config.findings import Severity
+from entrepot.config.model import BrokerConfig, BrokerSettings, Sharing, StoreOptions, UsageOptions
+from entrepot.config.reading import Bean, Reading
+from entrepot.config.sources import Sources
+from entrepot.config.xml import Element
+from entrepot.ha.lease import BACKUP, PRIMARY
+
+OWN: Final = "entrepot"
+HEAP_DEFAULT: Final = 2048 * MIB  # what Artemis' profile gives its virtual machine
+JOURNAL: Final = "data/journal"
+NO_CORE: Final = "there is no <core> in this file"
+
+
+def belongs(root: Element) -> bool:
+    """Say whether a file is one of Artemis."""
+    return root.name in ("configuration", "core") and root.space in SPACES
+
+
+def interpret(root: Element, sources: Sources, *, spoken: Collection[str]) -> Reading:
+    """Make the model of a file that is parsed already."""
+    findings = sources.findings
+    cores = [root] if root.name == "core" else root.named("core")
+    for child in root.children if root.name != "core" else ():
+        if child.name != "core":
+            what = f"<{child.name}> beside <core> is not read"
+            findings.add(Severity.WARNING, sources.file, child.line, child.path, what, "take it out")
+    if len(cores) != 1:
+        what = NO_CORE if not cores else "there are two <core>"
+        findings.add(Severity.ERROR, sources.file, root.line, root.path, what, "its name space is urn:activemq:core")
+        return Reading(None, findings)
+    reader = PartReader(sources)
+    core = reader.part(CORE, cores[0])
+    config = _config(reader, core, spoken)
+    return Reading(None if findings.errors else config, findings, None, config, sources)
+
+
+def _config(reader: PartReader, core: Bean, spoken: Collection[str]) -> BrokerConfig:
+    persistent = bool(core.get("persistence-enabled", True))
+    _refuse_open_doors(reader, core)
+    places, made = queues(reader, core)
+    memory = int(core.get("global-max-size", -1))
+    return BrokerConfig(
+        broker=BrokerSettings(name=core.text("name") or "localhost", persistent=persistent, scheduler=True),
+        usage=UsageOptions(memory_limit=memory if memory > 0 else HEAP_DEFAULT // 2),
+        store=_store(reader, core, persistent),
+        connectors=Acceptors(reader, spoken).read(core),
+        policies=policies(reader, core),
+        destinations=places,
+        queues=made,
+        diverts=diverts(reader, core),
+        virtual_topics=(),
+        sharing=_sharing(reader, core) if persistent else None,
+    )
+
+
+def _store(reader: PartReader, core: Bean, persistent: bool) -> StoreOptions:
+    directory = Path(core.text("journal-directory") or JOURNAL)
+    given = core.text("journal-file-size")
+    if not persistent:
+        return StoreOptions()
+    if not directory.is_absolute():
+        directory = _instance(reader.sources.file) / directory
+    segment = int(core.get("journal-file-size", 0)) if given else 0
+    try:
+        options = StoreOptions(segment=segment) if segment else StoreOptions()
+    except InvalidOption as error:
+        reader.error(core, error.message, error.remedy, "journal-file-size")
+        options = StoreOptions()
+    _look_at(reader, core, directory)
+    return options.replaced(directory=str(directory / OWN))
+
+
+def _instance(file: str) -> Path:
+    """Return the directory of the instance that a file belongs to: Artemis keeps it in ``etc`` there."""
+    beside = Path(file).resolve().parent
+    return beside.parent if beside.name in ("etc", "conf") else beside
+
+
+def _look_at(reader: PartReader, core: Bean, directory: Path) -> None:
+    try:
+        names = [path.name for path in directory.iterdir()]
+    except OSError:
+        return
+    if any(name.startswith("activemq-data-") for name in names):
+        what = f"{str(directory)!r} holds a journal of Artemis: its messages are not read, and not touched"
+        reader.warn(core, what, "drain it with Artemis first", "journal-directory")
+
+
+def _sharing(reader: PartReader, core: Bean) -> Sharing | None:
+    """Return how the store is shared (artemis.md 2.2)."""
+    policy = core.one("ha-policy")
+    shared = None if policy is None else policy.one("shared-store")
+    if shared is None:
+        return None
+    parts = shared.many("primary", "master", "backup", "slave")
+    if len(parts) != 1:
+        reader.error(shared, "a broker is a primary or a backup", "write <primary> or <backup>, not both")
+        return None
+    part = parts[0]
+    backup = part.kind.name == "backup"
+    return Sharing(
+        part=BACKUP if backup else PRIMARY,
+        failover_on_shutdown=bool(part.get("failover-on-shutdown", False)),
+        allow_failback=bool(part.get("allow-failback", True)) if backup else False,
+        restart_backup=bool(part.get("restart-backup", True)) if backup else True,
+    )
+
+
+def _refuse_open_doors(reader: PartReader, core: Bean) -> None:
+    """Artemis asks for a password unless it is told not to; who should ask must not start without asking."""
+    below = core.one("security-settings")
+    for bean in [] if below is None else below.many("security-setting"):
+        bean.text("match")
+        for permission in bean.many("permission"):
+            permission.text("type")
+            permission.text("roles")
+    if core.get("security-enabled", True):
+        reader.error(
+            core if below is None else below,
+            "users and passwords are in other files of Artemis (login.config), which are not read: it would let "
+            "everybody in",
+            "say <security-enabled>false</security-enabled> where that is meant",
+        )

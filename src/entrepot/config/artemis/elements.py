@@ -1,0 +1,299 @@
+"""Every element of ``broker.xml`` and what becomes of it here (artemis.md 1, 2, 4, 6.2, 7, 8.1).
+
+A scalar is an element with text or an attribute, Artemis takes most of them as either; both are declared as an
+attribute. A slot is a child with children of its own. The documentation and the reader both read these declarations.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from entrepot.config.vocabulary import Does, Kind, Slot, no_effect, obeyed, otherwise, refused, registry
+from entrepot.core.policy import SETTINGS
+
+CONTENT: Final = "content"  # an attribute that stands for the text of the element itself
+
+NO_JMX: Final = "there is no JMX here"
+ONE_THREAD: Final = "one thread takes all decisions"
+ONE_JOURNAL: Final = "bindings, messages, pages and large bodies are in one journal"
+ALWAYS_SYNCED: Final = "what is confirmed is synced, always; what arrives meanwhile shares the next sync"
+OWN_FILES: Final = "the journal looks after its own files"
+NO_CLUSTER: Final = "this build does not join clusters of Artemis yet"
+NO_QUORUM: Final = "replication is not built yet"
+PER_ADDRESS: Final = "it is said for addresses, not for single queues"
+LIVE: Final = "the file is read at the start alone"
+
+CORE: Final = Kind(
+    "core",
+    obeyed("name:text persistence-enabled:flag security-enabled:flag global-max-size:size journal-file-size:size"),
+    obeyed("journal-directory:text"),
+    no_effect(ONE_JOURNAL, "bindings-directory:text paging-directory:text large-messages-directory:text"),
+    no_effect(ONE_JOURNAL, "create-bindings-dir:flag create-journal-dir:flag large-message-sync:flag"),
+    no_effect(
+        ALWAYS_SYNCED,
+        "journal-sync-transactional:flag=true journal-sync-non-transactional:flag=true journal-datasync:flag=true",
+        "journal-buffer-timeout:number page-sync-timeout:number journal-max-io:number journal-buffer-size:size",
+        "journal-type:text journal-device-block-size:number journal-file-open-timeout:number",
+        "log-journal-write-rate:flag journal-max-atticjournal-files:number",
+    ),
+    no_effect(
+        OWN_FILES,
+        "journal-min-files:number journal-pool-files:number journal-compact-min-files:number",
+        "journal-compact-percentage:number page-max-concurrent-io:number read-whole-page:flag purge-page-folders:flag",
+    ),
+    otherwise("files of the journal that are not needed any more are deleted", "journal-retention-directory:text"),
+    no_effect(
+        "the lock is kept alive and looked at, always",
+        "journal-lock-monitor-timeout:ms journal-lock-monitor-max-retries:number",
+    ),
+    otherwise("a broker waits for its store for ever", "journal-lock-acquisition-timeout:number=-1"),
+    otherwise("the lock is in the directory of the journal", "node-manager-lock-directory:text"),
+    no_effect(
+        ONE_THREAD,
+        "thread-pool-max-size:number scheduled-thread-pool-max-size:number async-connection-execution-enabled:flag",
+        "message-expiry-thread-priority:number",
+    ),
+    no_effect(NO_JMX, "jmx-management-enabled:flag jmx-domain:text jmx-use-broker-name:flag"),
+    no_effect("expired messages leave their queue at once", "message-expiry-scan-period:ms"),
+    no_effect("unused addresses are looked for now and then", "address-queue-scan-period:ms"),
+    no_effect("duplicate ids are in the journal, always", "persist-id-cache:flag"),
+    otherwise("it is a setting of addresses", "id-cache-size:number=20000", remedy="write it in an address-setting"),
+    no_effect(LIVE, "configuration-file-refresh-period:ms"),
+    no_effect("names are resolved when they are dialled", "resolve-protocols:flag"),
+    no_effect("there are no samples to keep", "message-counter-enabled:flag message-counter-sample-period:ms"),
+    no_effect("there are no samples to keep", "message-counter-max-day-history:number"),
+    no_effect("nothing is dumped into the log", "server-dump-interval:number memory-measure-interval:number"),
+    no_effect("there is no heap", "memory-warning-threshold:number"),
+    no_effect(
+        "connections are watched by the heart-beats of their protocol",
+        "connection-ttl-override:number connection-ttl-check-interval:ms",
+    ),
+    no_effect("prefixes of properties are those of Java", "system-property-prefix:text internal-naming-prefix:text"),
+    no_effect(
+        "limits do not follow the disk; a full disk refuses messages",
+        "max-disk-usage:number disk-scan-period:ms min-disk-free:text",
+    ),
+    otherwise("messages are not counted for the whole broker", "global-max-messages:number=-1"),
+    otherwise("transactions are not limited in time", "transaction-timeout:ms transaction-timeout-scan-period:ms"),
+    otherwise("the management address is activemq.management", "management-address:text=activemq.management"),
+    otherwise(
+        "nobody is notified by messages", "management-notification-address:text", "jmx-notification-enabled:flag"
+    ),
+    otherwise("the user of a message is not stamped on it", "populate-validated-user:flag=false"),
+    otherwise("messages without a user are accepted", "reject-empty-validated-user:flag=false"),
+    otherwise("wildcards match always", "wild-card-routing-enabled:flag=true"),
+    otherwise("a stop waits a second for what was promised", "graceful-shutdown-enabled:flag=false"),
+    no_effect("a stop waits a second for what was promised", "graceful-shutdown-timeout:number"),
+    no_effect("users and rights are looked up anew", "security-invalidation-interval:ms"),
+    no_effect(
+        "users and rights are looked up anew", "authentication-cache-size:number authorization-cache-size:number"
+    ),
+    otherwise(
+        "who manages needs rights on the management address",
+        "management-message-rbac:flag=false management-rbac-prefix:text view-permission-method-match-pattern:text",
+    ),
+    otherwise("it belongs to clusters", "cluster-user:text cluster-password:text"),
+    no_effect("passwords are not masked by Artemis' codec", "mask-password:flag password-codec:text"),
+    no_effect("no thread can hang unseen", "critical-analyzer:flag critical-analyzer-timeout:ms"),
+    no_effect("no thread can hang unseen", "critical-analyzer-check-period:ms critical-analyzer-policy:text"),
+    refused(
+        "a broker that cannot reach others does not stop by itself",
+        "network-check-list:text network-check-URL-list:text",
+        remedy="use a locker with a quorum: zookeeper:",
+    ),
+    no_effect("it belongs to the network check", "network-check-period:ms network-check-timeout:ms"),
+    no_effect("it belongs to the network check", "network-check-NIC:text network-check-ping-command:text"),
+    no_effect("it belongs to the network check", "network-check-ping6-command:text"),
+    Slot("acceptors", ("acceptors",)),
+    Slot("connectors", does=Does.NO_EFFECT, why="nobody is told of them: " + NO_CLUSTER),
+    Slot("address-settings", ("address-settings",)),
+    Slot("addresses", ("addresses",)),
+    Slot("diverts", ("diverts",)),
+    Slot("ha-policy", ("ha-policy",)),
+    Slot("security-settings", ("security-settings",)),
+    Slot("cluster-connections", does=Does.OTHERWISE, why=NO_CLUSTER, remedy="entrepot run --connect bridges brokers"),
+    Slot("broadcast-groups", does=Does.OTHERWISE, why=NO_CLUSTER),
+    Slot("discovery-groups", does=Does.OTHERWISE, why=NO_CLUSTER),
+    Slot("grouping-handler", does=Does.OTHERWISE, why=NO_CLUSTER),
+    Slot("bridges", does=Does.OTHERWISE, why="core bridges are not built yet", remedy="entrepot run --connect"),
+    Slot("broker-connections", does=Does.OTHERWISE, why="connections by AMQP are not built yet"),
+    Slot("federations", does=Does.OTHERWISE, why="federation is not built yet"),
+    Slot("connection-routers", does=Does.OTHERWISE, why="clients are not redirected"),
+    Slot("lock-coordinators", does=Does.OTHERWISE, why="acceptors are not tied to locks"),
+    Slot("store", does=Does.REFUSED, why="messages are not kept in databases here", remedy="leave it out: files"),
+    Slot("wildcard-addresses", does=Does.OTHERWISE, why="the words of wildcards are those of both families"),
+    Slot("metrics", does=Does.NO_EFFECT, why="figures are always kept"),
+    Slot("metrics-plugin", does=Does.NO_EFFECT, why="figures are always kept"),
+    Slot("broker-plugins", does=Does.OTHERWISE, why="a Java class cannot be loaded here"),
+    Slot("remoting-incoming-interceptors", does=Does.REFUSED, why="a Java class cannot be loaded here"),
+    Slot("remoting-outgoing-interceptors", does=Does.REFUSED, why="a Java class cannot be loaded here"),
+    Slot("resource-limit-settings", does=Does.OTHERWISE, why="sessions and queues of a user are not counted"),
+    Slot("connector-services", does=Does.REFUSED, why="a Java class cannot be loaded here"),
+    Slot("queues", does=Does.REFUSED, why="Artemis itself has dropped it", remedy="write <addresses>"),
+    about="the broker itself",
+)
+
+_LISTS: Final = [
+    Kind("acceptors", Slot("acceptor", ("acceptor",), many=True), about="places to listen"),
+    Kind("address-settings", Slot("address-setting", ("address-setting",), many=True), about="settings of addresses"),
+    Kind("addresses", Slot("address", ("address",), many=True), about="addresses that exist from the start"),
+    Kind("diverts", Slot("divert", ("divert",), many=True), about="standing orders"),
+    Kind(
+        "security-settings",
+        Slot("security-setting", ("security-setting",), many=True),
+        Slot("security-setting-plugin", does=Does.REFUSED, why="a Java class cannot be loaded here"),
+        Slot("role-mapping", does=Does.OTHERWISE, why="roles are not renamed"),
+        about="who may do what; users are in other files of Artemis, which are not read",
+    ),
+]
+
+_PLACES: Final = [
+    Kind(
+        "acceptor",
+        obeyed(f"name:text {CONTENT}:text"),
+        about="a place to listen. Of its protocols those are opened that this build speaks, and the others are named",
+    ),
+]
+
+_SETTING_OBEYED: Final = " ".join(f"{setting.artemis}:text" for setting in SETTINGS if setting.artemis)
+_DEFAULTS_HERE: Final = "the protocol says whether a name is a queue or a topic"
+
+ADDRESS_SETTING: Final = Kind(
+    "address-setting",
+    obeyed("match:text", _SETTING_OBEYED),
+    no_effect(
+        "what does not fit memory is paged to the journal",
+        "page-size-bytes:size page-max-cache-size:number max-read-page-messages:number max-read-page-bytes:size",
+        "prefetch-page-messages:number prefetch-page-bytes:size",
+    ),
+    otherwise("paging is not limited, except by the disk", "page-limit-bytes:size=-1 page-limit-messages:number=-1"),
+    otherwise("paging is not limited, except by the disk", "page-full-policy:text"),
+    otherwise("a full disk refuses messages", "disk-full-policy:text=FAIL"),
+    otherwise("messages are not counted, only their size", "max-size-messages:number=-1"),
+    otherwise("a producer is blocked before that", "max-size-bytes-reject-threshold:size=-1"),
+    otherwise("expired messages have no queues of their own", "auto-create-expiry-resources:flag=false"),
+    no_effect("expired messages have no queues of their own", "expiry-queue-prefix:text expiry-queue-suffix:text"),
+    otherwise("a lifetime that a producer gives counts", "no-expiry:flag=false"),
+    no_effect("there are no samples to keep", "message-counter-history-day-limit:number"),
+    otherwise("last-value queues are not built yet", "default-last-value-queue:flag=false last-value-queue:flag=false"),
+    no_effect("last-value queues are not built yet", "default-last-value-key:text"),
+    otherwise("non-destructive queues are not built yet", "default-non-destructive:flag=false"),
+    otherwise("a new owner of a group does not wait", "default-group-rebalance-pause-dispatch:flag=false"),
+    otherwise(NO_CLUSTER, "redistribution-delay:number=-1"),
+    otherwise("messages without a queue are dropped", "send-to-dla-on-no-route:flag=false"),
+    otherwise("slow is who settles nothing for a while", "slow-consumer-threshold:number=-1"),
+    no_effect(
+        "slow is who settles nothing for a while",
+        "slow-consumer-threshold-measurement-unit:text slow-consumer-check-period:number",
+    ),
+    otherwise("an address is made with its queue", "auto-create-addresses:flag=true"),
+    no_effect("an address without queues costs nothing", "auto-delete-addresses:flag auto-delete-addresses-delay:ms"),
+    no_effect("an address without queues costs nothing", "auto-delete-addresses-skip-usage-check:flag"),
+    otherwise("queues that somebody made on purpose stay", "auto-delete-created-queues:flag=false"),
+    otherwise("only empty queues go", "auto-delete-queues-message-count:number=0"),
+    otherwise("a queue that nobody used yet stays", "auto-delete-queues-skip-usage-check:flag=false"),
+    otherwise(
+        "what the file does not name any more stays",
+        "config-delete-queues:text=OFF config-delete-addresses:text=OFF config-delete-diverts:text=OFF",
+    ),
+    no_effect("answers are cut by their own limits", "management-browse-page-size:number"),
+    no_effect("answers are cut by their own limits", "management-message-attribute-size-limit:number"),
+    otherwise("queues keep their messages without consumers", "default-purge-on-no-consumers:flag=false"),
+    otherwise(_DEFAULTS_HERE, "default-queue-routing-type:text default-address-routing-type:text"),
+    no_effect("it belongs to CORE clients", "default-consumer-window-size:number"),
+    otherwise("ring queues are not built yet", "default-ring-size:number=-1"),
+    otherwise("new queues begin empty", "retroactive-message-count:number=0"),
+    no_effect("figures are always kept", "enable-metrics:flag"),
+    otherwise("the time of arrival is not written into messages", "enable-ingress-timestamp:flag=false"),
+    no_effect("queues grow as they need", "initial-queue-buffer-size:number"),
+    otherwise("a setting for both is meant", "auto-create-jms-queues:flag=true auto-create-jms-topics:flag=true"),
+    otherwise("a setting for both is meant", "auto-delete-jms-queues:flag=true auto-delete-jms-topics:flag=true"),
+    about="settings of the addresses that `match` covers; settings of several patterns merge",
+)
+
+_ADDRESSES: Final = [
+    Kind(
+        "address",
+        obeyed("name:text"),
+        Slot("anycast", ("anycast",)),
+        Slot("multicast", ("multicast",)),
+        about="an address with its queues",
+    ),
+    Kind("anycast", Slot("queue", ("queue",), many=True), about="queues that share in its messages"),
+    Kind("multicast", Slot("queue", ("queue",), many=True), about="queues that each get its messages"),
+    Kind(
+        "queue",
+        obeyed("name:text durable:flag"),
+        otherwise(PER_ADDRESS, "max-consumers:number=-1", remedy="default-max-consumers in an address-setting"),
+        otherwise(PER_ADDRESS, "exclusive:flag=false", remedy="default-exclusive-queue in an address-setting"),
+        otherwise(PER_ADDRESS, "group-rebalance:flag=false group-buckets:number=-1 group-first-key:text"),
+        otherwise(PER_ADDRESS, "consumers-before-dispatch:number=0 delay-before-dispatch:number=-1"),
+        otherwise("a new owner of a group does not wait", "group-rebalance-pause-dispatch:flag=false"),
+        otherwise("queues keep their messages without consumers", "purge-on-no-consumers:flag=false"),
+        otherwise("last-value queues are not built yet", "last-value:flag=false last-value-key:text"),
+        otherwise("non-destructive queues are not built yet", "non-destructive:flag=false"),
+        otherwise("ring queues are not built yet", "ring-size:number=-1"),
+        otherwise("a queue of the file is always on", "enabled:flag=true"),
+        no_effect("rights follow from security-settings", "user:text"),
+        Slot("filter", ("filter",)),
+        about="a queue that exists from the start",
+    ),
+    Kind("filter", obeyed("string:text"), about="a selector"),
+    Kind(
+        "divert",
+        obeyed("name:text address:text forwarding-address:text exclusive:flag routing-type:text"),
+        no_effect("a divert is known by its name", "routing-name:text"),
+        refused("a Java class cannot be loaded here", "transformer-class-name:text"),
+        Slot("filter", ("filter",)),
+        Slot("transformer", does=Does.REFUSED, why="a Java class cannot be loaded here"),
+        about="what is sent to one address goes to another too, or only",
+    ),
+    Kind(
+        "security-setting",
+        obeyed("match:text"),
+        Slot("permission", ("permission",), many=True),
+        about="rights on the addresses that `match` covers",
+    ),
+    Kind("permission", obeyed("type:text roles:text"), about="one right of some roles"),
+]
+
+_PART: Final = obeyed("failover-on-shutdown:flag")
+_HA: Final = [
+    Kind(
+        "ha-policy",
+        Slot("shared-store", ("shared-store",)),
+        Slot("primary-only", ("primary-only",)),
+        Slot("live-only", ("primary-only",)),
+        Slot("replication", does=Does.REFUSED, why=NO_QUORUM, remedy="use shared-store"),
+        about="how brokers stand in for one another",
+    ),
+    Kind(
+        "primary-only",
+        Slot("scale-down", does=Does.OTHERWISE, why="nothing is moved to other brokers at the end"),
+        about="a broker that stands alone",
+    ),
+    Kind(
+        "shared-store",
+        Slot("primary", ("primary",)),
+        Slot("master", ("primary",)),
+        Slot("backup", ("backup",)),
+        Slot("slave", ("backup",)),
+        Slot("colocated", does=Does.REFUSED, why="one process runs one broker", remedy="start the backup by itself"),
+        about="brokers with one directory: one serves, the others wait",
+    ),
+    Kind(
+        "primary",
+        _PART,
+        no_effect("`entrepot run` returns when it ends", "wait-for-activation:flag"),
+        about="the broker whose store it is",
+    ),
+    Kind(
+        "backup",
+        _PART,
+        obeyed("allow-failback:flag restart-backup:flag"),
+        Slot("scale-down", does=Does.OTHERWISE, why="a backup serves what it takes over"),
+        about="a broker that serves while its primary cannot",
+    ),
+]
+
+KINDS: Final = registry([CORE, ADDRESS_SETTING, *_LISTS, *_PLACES, *_ADDRESSES, *_HA])

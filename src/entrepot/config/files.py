@@ -1,0 +1,32 @@
+"""A file of either family, whichever it is: its root element says so."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from entrepot.config import artemis, classic
+from entrepot.config.findings import Findings
+from entrepot.config.reading import Reading
+from entrepot.config.sources import Decrypt, Sources
+from entrepot.config.xml import parse
+
+
+def read(
+    path: Path,
+    *,
+    spoken: Collection[str],
+    bridges: bool = False,
+    defines: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    decrypt: Decrypt | None = None,
+) -> Reading:
+    """Read ``activemq.xml`` or ``broker.xml``. The arguments are those of `config/classic`.
+
+    Raises InvalidConfiguration for a file that cannot be read at all, or is not XML.
+    """
+    sources = Sources(Findings(), defines=defines, environment=environment, decrypt=decrypt)
+    root = parse(sources.open(path), str(path))
+    if artemis.belongs(root):
+        return artemis.interpret(root, sources, spoken=spoken)
+    return classic.interpret(root, sources, spoken=spoken, bridges=bridges)

@@ -1,0 +1,334 @@
+"""broker.xml to the model: what each part means here, what is said about the rest, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from entrepot.base.errors import InvalidConfiguration
+from entrepot.config.artemis import belongs, interpret
+from entrepot.config.artemis.addresses import DEFAULTS
+from entrepot.config.artemis.elements import CONTENT, CORE, KINDS
+from entrepot.config.files import read as read_file
+from entrepot.config.findings import Findings, Severity
+from entrepot.config.founding import add_policies
+from entrepot.config.model import BrokerConfig, DivertEntry, QueueEntry, Sharing
+from entrepot.config.reading import Reading
+from entrepot.config.sources import Sources
+from entrepot.config.vocabulary import Attribute, Does, Kind
+from entrepot.config.xml import parse
+from entrepot.core.consumer import UNLIMITED
+from entrepot.core.policy import FULL_BLOCK, FULL_PAGE, MILLISECOND, SETTINGS, Policies, Policy
+from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
+
+OPEN = "<security-enabled>false</security-enabled>"
+ACCEPTORS = '<acceptors><acceptor name="a">tcp://127.0.0.1:0?protocols=STOMP,OPENWIRE</acceptor></acceptors>'
+EXAMPLE = Path(__file__).parents[3] / "config" / "artemis" / "standalone.xml"
+
+
+def document(body: str = "", *, acceptors: str = ACCEPTORS, opened: str = OPEN) -> str:
+    return (
+        '<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">'
+        f"<name>n</name>{opened}{body}{acceptors}</core></configuration>"
+    )
+
+
+def read(text: str, spoken: tuple[str, ...] = ("openwire", "stomp")) -> Reading:
+    sources = Sources(Findings())
+    sources.file = "etc/broker.xml"
+    return interpret(parse(text.encode(), "etc/broker.xml"), sources, spoken=spoken)
+
+
+def said(reading: Reading, severity: Severity) -> list[str]:
+    return [finding.what for finding in reading.findings if finding.severity is severity]
+
+
+def config(body: str = "", **more: str) -> BrokerConfig:
+    reading = read(document(body, **more))
+    assert reading.config is not None, said(reading, Severity.ERROR)
+    return reading.config
+
+
+def errors(body: str, **more: str) -> list[str]:
+    reading = read(document(body, **more))
+    assert (reading.config is None) == bool(said(reading, Severity.ERROR))
+    return said(reading, Severity.ERROR)
+
+
+def policy(settings: str, name: str = "a.b", match: str = "#") -> Policy:
+    made = Policies()
+    body = f'<address-settings><address-setting match="{match}">{settings}</address-setting></address-settings>'
+    add_policies(config(body), made)
+    return made.of(name)
+
+
+# -- the whole --------------------------------------------------------------------------------------------------------
+
+
+def test_the_file_that_artemis_writes_for_a_new_broker() -> None:
+    reading = read_file(EXAMPLE, spoken=("openwire", "stomp"))
+    assert reading.config is not None, said(reading, Severity.ERROR)
+    made = reading.config
+    assert made.broker.name == "standalone"
+    assert made.store.directory == str(EXAMPLE.resolve().parent / "data/journal/entrepot")
+    assert made.store.segment == 10 * 1024 * 1024
+    assert [(one.name, one.protocol, one.line) for one in made.connectors] == [
+        ("artemis", "auto", 29),
+        ("stomp", "stomp", 31),
+    ]
+    assert made.queues == (
+        QueueEntry(name="DLQ", address="DLQ", routing=ANYCAST),
+        QueueEntry(name="ExpiryQueue", address="ExpiryQueue", routing=ANYCAST),
+    )
+    assert made.sharing is None
+    assert all(finding.line for finding in reading.findings)
+
+
+def test_either_family_is_known_by_its_root() -> None:
+    assert belongs(parse(document().encode(), "f"))
+    assert belongs(parse(b'<core xmlns="urn:activemq:core"/>', "f"))
+    assert not belongs(parse(b'<beans xmlns="http://www.springframework.org/schema/beans"/>', "f"))
+    with pytest.raises(InvalidConfiguration):
+        read_file(Path("/nowhere/broker.xml"), spoken=())
+
+
+def test_relative_directories_are_those_of_the_instance() -> None:
+    made = config("<journal-directory>d/j</journal-directory>")
+    assert made.store.directory == str(Path.cwd() / "d/j/entrepot")
+    assert config("<journal-directory>/d</journal-directory>").store.directory == "/d/entrepot"
+    assert config("<persistence-enabled>false</persistence-enabled>").store.directory == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("<nmae>x</nmae>", "holds no <nmae>"),
+        ("<persistence-enabled>perhaps</persistence-enabled>", "'perhaps' does not fit"),
+        ("<name><x/></name>", "is a single value"),
+        ("words", "text cannot stand here"),
+        ('<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="a.xml"/>', "other files are not included"),
+        ("<addresses/><addresses/>", "there is a <addresses> already"),
+        ("<journal-directory>${nobody}</journal-directory>", "nobody says what"),
+        ("<store><database-store/></store>", "not kept in databases"),
+        ("<network-check-list>10.0.0.1</network-check-list>", "cannot reach others"),
+        ("<queues><queue name='x'/></queues>", "Artemis itself has dropped it"),
+        ("<addresses><address name='a.#'/></addresses>", "no name of an address"),
+        (
+            "<diverts><divert name='d'><address>a</address></divert></diverts>",
+            "needs an address and a forwarding-address",
+        ),
+        ("<ha-policy><replication/></ha-policy>", "replication is not built yet"),
+        ("<ha-policy><shared-store/></ha-policy>", "a primary or a backup"),
+        ("<ha-policy><shared-store><primary/><slave/></shared-store></ha-policy>", "a primary or a backup"),
+        ("<address-settings><address-setting/></address-settings>", "says for no address"),
+        (
+            '<address-settings><address-setting match="#"><address-full-policy>X</address-full-policy>'
+            "</address-setting></address-settings>",
+            "'X' is no value",
+        ),
+    ],
+)
+def test_what_artemis_would_not_understand_or_we_cannot_do_is_an_error(body: str, message: str) -> None:
+    found = errors(body)
+    assert any(message in what for what in found), found
+
+
+def test_a_misspelt_name_comes_with_the_right_one() -> None:
+    reading = read(document("<journal-dirctory>x</journal-dirctory>"))
+    assert [finding.remedy for finding in reading.findings.errors] == ["did you mean 'journal-directory'? "]
+
+
+def test_a_broker_that_should_ask_for_a_password_does_not_start_without() -> None:
+    assert any("let everybody in" in what for what in errors("", opened=""))
+    assert any("let everybody in" in what for what in errors("", opened="<security-enabled>true</security-enabled>"))
+
+
+@pytest.mark.parametrize(
+    "element",
+    ["cluster-connections", "broadcast-groups", "discovery-groups", "bridges", "federations", "broker-connections"],
+)
+def test_other_ways_to_join_brokers_are_named(element: str) -> None:
+    reading = read(document(f'<{element}><x name="c"/></{element}>'))
+    assert reading.config is not None
+    assert any(what.startswith(f"<{element}> is not done here") for what in said(reading, Severity.WARNING))
+    assert said(read(document(f"<{element}/>")), Severity.WARNING) == [], "there is nothing in it"
+
+
+# -- the vocabulary ----------------------------------------------------------------------------------------------------
+
+
+def unobeyed() -> Iterator[tuple[Kind, Attribute]]:
+    for kind in (CORE, KINDS["address-setting"], KINDS["queue"]):
+        for attribute in kind.attributes.values():
+            if attribute.does is not Does.OBEYED:
+                yield kind, attribute
+
+
+def one_queue(text: str) -> str:
+    return f'<addresses><address name="a"><anycast>{text}</anycast></address></addresses>'
+
+
+def within(kind: Kind, text: str) -> str:
+    return {
+        "core": text,
+        "address-setting": f'<address-settings><address-setting match="#">{text}</address-setting></address-settings>',
+        "queue": one_queue(f'<queue name="q">{text}</queue>'),
+    }[kind.name]
+
+
+@pytest.mark.parametrize(
+    ("kind", "attribute"), [pytest.param(*one, id=f"{one[0].name}-{one[1].name}") for one in unobeyed()]
+)
+def test_each_scalar_that_is_not_obeyed_is_said_with_its_place(kind: Kind, attribute: Attribute) -> None:
+    value = {"flag": "true"}.get(attribute.unit.name.lower(), "77")
+    if attribute.same == value or (attribute.unit.name == "FLAG" and attribute.same == "true"):
+        value = "false"
+    reading = read(document(within(kind, f"<{attribute.name}>{value}</{attribute.name}>")))
+    hits = [one for one in reading.findings if one.path.endswith(f"/{attribute.name}")]
+    assert len(hits) == 1
+    assert hits[0].line == 1
+    if attribute.same is not None:
+        quiet = read(document(within(kind, f"<{attribute.name}>{attribute.same}</{attribute.name}>")))
+        assert not [one for one in quiet.findings if one.path.endswith(f"/{attribute.name}")]
+
+
+def test_a_scalar_may_be_an_attribute_too() -> None:
+    body = one_queue('<queue name="q" durable="false" ring-size="3"/>')
+    reading = read(document(body))
+    assert reading.config is not None
+    assert reading.config.queues[0].durable is False
+    assert any("ring queues" in what for what in said(reading, Severity.WARNING))
+
+
+def test_every_kind_can_be_reached_and_its_obeyed_scalars_are_heard() -> None:
+    reached, pending = {"core"}, ["core"]
+    while pending:
+        for slot in KINDS[pending.pop()].slots.values():
+            pending += [one for one in slot.kinds if one not in reached]
+            reached.update(slot.kinds)
+    assert reached == set(KINDS)
+    assert CONTENT in KINDS["acceptor"].attributes
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+def test_defaults_are_those_of_artemis() -> None:
+    made = policy("")
+    assert (made.dead_letter_address, made.max_deliveries, made.full, made.max_octets) == ("", 10, FULL_PAGE, UNLIMITED)
+    assert (made.prioritized, made.auto_create, made.auto_delete, made.dead_letter_expired) == (True, True, True, False)
+    known = {setting.name for setting in SETTINGS}
+    assert set(DEFAULTS) <= known
+    assert {setting.name for setting in SETTINGS if setting.artemis} - set(DEFAULTS) == {"group_first_key"}
+
+
+def test_settings_are_read_with_units_and_merge_by_pattern() -> None:
+    made = policy(
+        "<max-size-bytes>10MiB</max-size-bytes><address-full-policy>block</address-full-policy>"
+        "<redelivery-delay>1500</redelivery-delay><max-delivery-attempts>3</max-delivery-attempts>"
+        "<dead-letter-address>D</dead-letter-address><redelivery-delay-multiplier>2.5</redelivery-delay-multiplier>"
+    )
+    assert (made.max_octets, made.full, made.redelivery_delay) == (10 * 1024 * 1024, FULL_BLOCK, 1500 * MILLISECOND)
+    assert (made.max_deliveries, made.dead_letter_address, made.redelivery_multiplier) == (3, "D", 2.5)
+    other = policy("<max-delivery-attempts>3</max-delivery-attempts>", "x", match="a.#")
+    assert other.max_deliveries == 10
+
+
+# -- addresses, queues, diverts ----------------------------------------------------------------------------------------
+
+
+def test_queues_and_addresses() -> None:
+    made = config(
+        '<addresses><address name="orders"><anycast><queue name="orders"/></anycast><multicast><queue name="audit">'
+        '<filter string="price &gt; 5"/><durable>false</durable></queue></multicast></address>'
+        '<address name="news"><multicast/></address></addresses>'
+    )
+    assert made.queues == (
+        QueueEntry(name="orders", address="orders", routing=ANYCAST),
+        QueueEntry(name="audit", address="orders", routing=MULTICAST, durable=False, selector="price > 5"),
+    )
+    assert made.destinations == (Destination(name="news", routing=MULTICAST),)
+    assert errors(one_queue('<queue name="q"><filter string="1 +"/></queue>'))
+
+
+def test_diverts() -> None:
+    made = config(
+        "<diverts><divert name='d'><address>a</address><forwarding-address>b, c</forwarding-address>"
+        '<exclusive>true</exclusive><filter string="x = 1"/><routing-type>ANYCAST</routing-type></divert>'
+        "<divert name='e'><address>a</address><forwarding-address>z</forwarding-address></divert></diverts>"
+    )
+    to = tuple(Destination(name=one, routing=ANYCAST) for one in ("b", "c"))
+    assert made.diverts == (
+        DivertEntry(name="d", address="a", targets=to, exclusive=True, selector="x = 1"),
+        DivertEntry(name="e", address="a", targets=(Destination(name="z", routing=UNTYPED),)),
+    )
+
+
+# -- acceptors ---------------------------------------------------------------------------------------------------------
+
+
+def acceptor(text: str, **given: tuple[str, ...]) -> tuple[list[str], Reading]:
+    reading = read(document(acceptors=f'<acceptors><acceptor name="x">{text}</acceptor>{ACCEPTORS[11:]}'), **given)
+    assert reading.draft is not None
+    return [one.uri for one in reading.draft.connectors if one.name == "x"], reading
+
+
+@pytest.mark.parametrize(
+    ("text", "uri"),
+    [
+        ("tcp://h:1?protocols=STOMP", "stomp://h:1"),
+        ("tcp://h:1?protocols=OPENWIRE;connectionsAllowed=5", "openwire://h:1?maximumConnections=5"),
+        ("tcp://h:1?protocols=STOMP,OPENWIRE", "auto://h:1"),
+        ("tcp://h:1", "auto://h:1"),
+        ("tcp://h:1?protocols=STOMP;sslEnabled=true;keyStorePath=k", "stomp+ssl://h:1?keyStorePath=k"),
+        ("tcp://h:1?protocols=AMQP,MQTT", ""),
+        ("vm://0", ""),
+    ],
+)
+def test_an_acceptor_opens_what_is_spoken(text: str, uri: str) -> None:
+    found, _ = acceptor(text)
+    assert found == ([uri] if uri else [])
+
+
+def test_what_an_acceptor_does_not_speak_is_named() -> None:
+    _, reading = acceptor("tcp://h:1?protocols=CORE,STOMP,MQTT")
+    assert "the acceptor 'x' does not speak CORE, MQTT: this build does not yet" in said(reading, Severity.WARNING)
+    _, reading = acceptor("tcp://h:1")
+    assert any("and not yet CORE, AMQP, MQTT" in what for what in said(reading, Severity.WARNING))
+    _, reading = acceptor("tcp://h:1?protocols=SMTP")
+    assert any("no protocol 'SMTP'" in what for what in said(reading, Severity.ERROR))
+    _, reading = acceptor("tcp://h:1?protocols=STOMP;anycastPrefix=q.;amqpCredits=1")
+    assert any("anycastPrefix=q. is not done here" in what for what in said(reading, Severity.WARNING))
+    assert any("amqpCredits=1 has no effect" in what for what in said(reading, Severity.NOTE))
+
+
+def test_a_broker_without_a_place_to_listen() -> None:
+    assert any("no acceptor" in what for what in said(read(document(acceptors="")), Severity.WARNING))
+    none = '<acceptors><acceptor name="x">tcp://h:1?protocols=AMQP</acceptor></acceptors>'
+    assert any("none of its acceptors" in what for what in errors("", acceptors=none))
+
+
+# -- high availability -------------------------------------------------------------------------------------------------
+
+
+def shared(part: str) -> Sharing | None:
+    return config(f"<ha-policy><shared-store>{part}</shared-store></ha-policy>").sharing
+
+
+def test_parts_of_a_shared_store_in_new_words_and_old() -> None:
+    stays = Sharing(part="primary", failover_on_shutdown=False)
+    assert shared("<primary/>") == shared("<master/>") == stays
+    hands = "<primary><failover-on-shutdown>true</failover-on-shutdown></primary>"
+    assert shared(hands) == Sharing(part="primary", failover_on_shutdown=True)
+    waits = Sharing(part="backup", failover_on_shutdown=False, allow_failback=True)
+    assert shared("<backup/>") == shared("<slave/>") == waits
+    keeps = "<backup><allow-failback>false</allow-failback><restart-backup>false</restart-backup></backup>"
+    assert shared(keeps) == Sharing(part="backup", failover_on_shutdown=False, restart_backup=False)
+
+
+def test_who_stands_alone_shares_nothing() -> None:
+    assert config("<ha-policy><primary-only/></ha-policy>").sharing is None
+    assert config("<ha-policy><live-only/></ha-policy>").sharing is None
+    assert config("<persistence-enabled>false</persistence-enabled>").sharing is None

@@ -1,0 +1,116 @@
+"""The page of ``broker.xml``: every element with what becomes of it, read off the declarations."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+from source_tree import SOURCE
+
+sys.path.insert(0, str(SOURCE))
+
+from entrepot.config.artemis.acceptors import NO_EFFECT, OTHERWISE  # the line above must come first
+from entrepot.config.artemis.elements import CONTENT, CORE, KINDS
+from entrepot.config.vocabulary import SEVERITY, Attribute, Does, Kind, Slot
+from entrepot.core.policy import SETTINGS
+
+HEAD: Final = """\
+<!-- Written by `make generated` from src/entrepot/config/artemis/. -->
+# broker.xml
+
+`entrepot run broker.xml` starts the broker that a configuration of Artemis describes, and `entrepot check broker.xml`
+says what would become of it without starting one. Findings, placeholders, `--strict` and the precedence of the command
+line are those of [activemq.xml](activemq-xml.md): nothing in the file is dropped silently.
+
+- **Scalars** may be elements with text or attributes, as in Artemis. `<xi:include>` is refused: put the text there.
+- **Acceptors** open the protocols that this build speaks, of those that `protocols=` names or of all; the others are
+  named. Options are separated by `;` or `&`.
+- **Passwords**: Artemis keeps users in files of their own, which are not read. Unless the file says
+  `<security-enabled>false</security-enabled>`, the broker does not start: it would let everybody in.
+- **Address settings** merge, the more specific pattern wins, and the defaults are those of Artemis.
+- **The journal** stands in the directory `entrepot` within `journal-directory`; a journal of Artemis that is already
+  there is neither read nor touched. A relative directory is taken from the one above `etc`.
+
+## A primary and its backup
+
+```xml
+<ha-policy><shared-store><primary/></shared-store></ha-policy>     <!-- on the one machine -->
+<ha-policy><shared-store><backup/></shared-store></ha-policy>      <!-- on the other; the same journal-directory -->
+```
+
+| What happens | `failover-on-shutdown` false (default) | true |
+|---|---|---|
+| the primary is killed, or its machine is | the backup serves | the backup serves |
+| the primary is stopped | the store is paused: the backup goes on waiting | the backup serves |
+| the primary returns while the backup serves | `allow-failback` true (default): the backup hands the store back, and waits again (`restart-backup` true) or ends; false: the primary waits | the same |
+| the backup that serves is stopped | the store is paused until the primary comes | whoever waits serves |
+
+How the lock works, and what fences a broker that lost it, is told in [High availability](high-availability.md).
+"""
+
+
+def broker_xml() -> str:
+    """Return the page."""
+    return HEAD + "".join(_sections()) + "".join(_acceptor_options())
+
+
+def _sections() -> Iterator[str]:
+    for kind in _in_order():
+        yield f"\n## {kind.name}\n\n{kind.about[0].upper()}{kind.about[1:]}.\n\n"
+        rows = [*_scalars(kind), *_slots(kind)]
+        if rows:
+            yield "| Element or attribute | Value | State here | Same | Why, or what it holds |\n|---|---|---|---|---|\n"
+            yield from rows
+
+
+def _in_order() -> list[Kind]:
+    found: dict[str, Kind] = {}
+    pending = [CORE.name]
+    while pending:
+        kind = KINDS[pending.pop(0)]
+        if kind.name not in found:
+            found[kind.name] = kind
+            pending += [name for slot in kind.slots.values() for name in slot.kinds]
+    return list(found.values())
+
+
+def _scalars(kind: Kind) -> Iterator[str]:
+    for one in sorted(kind.attributes.values(), key=lambda one: (_rank(one.does), one.name)):
+        name = "its text" if one.name == CONTENT else f"`{one.name}`"
+        same = f"`{one.same}`" if one.same else ""
+        yield f"| {name} | {one.unit.value} | {one.does.value} | {same} | {_about(kind, one)} |\n"
+
+
+def _about(kind: Kind, one: Attribute) -> str:
+    if one.does is not Does.OBEYED:
+        return _cell(one.why)
+    if kind.name == "address-setting":
+        return next((setting.about for setting in SETTINGS if setting.artemis == one.name), "")
+    return ""
+
+
+def _slots(kind: Kind) -> Iterator[str]:
+    for slot in sorted(kind.slots.values(), key=lambda one: (_rank(one.does), one.name)):
+        yield f"| `<{slot.name}>` | | {slot.does.value} | | {_cell(slot.why) or _held(slot)} |\n"
+
+
+def _held(slot: Slot) -> str:
+    return f"see `{slot.kinds[0]}`" if slot.kinds[0] != slot.name else ""
+
+
+def _acceptor_options() -> Iterator[str]:
+    yield "\n## Options of acceptors\n\nOptions of TLS, and those that listeners have in `entrepot run --listen`, are obeyed."
+    yield " Options that begin with the name\nof a protocol that is not spoken yet have no effect.\n\n"
+    yield "| Option | State here | Why |\n|---|---|---|\n"
+    for table, state in ((NO_EFFECT, Does.NO_EFFECT), (OTHERWISE, Does.OTHERWISE)):
+        for name, why in sorted(table.items()):
+            yield f"| `{name}` | {state.value} | {_cell(why)} |\n"
+
+
+def _rank(does: Does) -> int:
+    return -1 if does is Does.OBEYED else int(SEVERITY[does])
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
