@@ -43,10 +43,12 @@ line are those of [activemq.xml](activemq-xml.md): nothing in the file is droppe
 |---|---|---|
 | the primary is killed, or its machine is | the backup serves | the backup serves |
 | the primary is stopped | the store is paused: the backup goes on waiting | the backup serves |
-| the primary returns while the backup serves | `allow-failback` true (default): the backup hands the store back, and waits again (`restart-backup` true) or ends; false: the primary waits | the same |
+| the primary returns while the backup serves | the backup hands the store back, if it may | the same |
 | the backup that serves is stopped | the store is paused until the primary comes | whoever waits serves |
 
-How the lock works, and what fences a broker that lost it, is told in [High availability](high-availability.md).
+A backup gives the store back with `allow-failback` (true by default); then it waits again, or ends with
+`restart-backup` false. How the lock works, and what fences a broker that lost it, is told in
+[High availability](high-availability.md).
 """
 
 
@@ -60,7 +62,8 @@ def _sections() -> Iterator[str]:
         yield f"\n## {kind.name}\n\n{kind.about[0].upper()}{kind.about[1:]}.\n\n"
         rows = [*_scalars(kind), *_slots(kind)]
         if rows:
-            yield "| Element or attribute | Value | State here | Same | Why, or what it holds |\n|---|---|---|---|---|\n"
+            yield "| Element or attribute | Value | State here | Same | Why, or what it holds |\n"
+            yield "|---|---|---|---|---|\n"
             yield from rows
 
 
@@ -100,8 +103,8 @@ def _held(slot: Slot) -> str:
 
 
 def _acceptor_options() -> Iterator[str]:
-    yield "\n## Options of acceptors\n\nOptions of TLS, and those that listeners have in `entrepot run --listen`, are obeyed."
-    yield " Options that begin with the name\nof a protocol that is not spoken yet have no effect.\n\n"
+    yield "\n## Options of acceptors\n\nOptions of TLS, and those that listeners have in `entrepot run --listen`, "
+    yield "are obeyed. Options that begin with the name\nof a protocol that is not spoken yet have no effect.\n\n"
     yield "| Option | State here | Why |\n|---|---|---|\n"
     for table, state in ((NO_EFFECT, Does.NO_EFFECT), (OTHERWISE, Does.OTHERWISE)):
         for name, why in sorted(table.items()):
