@@ -16,10 +16,11 @@ from types import TracebackType
 from typing import Final, Self
 
 from entrepot.base.environment import KIB, MIB, SECOND, Clock, Instant
-from entrepot.base.errors import EntrepotError, InvalidOption, StorageFull, StoreLost
-from entrepot.base.uri import Endpoint
+from entrepot.base.errors import EntrepotError, InvalidOption, InvalidURI, StorageFull, StoreLost
+from entrepot.base.uri import Endpoint, parse
 from entrepot.cluster.bridge import Neighbourhood
-from entrepot.cluster.connector import NetworkConnector
+from entrepot.cluster.connector import NetworkConnector, connector_of
+from entrepot.cluster.discovery import Beacon, parse_beacon
 from entrepot.cluster.options import NetworkConnectorOptions
 from entrepot.cluster.reception import NetworkSession
 from entrepot.config.founding import add_policies, found
@@ -35,9 +36,11 @@ from entrepot.core.ports import NoticePort
 from entrepot.core.recovery import recover
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.role import Effect, Role, Signal
+from entrepot.io.announcing import Announcer, public_uri
 from entrepot.io.connection import BrokerTurn
 from entrepot.io.disk import Disk
 from entrepot.io.links import Links, log_bridges
+from entrepot.io.local import Door
 from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.io.standby import Standby
 from entrepot.io.tcp import AUTO, Greeter, Listener, Listening
@@ -49,15 +52,17 @@ from entrepot.management.queues import Queues
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.openwire.options import read_option as read_openwire_option
-from entrepot.protocols.session import OPENWIRE, STOMP, Session, Shell
+from entrepot.protocols.session import HTTP, OPENWIRE, STOMP, Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
 from entrepot.protocols.stomp.server import StompSession
 from entrepot.protocols.stomp.uri import read_option
+from entrepot.protocols.tunnel import TunnelServer
 
 DEFAULT_LISTEN: Final = ("stomp://127.0.0.1:61613", "auto://127.0.0.1:61616")
 EPHEMERAL_LISTEN: Final = ("stomp://127.0.0.1:0",)
 MEMORY_LIMIT: Final = 512 * MIB
 SPOKEN: Final = [OPENWIRE, STOMP]
+LISTENED: Final = [*SPOKEN, HTTP]  # HTTP only to switch to OpenWire: nothing that a configuration of Classic means
 
 NOTICE_EVERY: Final = 10 * SECOND  # a producer that floods a full queue makes thousands of notices a second
 ANSWER_GRACE: Final = 1.0  # s; a sync takes a thousandth of it, on a disk that is not in trouble
@@ -74,6 +79,7 @@ class NodeOptions:
     ``policies``: address pattern -> setting -> value, see `core/policy.py`. ``config``: what a file says beyond that;
     for a pattern that is in both, ``policies`` has the last word. ``shared``: how ``data`` is shared with others, None
     when it is not. ``security``: who may come in and what he may do; None: what ``config`` says.
+    ``announce``: where the first place that speaks OpenWire is announced, like ``multicast://default``.
     """
 
     def __init__(
@@ -87,6 +93,7 @@ class NodeOptions:
         journal: JournalOptions | None = None,
         config: BrokerConfig | None = None,
         networks: Sequence[NetworkConnectorOptions] = (),
+        announce: Sequence[str] = (),
         shared: SharedStoreOptions | None = None,
         security: Security | None = None,
     ) -> None:
@@ -94,6 +101,7 @@ class NodeOptions:
         self.security = security
         self.config = config
         self.networks = list(networks)
+        self.announce = list(announce)
         self.name = name
         self.data = data
         self.listen = list(listen)
@@ -177,7 +185,7 @@ class Node:
         self.stomp: Final = [StompOptions() for _ in options.listen]
         self.openwire: Final = [OpenWireOptions() for _ in options.listen]
         self.listening: Final = [
-            Listening(text, partial(_read_option, stomp, openwire), SPOKEN)
+            Listening(text, partial(_read_option, stomp, openwire), LISTENED)
             for text, stomp, openwire in zip(options.listen, self.stomp, self.openwire, strict=True)
         ]
         self.notices: Final = LoggedNotices(SystemClock())
@@ -189,6 +197,8 @@ class Node:
         self._neighbourhood: Neighbourhood | None = None
         self.connectors: Final = _connectors(options)
         self.links: Links | None = None
+        self._door: Door | None = None
+        self._announcers: list[Announcer] = []
         self._turn: BrokerTurn | None = None
         self._maintenance: asyncio.TimerHandle | None = None
         self._stop_asked: asyncio.Future[str] | None = None
@@ -218,11 +228,11 @@ class Node:
     @property
     def uris(self) -> list[str]:
         """Return where it listens, in the order of ``listen``, with the ports that it really has."""
-        return [listener.uri for listener in self.listeners]
+        return [listener.uri for listener in self.listeners[: len(self.listening)]]
 
     def uri(self, protocol: str) -> str:
         """Return a place where ``protocol`` is spoken, to be dialled from this machine. Raises InvalidOption."""
-        ranked = sorted(self.listeners, key=lambda one: one.listening.protocol == AUTO)
+        ranked = sorted(self.listeners[: len(self.listening)], key=lambda one: one.listening.protocol == AUTO)
         for listener in ranked:
             if protocol in (listener.listening.protocol, *listener.listening.protocols):
                 return _dialled(listener, protocol).format()
@@ -246,7 +256,7 @@ class Node:
             self._start_core(loop, journal)
             self._recovered()
             for listening, stomp, openwire in zip(self.listening, self.stomp, self.openwire, strict=True):
-                greeters = {OPENWIRE: self._openwire_greeter(openwire), STOMP: self._stomp_greeter(stomp)}
+                greeters = self._greeters(stomp, openwire)
                 listener = Listener(listening, self.turn, greeters)
                 await listener.open()
                 self.listeners.append(listener)
@@ -263,9 +273,37 @@ class Node:
         self.links = Links(self.turn, self._neighbourhood, self.connectors)
         try:
             await self.links.start()
+            await self._appear(loop)
         except BaseException:
             await self.stop()
             raise
+
+    async def _appear(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Open the door for this process, and announce to others where this broker is. Raises OperatorError."""
+        indoors = Listener(
+            Listening("openwire://127.0.0.1:0", _no_option, LISTENED),
+            self.turn,
+            self._greeters(StompOptions(), OpenWireOptions()),
+        )
+        self.listeners.append(indoors)
+        self._door = Door(self.options.name, loop, indoors.adopt)
+        self._door.open()
+        for beacon, listener in self._announced():
+            place = listener.place
+            scheme = "ssl" if "ssl" in place.scheme.split("+") else "tcp"
+            announcer = Announcer(beacon, public_uri(scheme, place.host, listener.port))
+            self._announcers.append(announcer)
+            await announcer.start()
+
+    def _announced(self) -> list[tuple[Beacon, Listener]]:
+        config = self.options.config
+        wanted = {} if config is None else {one.uri: one.discovery for one in config.connectors if one.discovery}
+        speaking = [one for one in self.listeners[: len(self.listening)] if OPENWIRE in one.listening.protocols]
+        found = [(text, listener) for text in self.options.announce for listener in speaking[:1]]
+        for text, listener in zip(self.options.listen, self.listeners, strict=False):
+            if text in wanted and listener in speaking:
+                found.append((wanted[text], listener))
+        return [(parse_discovery(text), listener) for text, listener in found]
 
     async def wait(self) -> str:
         """Return why the broker should stop, once somebody asked for it or its journal failed."""
@@ -421,6 +459,14 @@ class Node:
             turn.run(partial(found, self.options.config, broker))
         turn.catch_up()
 
+    def _greeters(self, stomp: StompOptions, openwire: OpenWireOptions) -> dict[str, Greeter]:
+        greet = self._openwire_greeter(openwire)
+
+        def tunnel(shell: Shell, peer: str) -> Session:
+            return TunnelServer(shell, lambda inner: greet(inner, peer), self.turn.now)
+
+        return {OPENWIRE: greet, STOMP: self._stomp_greeter(stomp), HTTP: tunnel}
+
     def _stomp_greeter(self, options: StompOptions) -> Greeter:
         def greet(shell: Shell, peer: str) -> Session:
             self.connections += 1
@@ -447,6 +493,10 @@ class Node:
     async def _close(self, why: str = "the broker stops") -> None:
         if self._maintenance is not None:
             self._maintenance.cancel()
+        if self._door is not None:
+            self._door.close()
+        for announcer in self._announcers:
+            await announcer.stop()
         if self.links is not None:  # first of all (classic.md 1.3): what they have on its way is still answered
             await self.links.stop()
         for listener in self.listeners:
@@ -501,15 +551,21 @@ class Broker:
         policies: Mapping[str, Mapping[str, object]] | None = None,
         memory_limit: int = MEMORY_LIMIT,
         users: str | None = None,
+        connect: Sequence[str] = (),
+        duplex: bool = False,
+        announce: Sequence[str] = (),
     ) -> None:
         """``policies``: address pattern -> setting -> value. ``memory_limit`` in octets.
 
-        ``users``: the text of a users file (docs/security.md); None: everybody may do everything.
+        ``users``: the text of a users file (docs/security.md); None: everybody may do everything. ``connect``: other
+        brokers to bridge to, as `entrepot run --connect` has them, and ``vm://name`` for one of this process;
+        ``duplex``: and back. ``announce``: where others may find this one, like ``multicast://default``.
 
         Raises InvalidURI, InvalidOption, InvalidConfiguration.
         """
         directory = None if data is None else Path(data)
         security = None if users is None else parse_users(users)
+        networks = [connector_of(text, number, duplex=duplex) for number, text in enumerate(connect, 1)]
         self.node: Final = Node(
             NodeOptions(
                 name=name,
@@ -518,6 +574,8 @@ class Broker:
                 policies=policies,
                 memory_limit=memory_limit,
                 security=security,
+                networks=networks,
+                announce=announce,
             )
         )
 
@@ -561,6 +619,19 @@ def _connectors(options: NodeOptions) -> list[NetworkConnector]:
         if names.count(name) > 1:
             raise InvalidOption(f"two network connectors are called {name!r}", remedy="give each a name of its own")
     return made
+
+
+def parse_discovery(text: str) -> Beacon:
+    """Return where ``text``, a ``discoveryUri``, has a broker announced. Raises InvalidURI."""
+    found = parse(text)
+    if not isinstance(found, Endpoint):
+        raise InvalidURI(f"{text!r} is a list; a broker is announced in one place", remedy="use multicast://default")
+    return parse_beacon(found)[0]
+
+
+def _no_option(written: str, text: str) -> bool:
+    """Say that there is none."""
+    return False
 
 
 def _written(value: object) -> str:

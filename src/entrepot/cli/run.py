@@ -69,6 +69,13 @@ LEVELS: Final = ("debug", "info", "warning", "error")
     "hold attributes of <networkConnector>, like networkTTL=2. Repeatable: each is a network connector.",
 )
 @click.option("--duplex", is_flag=True, help="Let messages come back over the connections that --connect makes.")
+@click.option(
+    "--announce",
+    multiple=True,
+    metavar="URI",
+    help="Where to tell other brokers and clients of this one: multicast://default, as ActiveMQ's discoveryUri, or "
+    "zeroconf://GROUP. Repeatable.",
+)
 @click.option("--ephemeral", is_flag=True, help="Keep nothing on disk: every message is lost when the broker stops.")
 @click.option(
     "--memory-limit",
@@ -135,6 +142,7 @@ def run(
     listen: tuple[str, ...],
     connect: tuple[str, ...],
     duplex: bool,
+    announce: tuple[str, ...],
     ephemeral: bool,
     memory_limit: int,
     settings: tuple[str, ...],
@@ -187,6 +195,7 @@ def run(
         made.memory_limit = memory_limit if written is None or _given("memory_limit") else written.memory_limit
         made.policies = policies
         made.networks = networks
+        made.announce = list(announce)
         made.shared = shared
         made.security = security
         return made

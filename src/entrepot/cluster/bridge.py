@@ -95,6 +95,7 @@ FRAME_OCTETS_MAX: Final = 100 * 1024 * 1024  # what is agreed with brokers as th
 # let both work at once (measured: 80 k against 137 k messages of 100 octets a second).
 MESSAGES_PORTION: Final = 16 * 1024  # of messages, some 80 small ones
 ANSWERS_PORTION: Final = 2 * 1024  # of answers, 14 octets each
+LOOP: Final = "it leads back to this broker"
 CANARY: Final = "Canary"
 CANARY_TOPIC: Final = ADVISORY + "Canary."
 COMPRESS_FROM: Final = 64  # octets; below, zlib makes bodies longer
@@ -272,7 +273,7 @@ class Bridge(LinkPort):
         """The initiator hears who the other broker is: introduce ourselves."""
         there = text_of(peer.broker_id) if peer.broker_id is not None else ""
         if there == self.broker.node_id:
-            self.perform(self.link.give_up("it leads back to this broker", now))
+            self.perform(self.link.give_up(LOOP, now))
             return
         self._name(wire, peer.broker_name or "", there)
         options = self.options

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from entrepot.base.environment import Instant
 from entrepot.base.settings import Dialect
 from entrepot.base.uri import parse
-from entrepot.cluster.bridge import Bridge, Neighbourhood
+from entrepot.cluster.bridge import LOOP, Bridge, Neighbourhood
 from entrepot.cluster.discovery import Discovery, Forgotten, Found, Target, parse_connector
 from entrepot.cluster.link import Effect, LinkCore, LinkOptions, State
 from entrepot.cluster.lists import Lists
@@ -37,6 +37,7 @@ class NetworkConnector:
         self.lists: Final = Lists() if lists is None else lists
         self.discovery: Final[Discovery] = parse_connector(options.uri)
         self.bridges: dict[str, Bridge] = {}
+        self._forgotten: dict[str, None] = {}  # announced no more, and connected still
         self.started = False
         self._neighbourhood: Neighbourhood | None = None
         self._perform: Perform = lambda bridge, effects: None
@@ -69,12 +70,28 @@ class NetworkConnector:
     def heard(self, event: Found | Forgotten, now: Instant) -> None:
         """Discovery says who is there."""
         target = Target((event.place,))
+        self._forgotten.pop(target.key, None)
         if isinstance(event, Found):
             self.add(target, now)
-            return
-        bridge = self.bridges.get(target.key)
-        if bridge is not None and bridge.link.state not in (State.OPEN, State.OPENING, State.DRAINING):
-            self._end(target.key, bridge, "it is announced no more", now)
+        elif target.key in self.bridges:
+            self._forgotten[target.key] = None
+            self.tidy(now)
+
+    def tidy(self, now: Instant) -> None:
+        """Drop bridges to brokers that discovery forgot and that are not connected any more, and one to ourselves.
+
+        Every broker of a group hears itself too (classic.md 1.4).
+        """
+        for key in list(self._forgotten):
+            bridge = self.bridges.get(key)
+            if bridge is None or bridge.link.state not in (State.OPEN, State.OPENING, State.DRAINING):
+                del self._forgotten[key]
+                if bridge is not None:
+                    self._end(key, bridge, "it is announced no more", now)
+        if self.discovery.beacons:
+            for key, bridge in list(self.bridges.items()):
+                if bridge.link.state is State.FAILED and bridge.link.why == LOOP:
+                    self._end(key, bridge, LOOP, now)
 
     def stop(self, now: Instant) -> None:
         """End every bridge; what is on its way is given back. It may be started again."""

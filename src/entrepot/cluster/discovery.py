@@ -24,7 +24,10 @@ MULTICAST_HOST: Final = "239.255.2.3"
 MULTICAST_PORT: Final = 6155
 MISSED_MAX: Final = 10  # announcements that a broker may miss
 PLACES_MAX: Final = 1000  # a flood of forged announcements must not fill memory
-TRANSPORTS: Final = ("tcp", "nio", "ssl", "auto", "openwire", "unix")
+TRANSPORTS: Final = ("tcp", "nio", "ssl", "auto", "openwire", "unix", "vm", "http", "https")
+BEACONS: Final = ("multicast", "zeroconf", "rendezvous")
+FANOUT_OPTIONS: Final = ("minAckCount", "fanOutQueues", "reconnectDelayExponent", "group")
+ZEROCONF_WITHOUT_EFFECT: Final = ("weight", "priority", "localhost", "localAddress", "type", "typeSuffix")
 
 
 class MulticastOptions(Options, frozen=True):
@@ -61,16 +64,20 @@ class Target(Struct, frozen=True):
     @property
     def key(self) -> str:
         """What names it."""
-        return ",".join(f"{place.host}:{place.port}" for place in self.places)
+        return ",".join(
+            place.format().partition("?")[0] if place.port == NO_PORT else f"{place.host}:{place.port}"
+            for place in self.places
+        )
 
 
 class Beacon(Struct, frozen=True):
-    """A multicast group to listen to."""
+    """Where brokers announce themselves: a multicast group, or DNS-SD when ``zeroconf``; then there is no host."""
 
     host: str
     port: int
     options: MulticastOptions
     discovered: dict[str, str]
+    zeroconf: bool = False
 
 
 class Discovery(Struct, frozen=True):
@@ -82,15 +89,24 @@ class Discovery(Struct, frozen=True):
 
 
 def parse_connector(text: str) -> Discovery:
-    """Return what ``text`` names: static, simple, masterslave, multicast, or a single place. Raises InvalidURI."""
+    """Return what the URI of a network connector names. Raises InvalidURI.
+
+    ``discovery:`` and ``fanout:`` are transports of clients; here they mean what is in them, since a network connector
+    bridges to every broker that it finds anyway.
+    """
     found = parse(text)
+    while isinstance(found, Composite) and found.scheme in ("discovery", "fanout") and len(found.members) == 1:
+        found = found.members[0]
     if isinstance(found, Endpoint):
-        if found.scheme == "multicast":
-            return _multicast(found)
+        if found.scheme in BEACONS:
+            beacon, reconnect = parse_beacon(found)
+            return Discovery((), (beacon,), reconnect)
         return Discovery((Target((_place(found),)),), (), ReconnectOptions())
     discovered, own = split_options(found.options, "discovered.")
+    if found.scheme in ("discovery", "fanout"):
+        own = {name: value for name, value in own.items() if name not in FANOUT_OPTIONS}
     reconnect = ReconnectOptions.read(own, Dialect.URI)
-    if found.scheme in STATIC:
+    if found.scheme in (*STATIC, "discovery", "fanout"):
         targets = tuple(_target(member, discovered) for member in found.members)
         if not targets:
             raise InvalidURI("static: names no broker", remedy="write static:(tcp://host:61616)")
@@ -104,7 +120,7 @@ def parse_connector(text: str) -> Discovery:
         return Discovery((_target(found, {}),), (), ReconnectOptions())
     raise InvalidURI(
         f"a network connector cannot find brokers by {found.scheme!r}",
-        remedy="use static:, masterslave: or multicast:",
+        remedy="use static:, masterslave:, multicast: or zeroconf:",
     )
 
 
@@ -121,13 +137,27 @@ def _place(place: Endpoint) -> Endpoint:
     return place
 
 
-def _multicast(found: Endpoint) -> Discovery:
+def parse_beacon(found: Endpoint) -> tuple[Beacon, ReconnectOptions]:
+    """Return where brokers announce themselves, and how one that is found there is dialled. Raises InvalidURI.
+
+    ``zeroconf:`` and its old name ``rendezvous:`` take the group from the option or in place of a host, like
+    ``zeroconf://europe``.
+    """
+    if found.scheme not in BEACONS:
+        raise InvalidURI(f"brokers do not announce themselves by {found.scheme!r}", remedy="use multicast://default")
     discovered, own = split_options(found.options, "discovered.")
     reconnect, rest = MulticastReconnectOptions.take(own, Dialect.URI)
+    if found.scheme != "multicast":
+        rest = {name: value for name, value in rest.items() if name not in ZEROCONF_WITHOUT_EFFECT}
+        options = MulticastOptions.read(rest, Dialect.URI)
+        named = found.host or found.path.strip("/.")
+        if named and "group" not in rest:
+            options = options.replaced(group=named)
+        return Beacon("", 0, options, discovered, zeroconf=True), reconnect
     options = MulticastOptions.read(rest, Dialect.URI)
     host = MULTICAST_HOST if found.host in ("", "default") else found.host
     port = MULTICAST_PORT if found.port == NO_PORT else found.port
-    return Discovery((), (Beacon(host, port, options, discovered),), reconnect)
+    return Beacon(host, port, options, discovered), reconnect
 
 
 # -- announcements -----------------------------------------------------------------------------------------------------
@@ -156,9 +186,10 @@ class Hearing:
     def heard(self, data: bytes, now: Instant) -> list[Found | Forgotten]:
         """Take a datagram; what is no announcement of our group is ignored."""
         said = parse_announcement(data, self.beacon.options.group)
-        if said is None:
-            return []
-        alive, text = said
+        return [] if said is None else self.told(said[1], alive=said[0], now=now)
+
+    def told(self, text: str, *, alive: bool, now: Instant) -> list[Found | Forgotten]:
+        """Take the news that the broker at ``text`` lives, or leaves."""
         if not alive:
             return self._forget(text)
         if text in self.places:
@@ -179,12 +210,14 @@ class Hearing:
 
     def deadline(self) -> Instant:
         """Return when `advance` must be called."""
+        if self.beacon.zeroconf:  # the library forgets who is gone
+            return NEVER
         patience = MISSED_MAX * self.beacon.options.keep_alive_interval
         return min((at + patience for at in self._heard_at.values()), default=NEVER)
 
     def advance(self, now: Instant) -> list[Found | Forgotten]:
         """Forget who was not heard for ten announcements."""
-        patience = MISSED_MAX * self.beacon.options.keep_alive_interval
+        patience = NEVER // 2 if self.beacon.zeroconf else MISSED_MAX * self.beacon.options.keep_alive_interval
         gone: list[Found | Forgotten] = []
         for text in [text for text, at in self._heard_at.items() if at + patience <= now]:
             gone += self._forget(text)

@@ -93,12 +93,16 @@ class Sharing(Struct, frozen=True, kw_only=True):
 
 
 class Connector(Struct, frozen=True, kw_only=True):
-    """One place to listen. ``uri`` is in our own form: its scheme names the protocol. ``line``: where it was said."""
+    """One place to listen. ``uri`` is in our own form: its scheme names the protocol. ``line``: where it was said.
+
+    ``discovery``: where it is announced, "" for nowhere.
+    """
 
     name: str
     uri: str
     protocol: str
     line: int = 0
+    discovery: str = ""
 
 
 class PolicyEntry(Struct, frozen=True, kw_only=True):
@@ -245,7 +249,7 @@ def _spoken(key: Hashable) -> str:
 
 
 def _connectors(config: BrokerConfig) -> dict[Hashable, Any]:
-    return {one.name: (one.uri, one.protocol) for one in config.connectors}
+    return {one.name: (one.uri, one.protocol, one.discovery) for one in config.connectors}
 
 
 def _policies(config: BrokerConfig) -> dict[Hashable, Any]:

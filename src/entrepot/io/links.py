@@ -10,11 +10,12 @@ from typing import Final, assert_never
 
 from entrepot.base.errors import OperatorError
 from entrepot.base.uri import Endpoint, parse, split_options
-from entrepot.cluster.bridge import Bridge, Neighbourhood, Opening
+from entrepot.cluster.bridge import LOOP, Bridge, Neighbourhood, Opening
 from entrepot.cluster.connector import NetworkConnector
 from entrepot.cluster.discovery import Beacon, Found, Hearing
 from entrepot.cluster.link import Effect
 from entrepot.cluster.reception import NetworkSession
+from entrepot.io.announcing import ZeroconfBrowser
 from entrepot.io.connection import Connection, Turn
 from entrepot.io.datagram import Group, join
 from entrepot.io.tcp import dial
@@ -42,6 +43,7 @@ class Links:
         self._groups: list[Group] = []
         self._timer: asyncio.TimerHandle | None = None
         self._hearings: list[tuple[NetworkConnector, Hearing]] = []
+        self._browsers: list[ZeroconfBrowser] = []
 
     async def start(self) -> None:
         """Dial, and listen to groups. Raises OperatorError for a group that cannot be joined."""
@@ -88,6 +90,8 @@ class Links:
             self._timer.cancel()
         for group in self._groups:
             group.close()
+        for browser in self._browsers:
+            await browser.close()
         until = self.turn.loop.time() + DRAIN_PATIENCE_S
         while not self._drained() and self.turn.loop.time() < until:
             await asyncio.sleep(0.005)
@@ -133,7 +137,8 @@ class Links:
                 case Warn(rounds, why):
                     log.warning("%s: attempt %d failed: %s", bridge.link.name, rounds, why)
                 case GiveUp(why):
-                    log.error("%s: given up: %s", bridge.link.name, why)
+                    level = logging.INFO if why == LOOP else logging.ERROR
+                    log.log(level, "%s: given up: %s", bridge.link.name, why)
                 case _:
                     assert_never(effect)
 
@@ -160,7 +165,9 @@ class Links:
             self._failed(bridge, attempt, "the connection broke")
 
         try:
-            await dial(place.format(), self.turn, make, _spoken, lost)
+            made = await dial(place.format(), self.turn, make, _spoken, lost)
+            if not made.ended:  # a tunnel speaks OpenWire only later
+                self._connections[(bridge, attempt)] = made
         except OperatorError as error:
             self._failed(bridge, attempt, str(error))
         except OSError as error:
@@ -172,6 +179,13 @@ class Links:
     async def _listen(self, connector: NetworkConnector, beacon: Beacon) -> None:
         hearing = Hearing(beacon)
         self._hearings.append((connector, hearing))
+        if beacon.zeroconf:
+
+            def told(uri: str, alive: bool) -> None:
+                self.turn.run(lambda: self._told(connector, hearing, uri, alive))
+
+            self._browsers.append(ZeroconfBrowser(beacon, told))
+            return
 
         def heard(data: bytes, sender: str) -> None:
             self.turn.run(lambda: self._tell(connector, hearing, data))
@@ -187,6 +201,11 @@ class Links:
         for event in hearing.heard(data, now):
             connector.heard(event, now)
 
+    def _told(self, connector: NetworkConnector, hearing: Hearing, uri: str, alive: bool) -> None:
+        now = int(self.turn.now)
+        for event in hearing.told(uri, alive=alive, now=now):
+            connector.heard(event, now)
+
     def _sweep(self) -> None:
         self.turn.run(self._forget)
         self._timer = self.turn.loop.call_later(SWEEP_S, self._sweep)
@@ -196,6 +215,7 @@ class Links:
         for connector, hearing in self._hearings:
             for event in hearing.advance(now):
                 connector.heard(event, now)
+            connector.tidy(now)
 
 
 def _row(connector: str, peer: str, state: str, *, place: str = "", initiator: bool = False) -> dict[str, object]:

@@ -52,7 +52,6 @@ NO_EFFECT: Final[Mapping[str, str]] = {
     "trustStoreType": "the file itself tells",
     "sslProvider": "TLS is OpenSSL's",
     "verifyHost": "a listener has no host name to verify",
-    "verifyHostName": "a listener has no host name to verify",
 }
 OPENWIRE_ONLY: Final = frozenset(
     (
@@ -98,6 +97,10 @@ class TransportOptions:
         self.proxied: bool = False
         self.secure: bool = False
         self.tls: TlsOptions = TlsOptions()
+        self.proxy_host: str = ""  # dialled instead, and asked to CONNECT
+        self.proxy_port: int = 8080
+        self.proxy_user: str = ""
+        self.proxy_password: str = ""
 
     def connection(self) -> ConnectionOptions:
         """Return what concerns a single connection."""
@@ -182,6 +185,10 @@ def _flag(name: str) -> Taker:
     return lambda options, text: setattr(options, name, boolean(text))
 
 
+def _text(name: str) -> Taker:
+    return lambda options, text: setattr(options, name, text)
+
+
 def _tls_text(name: str) -> Taker:
     return lambda options, text: setattr(options.tls, name, text)
 
@@ -253,4 +260,9 @@ TAKERS: Final[Mapping[str, Taker]] = {
     "enabledProtocols": _tls_text("protocols"),
     "enabledCipherSuites": _tls_text("ciphers"),
     "trustAll": _tls_flag("trust_all"),
+    "verifyHostName": _tls_flag("verify_host"),
+    "proxyHost": _text("proxy_host"),
+    "proxyPort": _count("proxy_port", 1, 65_535),
+    "proxyUser": _text("proxy_user"),
+    "proxyPassword": _text("proxy_password"),
 }

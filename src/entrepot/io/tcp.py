@@ -25,13 +25,19 @@ from entrepot.base.environment import SECOND
 from entrepot.base.errors import AddressInUse, InvalidOption, InvalidURI, MalformedFrame, OperatorError
 from entrepot.base.uri import NO_PORT, Endpoint, parse
 from entrepot.io.connection import Connection, Turn
+from entrepot.io.forward import through_proxy
+from entrepot.io.local import enter
 from entrepot.io.options import TransportOptions, read
 from entrepot.io.proxy import read_header
 from entrepot.io.tls import client_context, server_context
 from entrepot.protocols.detection import DetectingSession
 from entrepot.protocols.session import AMQP, HTTP, MQTT, OPENWIRE, STOMP, Session, Shell
+from entrepot.protocols.tunnel import TunnelClient
 
-DEFAULT_PORTS: Final[Mapping[str, int]] = {STOMP: 61613, MQTT: 1883, AMQP: 5672, "auto": 61616}
+DEFAULT_PORTS: Final[Mapping[str, int]] = {
+    STOMP: 61613, MQTT: 1883, AMQP: 5672, HTTP: 80, "https": 443, "auto": 61616,
+}  # fmt: skip
+VM: Final = "vm"
 AUTO: Final = "auto"
 DETECTED: Final = ("auto", "tcp", "nio", "ssl")
 LAYERS: Final = ("nio", "ssl", "unix", "tcp")
@@ -125,6 +131,12 @@ class Listener:
             self.close()
             raise
         log.info("listening on %s", self.uri)
+
+    async def adopt(self, sock: socket.socket) -> None:
+        """Serve the other end of ``sock`` as if it had been accepted."""
+        await self.turn.loop.connect_accepted_socket(
+            cast("Callable[[], asyncio.Protocol]", partial(self._connection, "vm")), sock
+        )
 
     def close(self) -> None:
         """Take no more connections; those that live go on."""
@@ -378,21 +390,43 @@ async def dial(
     endpoint = parse_place(text)
     options = read(endpoint, spoken)
     context = client_context(options.tls) if options.secure else None
-    connection = Connection(turn, options.connection(), lambda made: make(made, made.peer), lost)
+    words = endpoint.scheme.split("+")
+    greet: Callable[[Connection], Session] = lambda made: make(made, made.peer)  # noqa: E731
+    if words[0] in (HTTP, "https"):
+        greet = partial(_tunnelled, endpoint, make, turn)
+    connection = Connection(turn, options.connection(), greet, lost)
     factory = cast("Callable[[], asyncio.Protocol]", lambda: connection)
     host = endpoint.host if context is not None else None
     async with asyncio.timeout(options.connect_timeout / SECOND):
-        if "unix" in endpoint.scheme.split("+"):
+        if "unix" in words:
             connection.peer = endpoint.path
             await turn.loop.create_unix_connection(factory, endpoint.path)
             return connection
+        if words[0] == VM:
+            connection.peer = endpoint.format()
+            await turn.loop.create_unix_connection(factory, sock=enter(endpoint.host or endpoint.path.strip("/")))
+            return connection
         port = endpoint.port
         if port == NO_PORT:
-            port = DEFAULT_PORTS.get(endpoint.scheme.partition("+")[0], DEFAULT_PORTS[AUTO])
-        await turn.loop.create_connection(factory, endpoint.host, port, ssl=context, server_hostname=host)
+            port = DEFAULT_PORTS.get(words[0], DEFAULT_PORTS[AUTO])
+        if options.proxy_host:
+            sock = await through_proxy(turn.loop, options, endpoint.host, port)
+            try:
+                await turn.loop.create_connection(factory, sock=sock, ssl=context, server_hostname=host)
+            except BaseException:
+                sock.close()
+                raise
+        else:
+            await turn.loop.create_connection(factory, endpoint.host, port, ssl=context, server_hostname=host)
     if not options.no_delay:
         _slow_down(connection)
     return connection
+
+
+def _tunnelled(endpoint: Endpoint, make: Greeter, turn: Turn, made: Connection) -> Session:
+    """Return the session that asks an HTTP server to switch to OpenWire."""
+    host = endpoint.host if endpoint.port == NO_PORT else f"{endpoint.host}:{endpoint.port}"
+    return TunnelClient(made, lambda shell: make(shell, made.peer), turn.now, host=host, path=endpoint.path)
 
 
 def _make(greeter: Greeter, peer: str, shell: Shell) -> Session:

@@ -37,7 +37,7 @@ def test_masters_and_slaves_are_one_bridge_with_several_places(text: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["masterslave:(tcp://a:1)", "static:()", "static:(stomp://a:1)", "fanout:(tcp://a:1)", "stomp://a:1"]
+    "text", ["masterslave:(tcp://a:1)", "static:()", "static:(stomp://a:1)", "peer:(tcp://a:1)", "stomp://a:1"]
 )
 def test_what_finds_no_broker_is_refused(text: str) -> None:
     with pytest.raises(InvalidURI):
@@ -88,3 +88,22 @@ def test_attributes_of_a_connector_may_stand_in_its_uri() -> None:
     assert options.name == "NC-2"
     assert options.duplex
     assert options.uri == "static:(tcp://a:1)?initialReconnectDelay=7"
+
+
+@pytest.mark.parametrize(
+    "text", ["fanout:(static:(tcp://a:1,tcp://b:1))", "fanout:(tcp://a:1,tcp://b:1)?minAckCount=2"]
+)
+def test_a_fanout_is_a_bridge_to_each(text: str) -> None:
+    assert [target.key for target in parse_connector(text).targets] == ["a:1", "b:1"]
+
+
+@pytest.mark.parametrize("text", ["zeroconf://eu", "rendezvous:eu", "zeroconf:?group=eu", "discovery:(zeroconf://eu)"])
+def test_dns_sd_names_a_group(text: str) -> None:
+    (beacon,) = parse_connector(text).beacons
+    assert beacon.zeroconf
+    assert beacon.options.group == "eu"
+
+
+def test_places_without_a_port_are_told_apart() -> None:
+    targets = parse_connector("static:(vm://a,vm://b,unix:///run/c)").targets
+    assert [target.key for target in targets] == ["vm://a", "vm://b", "unix:///run/c"]

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from entrepot.base.errors import InvalidOption, InvalidURI
 from entrepot.base.uri import Composite, Endpoint, parse
+from entrepot.cluster.discovery import parse_beacon
 from entrepot.cluster.options import NetworkConnectorOptions
 from entrepot.config.classic.destinations import included
 from entrepot.config.findings import Severity
@@ -81,9 +82,27 @@ class Connectors:
         elif not starts:
             self.reader.note(bean, "it is not opened", "take autoStart out to open it", "autoStart")
         else:
-            self._place(bean, name, text, "uri", steals=bean.get("allowLinkStealing", False))
+            steals = bean.get("allowLinkStealing", False)
+            self._place(bean, name, text, "uri", self._discovery(bean), steals=steals)
 
-    def _place(self, bean: Bean, name: str, text: str, attribute: str, *, steals: bool = False) -> None:
+    def _discovery(self, bean: Bean) -> str:
+        """Return where the connector is announced; an error for what announces nothing."""
+        text = bean.text("discoveryUri")
+        if not text:
+            return ""
+        try:
+            found = parse(text)
+            if isinstance(found, Composite):
+                raise InvalidURI("it is a list", remedy="use multicast://default")
+            parse_beacon(found)
+        except (InvalidURI, InvalidOption) as error:
+            self.reader.error(bean, error.message, error.remedy, "discoveryUri")
+            return ""
+        return text
+
+    def _place(
+        self, bean: Bean, name: str, text: str, attribute: str, discovery: str = "", *, steals: bool = False
+    ) -> None:
         try:
             place = parse(text)
         except InvalidURI as error:
@@ -110,7 +129,15 @@ class Connectors:
         endpoint = self._with_tls(replace(place, scheme=scheme))
         if steals:
             endpoint = replace(endpoint, options={**endpoint.options, "allowLinkStealing": "true"})
-        self.found.append(Connector(name=name, uri=endpoint.format(), protocol=protocol, line=bean.line(attribute)))
+        self.found.append(
+            Connector(
+                name=name,
+                uri=endpoint.format(),
+                protocol=protocol,
+                line=bean.line(attribute),
+                discovery=discovery if protocol in (OPENWIRE, AUTO) else "",
+            )
+        )
 
     def _unspoken(self, bean: Bean, name: str, protocols: list[str], attribute: str) -> None:
         language = " over ".join(LANGUAGES.get(protocol, protocol) for protocol in protocols)

@@ -344,8 +344,7 @@ STORE_KINDS: Final = [
 TRANSPORT_KINDS: Final = [
     Kind(
         "transportConnector",
-        obeyed("name:text uri:text autoStart:flag allowLinkStealing:flag"),
-        otherwise("the broker is not announced to others yet", "discoveryUri:text"),
+        obeyed("name:text uri:text autoStart:flag allowLinkStealing:flag discoveryUri:text"),
         otherwise(
             NO_PUSH,
             "updateClusterClients:flag=false rebalanceClusterClients:flag=false",
@@ -363,7 +362,7 @@ TRANSPORT_KINDS: Final = [
         Slot("publishedAddressPolicy", does=Does.OTHERWISE, why=NO_PUSH),
         Slot("messageAuthorizationPolicy", does=Does.REFUSED, why=CUSTOM),
         Slot("taskRunnerFactory", does=Does.NO_EFFECT, why=ONE_THREAD),
-        Slot("discoveryAgent", does=Does.OTHERWISE, why="the broker is not announced to others yet"),
+        Slot("discoveryAgent", does=Does.OTHERWISE, why="no beans are made; discoveryUri announces a broker"),
         about="a place to listen",
     ),
     Kind(

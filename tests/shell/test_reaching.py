@@ -1,0 +1,191 @@
+# ruff: noqa: SIM117  nested blocks say in which order things close
+"""How brokers find and reach one another: within a process, through HTTP, through a proxy, by announcements."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
+
+import pytest
+
+import entrepot
+from entrepot.base.errors import InvalidURI
+from entrepot.node import Broker
+from pairs import free_port
+
+PATIENCE = 20.0
+QUICK = "initialReconnectDelay=50&useExponentialBackOff=false"
+OPENWIRE = ("openwire://127.0.0.1:0",)
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(60):
+            await main
+
+    asyncio.run(bounded())
+
+
+async def crosses(source: str, target: str, body: str = "hello") -> None:
+    """Send at ``source`` until it arrives at ``target``."""
+    async with entrepot.connect(target) as far, far.session() as reading, reading.consumer("queue://Q") as consumer:
+        async with entrepot.connect(source) as near, near.session() as writing, writing.producer("queue://Q") as out:
+            await out.send(body)
+            message = await consumer.receive(PATIENCE)
+            assert message is not None
+            assert message.body == body
+
+
+def test_brokers_of_one_process_need_no_port() -> None:
+    async def main() -> None:
+        async with Broker(name="far", listen=OPENWIRE) as far:
+            async with Broker(name="near", listen=OPENWIRE, connect=[f"static:(vm://far)?{QUICK}"]) as near:
+                await crosses(near.uri("openwire"), far.uri("openwire"))
+                async with entrepot.connect("vm://far") as inside, inside.session() as session:
+                    async with session.producer("queue://X") as producer:
+                        await producer.send("x")
+                assert {one.name for one in far.queues.list()} >= {"X"}
+
+    run(main())
+
+
+def test_a_bridge_waits_for_a_broker_of_its_process_and_finds_it_again() -> None:
+    async def main() -> None:
+        async with Broker(name="near", listen=OPENWIRE, connect=[f"static:(vm://later)?{QUICK}"], duplex=True) as near:
+            await asyncio.sleep(0.2)
+            for _ in range(2):
+                async with Broker(name="later", listen=OPENWIRE) as later:
+                    await crosses(near.uri("openwire"), later.uri("openwire"))
+                    await crosses(later.uri("openwire"), near.uri("openwire"))
+
+    run(main())
+
+
+@contextlib.asynccontextmanager
+async def proxy(allowed: int, *, credentials: bytes = b"") -> AsyncIterator[tuple[int, list[bytes]]]:
+    """An HTTP proxy that lets CONNECT to one port pass."""
+    asked: list[bytes] = []
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        asked.append(head)
+        if credentials and credentials not in head:
+            writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+        elif head.split(b" ")[:2] != [b"CONNECT", b"127.0.0.1:%d" % allowed]:
+            writer.write(b"HTTP/1.1 403 Forbidden\r\n\r\n")
+        else:
+            there, back = await asyncio.open_connection("127.0.0.1", allowed)
+            writer.write(b"HTTP/1.1 200 Connection established\r\nVia: test\r\n\r\n")
+            await asyncio.gather(pump(reader, back), pump(there, writer))
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    yield server.sockets[0].getsockname()[1], asked
+    server.close()
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "http"])
+def test_a_bridge_goes_through_a_proxy(scheme: str) -> None:
+    async def main() -> None:
+        listen = OPENWIRE if scheme == "tcp" else (*OPENWIRE, "http://127.0.0.1:0")
+        async with Broker(name="far", listen=listen) as far:
+            port = int(far.uris[-1].rpartition(":")[2])
+            async with proxy(port, credentials=b"Basic dXNlcjpzZWNyZXQ=") as (proxy_port, asked):
+                there = f"{scheme}://127.0.0.1:{port}?proxyHost=127.0.0.1&proxyPort={proxy_port}"
+                there += "&proxyUser=user&proxyPassword=secret"
+                async with Broker(name="near", listen=OPENWIRE, connect=[f"static:({there})?{QUICK}"]) as near:
+                    await crosses(near.uri("openwire"), far.uri("openwire"))
+                assert asked
+
+    run(main())
+
+
+def test_what_a_proxy_refuses_is_told() -> None:
+    async def main() -> None:
+        async with proxy(1) as (proxy_port, _):
+            there = f"tcp://127.0.0.1:2?proxyHost=127.0.0.1&proxyPort={proxy_port}"
+            async with Broker(name="near", listen=OPENWIRE, connect=[f"static:({there})?{QUICK}"]) as near:
+                links = near.node.links
+                assert links is not None
+                while not links.report()[0]["error"]:
+                    await asyncio.sleep(0.02)
+                assert "answers 403 for 127.0.0.1:2" in str(links.report()[0]["error"])
+
+    run(main())
+
+
+@pytest.mark.parametrize("listen", ["http://127.0.0.1:0", "auto://127.0.0.1:0"])
+def test_openwire_behind_an_http_upgrade(listen: str) -> None:
+    async def main() -> None:
+        async with Broker(name="far", listen=[listen, *OPENWIRE]) as far:
+            port = int(far.uris[0].rpartition(":")[2])
+            there = f"static:(http://127.0.0.1:{port}/mq)?{QUICK}"
+            async with Broker(name="near", listen=OPENWIRE, connect=[there], duplex=True) as near:
+                await crosses(near.uri("openwire"), far.uri("openwire"))
+                await crosses(far.uri("openwire"), near.uri("openwire"))
+            await crosses(f"http://127.0.0.1:{port}", far.uri("openwire"))
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 426 ")
+            writer.close()
+
+    run(main())
+
+
+def multicast_works() -> bool:
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+            one.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton("239.255.2.3") + b"\0\0\0\0")
+            one.sendto(b"x", ("239.255.2.3", 9))
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("kind", ["multicast", "zeroconf", "rendezvous"])
+def test_brokers_find_each_other_and_forget_who_leaves(kind: str) -> None:
+    if not multicast_works():
+        pytest.skip("this machine has no network with multicast")
+    if kind != "multicast":
+        pytest.importorskip("zeroconf", reason="the package zeroconf is not installed")
+    port = free_port()
+    group = f"g{port}"
+    beacon = {
+        "multicast": f"multicast://239.255.2.3:{port}?group={group}&keepAliveInterval=50",
+        "zeroconf": f"zeroconf://{group}",
+        "rendezvous": f"rendezvous:{group}",
+    }[kind]
+
+    async def main() -> None:
+        async with Broker(name="near", listen=OPENWIRE, connect=[beacon], announce=[beacon]) as near:
+            links = near.node.links
+            assert links is not None
+            async with Broker(name="far", listen=OPENWIRE, connect=[beacon], announce=[beacon]) as far:
+                await crosses(near.uri("openwire"), far.uri("openwire"))
+                await crosses(far.uri("openwire"), near.uri("openwire"))
+            while any(row["peer"] == "far" for row in links.report()):
+                await asyncio.sleep(0.05)
+
+    run(main())
+
+
+def test_what_announces_nothing_is_refused() -> None:
+    with pytest.raises(InvalidURI, match="is a list"):
+        run(_started("static:(tcp://a)"))
+    with pytest.raises(InvalidURI, match="do not announce themselves by 'tcp'"):
+        run(_started("tcp://a"))
+
+
+async def _started(announce: str) -> None:
+    async with Broker(listen=OPENWIRE, announce=[announce]):
+        pass
