@@ -1,8 +1,8 @@
 """A broker tells where it can be reached: in a multicast group, or by DNS-SD. And DNS-SD heard.
 
 Multicast is ActiveMQ's own (classic.md 1.4): a datagram every ``keepAliveInterval``, one more when the broker leaves.
-DNS-SD is ``zeroconf:``, once called ``rendezvous:``: a service whose name is the URI of the broker. It needs the package
-``zeroconf``.
+DNS-SD is ``zeroconf:``, once called ``rendezvous:``: a service whose name is the URI of the broker. It needs the
+package ``zeroconf``.
 """
 
 from __future__ import annotations
