@@ -10,15 +10,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import msgspec
+
 from entrepot.core.backlog import Backlog, Reference
 from entrepot.core.consumer import Consumer, Window
 from entrepot.core.dispatch import Groups
 from entrepot.core.duplicates import Duplicates
-from entrepot.core.lease import KIND_CLAIM
+from entrepot.core.lease import KIND_CLAIM, ClaimRecord, Lease
 from entrepot.core.queue import UNKNOWN_DELIVERED, Queue
+from entrepot.core.stage import STAGED_QUEUE, Publication, Stage, Stages
+from entrepot.core.stage_records import KIND_DECISION, KIND_PUBLICATION
 from entrepot.journal import recovery
 from entrepot.journal.log import JournalCore
 from entrepot.journal.record import head_valid
+from entrepot.model.address import parse
 from entrepot.model.message import DEFAULT_PRIORITY, Message
 from entrepot.protocols.stomp.server import StompSession
 from entrepot.simulation.machine import FusedDisk, Parts
@@ -55,6 +60,30 @@ class Unclaimed(JournalCore):
     def put(self, kind: int, key: bytes, value: bytes) -> None:
         if kind != KIND_CLAIM:
             super().put(kind, key, value)
+
+
+class Undecided(JournalCore):
+    """Keeps no decisions of staged commits."""
+
+    def put(self, kind: int, key: bytes, value: bytes) -> None:
+        if kind != KIND_DECISION:
+            super().put(kind, key, value)
+
+
+class Unpublished(JournalCore):
+    """Keeps no note of what was published."""
+
+    def put(self, kind: int, key: bytes, value: bytes) -> None:
+        if kind != KIND_PUBLICATION:
+            super().put(kind, key, value)
+
+
+class Overstaged(JournalCore):
+    """Forgets the end of a stage: its runs come back, and with them what was sent on already."""
+
+    def settle(self, number: int, queue_id: int) -> None:
+        if queue_id != STAGED_QUEUE:
+            super().settle(number, queue_id)
 
 
 class Unbracketed(JournalCore):
@@ -103,6 +132,41 @@ def always_open(self: Window) -> bool:
     return not self.paused
 
 
+RECOVERED = Lease.recovered
+
+
+def recovered_a_place_too_far(self: Lease, claim: ClaimRecord) -> None:
+    RECOVERED(self, msgspec.structs.replace(claim, numbers=claim.numbers[1:] + claim.numbers[:1]))
+
+
+SEND_STAGED = Stages.send
+
+
+def seen_at_once(self: Stages, stage: Stage, message: Message, target: Any) -> int:
+    self.broker.send(message.twin(message.address), target)
+    return SEND_STAGED(self, stage, message, target)
+
+
+DECIDE = Stages.decide
+
+
+def decided_anew(self: Stages, sink: str, batch: int, parts: list[str]) -> list[str]:
+    self.decisions.get(sink, {}).pop(batch, None)
+    return DECIDE(self, sink, batch, parts)
+
+
+PUBLISH = Stages.publish
+
+
+def publish_all(self: Stages, sink: str, batch: int, parts: list[str]) -> Publication:
+    for stage in self.of(sink, batch):
+        if stage.closed and stage.part not in parts:
+            for first, text in zip(stage.runs[::3], stage.runs[2::3], strict=True):
+                message = self.broker.journal.load(first)
+                self.broker.send(message.twin(message.address), self.broker.target(parse(stage.targets[text])))
+    return PUBLISH(self, sink, batch, parts)
+
+
 WRITE_FIXED = StompSession.write_fixed
 
 
@@ -122,6 +186,13 @@ BUGS = {
     "acknowledge before sync": Bug(Parts(disk=HastyDisk)),
     "settlements are not journaled": Bug(Parts(journal=Unsettled)),
     "claims are not journaled": Bug(Parts(journal=Unclaimed)),
+    "a ledger slips at a restart": Bug(patches=((Lease, "recovered", recovered_a_place_too_far),)),
+    "decisions are not journaled": Bug(Parts(journal=Undecided)),
+    "publications are not journaled": Bug(Parts(journal=Unpublished)),
+    "what was sent on stays staged": Bug(Parts(journal=Overstaged)),
+    "what is staged is seen at once": Bug(patches=((Stages, "send", seen_at_once),)),
+    "the last decision stands": Bug(patches=((Stages, "decide", decided_anew),)),
+    "losers are published too": Bug(patches=((Stages, "publish", publish_all),)),
     "a transaction is written in pieces": Bug(Parts(journal=Unbracketed)),
     "not every message is stored": Bug(Parts(journal=Forgetful)),
     "requeue at the tail": Bug(patches=((Backlog, "restore", restore_at_the_tail),)),

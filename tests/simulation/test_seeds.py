@@ -58,6 +58,8 @@ def test_the_worlds_exercise_what_they_are_for() -> None:
         "cut",
         "departures",
         "journal died",
+        "decisions",
+        "lease batches",
         "lease reads",
         "lease releases",
         "lease settlements",
@@ -66,8 +68,10 @@ def test_the_worlds_exercise_what_they_are_for() -> None:
         "message.duplicate",
         "message.expired",
         "nacks",
+        "publications",
         "redeliveries",
         "sent again",
+        "stages abandoned",
         "torn tail",
     ):
         assert totals.get(what, 0) > 0, f"60 worlds without: {what}"

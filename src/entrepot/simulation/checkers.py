@@ -19,6 +19,9 @@ The promises, exactly:
   with one duplicate id is one message. Only one that was never confirmed before a crash may come back under another id.
 - *Order.* What one subscription receives without the mark rises per producer, queue, priority and group. (A message of
   a group waits for the owner of its group, and another may get it later, when that owner has gone.)
+- *Staged commits.* Of a part nothing is seen before its batch is asked to be published, and of one that lost nothing
+  ever. A batch is decided once, what was decided can be published, and what is published is owed once, like the sends
+  of a transaction.
 - *Leases.* A position, once read, gives the same message every time until it is settled or released; what a confirmed
   lease holds is delivered to nobody else.
 - *Bodies* arrive whole.

@@ -126,6 +126,7 @@ class Machine:
         self.disk = parts.disk(world.lots("disk"), self._from_disk, reserve=options.reserve)
         self.disk.sync_delay_max = options.sync_delay_max
         self.broker: BrokerCore | None = None
+        self.stage_octets = 64 * 1024 * KIB  # what a publication may do in one step
         self.links: dict[int, Link] = {}
         self.accepted = 0
         self.run = 0
@@ -171,6 +172,10 @@ class Machine:
             self._notices,
         )
         broker.tick(self.world.time, self.world.wall())
+        broker.stages.atomic_octets = broker.stages.step_octets = self.stage_octets
+        broker.stages.load_messages = 3
+        broker.stages.document_runs = 6
+        broker.stages.drop_step = 5
         if self.crashes_in_a_row > HOPELESS:
             self.disk.fuse = 0
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from entrepot.base.environment import Duration
 from entrepot.protocols.stomp.client import Message
+from entrepot.protocols.stomp.ranges import decode, headers_of
 from entrepot.simulation.checkers import Copy
 from entrepot.simulation.clients import Client, Stage
 
@@ -62,8 +63,9 @@ class LeaseReader(Client):
         self.reading: dict[int, str] = {}
         self.ending = False
         self.finished = False
+        self.more = stage.world.lots(f"{name}/more")  # lots of what came later: seeds keep what they drew before
 
-    def _ask(self, command: str, **headers: int) -> str:
+    def _ask(self, command: str, **headers: int | str) -> str:
         fields = {"queue": f"/queue/{self.queue}", "group": self.name, "epoch": str(self.epoch)}
         fields.update({name: str(value) for name, value in headers.items()})
         self.world.note(f"{self.name} {command} {headers}")
@@ -135,7 +137,9 @@ class LeaseReader(Client):
             self._release()
         elif self.tail - self.base < 4 * self.most:
             start = self.tail if lots.chance(0.7) else self.base
-            self.receipts[self._ask("CLAIM", start=start, max=lots.between(1, self.most))] = self._claimed
+            most = lots.between(1, self.most)
+            wait = self.more.one_of((0, 0, 20, 400))
+            self.receipts[self._ask("CLAIM", start=start, max=most, wait=wait)] = self._claimed
         else:
             self._read()
 
@@ -160,18 +164,28 @@ class LeaseReader(Client):
     def _read(self) -> None:
         self.reading = {}
         low, high = self.base, self.tail
-        token = self._ask("READ", start=low, end=high)
+        token = self._ask("READ", start=low, end=high, form=self.more.one_of(("message", "batch")))
         self.receipts[token] = lambda code: self._has_read(low, high, code)
 
     def took(self, message: Message) -> None:
-        """One position of a range that was asked for."""
-        position = int(message.headers.get("position", "-1"))
-        copy = self.ledger.seen(self.queue, message.headers, message.body)
+        """One position of a range that was asked for, or many."""
+        if message.headers.get("form") != "batch":
+            self._read_one(int(message.headers.get("position", "-1")), message.headers, message.body)
+            return
+        found = decode(message.body)
+        for at, position in enumerate(found.positions):
+            headers = {**headers_of(found.headers[at]), "message-id": found.ids[at]}
+            self._read_one(position, headers, found.bodies[at])
+        self.world.count("lease batches")
+
+    def _read_one(self, position: int, headers: dict[str, str], body: bytes) -> None:
+        copy = self.ledger.seen(self.queue, headers, body)
         if copy is None:
             return
+        message_id = headers.get("message-id", "")
         known = self.ids.get(position)
-        if known is not None and known != message.message_id:
-            self.world.violation(f"{self.name} read {known} at {position}, and now {message.message_id}")
+        if known is not None and known != message_id:
+            self.world.violation(f"{self.name} read {known} at {position}, and now {message_id}")
         if copy.gone:
             self.world.violation(f"{self.name} read {copy.record.identity}, whose acknowledgement was confirmed")
         if copy.lease not in ("", self.name):
@@ -179,9 +193,9 @@ class LeaseReader(Client):
         if not copy.record.repeats:
             copy.lease = self.name
         copy.era = self.ledger.era  # its reader has seen it: who gets it later is told so
-        self.ids[position] = message.message_id
+        self.ids[position] = message_id
         self.held[position] = copy
-        self.reading[position] = message.message_id
+        self.reading[position] = message_id
 
     def _has_read(self, low: int, high: int, code: str) -> None:
         if code:

@@ -20,6 +20,7 @@ from entrepot.simulation.clients import COLORS, Client, Producer, ProducerOption
 from entrepot.simulation.consumers import Consumer, ConsumerOptions, drainer
 from entrepot.simulation.machine import Machine, MachineOptions, Parts
 from entrepot.simulation.readers import Browsing, LeaseReader
+from entrepot.simulation.sinks import SinkWriter
 from entrepot.simulation.world import Lots, World
 
 STORM: Final = 4 * SECOND  # how long a plan lasts
@@ -56,6 +57,7 @@ KINDS: Final = (  # kind, how many in one plan at the most, how likely each is
     ("pause", 1, 0.3),
     ("purge", 1, 0.2),
 )
+LATE_KINDS: Final = (("sink", 2, 0.35),)  # drawn and numbered behind the others: seeds keep the steps that they had
 
 
 class Workload:
@@ -70,6 +72,7 @@ class Workload:
         self.machine = Machine(world, parts, options)
         self.ledger = Ledger(world)
         self.stage = Stage(world, self.machine, self.ledger)
+        self.machine.stage_octets = world.lots("stages").one_of((500, 5_000, 64 * 1024 * KIB))
         self.virtual = [f"Consumer.{who}.{VIRTUAL}" for who in ("a", "b")[: lots.below(3)]]
         self.stage.virtual = {VIRTUAL: self.virtual}
         self.stage.queues = [*self.names, *self.virtual]
@@ -156,7 +159,7 @@ class Workload:
     def _storm_is_over(self) -> bool:
         """Producers and fleeting consumers are gone, leases are settled."""
         return self.machine.broker is not None and all(
-            client.quiet or isinstance(client, Producer) for client in self.clients.values()
+            client.quiet or isinstance(client, Producer | SinkWriter) for client in self.clients.values()
         )
 
     def _is_empty(self) -> bool:
@@ -165,7 +168,14 @@ class Workload:
             return False
         if any(queue.count for queue in broker.table.queues.values()):
             return False
+        self.machine.turn(lambda: self._drop_stages(broker))
         return all(client.quiet for client in self.clients.values())
+
+    def _drop_stages(self, broker: BrokerCore) -> None:
+        """Drop, as an operator would, what a writer left whose last words came when it had gone."""
+        for client in self.clients.values():
+            if isinstance(client, SinkWriter) and client.quiet:
+                broker.stages.abandon(client.name, client.batch, None)
 
     def _left(self) -> str:
         broker = self.machine.broker
@@ -211,6 +221,10 @@ class Workload:
         elif step.kind == "lease":
             pause = lots.skewed(MILLISECOND, 100 * MILLISECOND)
             self._come(LeaseReader(self.stage, step.name, lots.one_of(self.names), lots.skewed(1, 40), pause))
+        elif step.kind == "sink":
+            pause = lots.skewed(MILLISECOND, 60 * MILLISECOND)
+            writer = SinkWriter(self.stage, step.name, self.names, lots.between(1, 12), lots.between(1, 3), pause)
+            self._come(writer)
         elif step.kind == "browser":
             self._come(Browsing(self.stage, step.name, lots.one_of(self.names), lots.between(1, 4)))
         else:
@@ -359,6 +373,11 @@ def draw_plan(lots: Lots) -> list[Step]:
             if lots.chance(likely) and not (calm and kind in ("power", "kill", "fuse", "restart", "io-error")):
                 plan.append(Step(at, kind, f"{kind}{number}"))
     plan.sort(key=lambda step: (step.at, step.name))
+    for kind, most, likely in LATE_KINDS:
+        for number in range(most):
+            at = int(STORM * lots.fraction() ** 2.0)
+            if lots.chance(likely):
+                plan.append(Step(at, kind, f"{kind}{number}"))
     return plan
 
 
