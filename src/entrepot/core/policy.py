@@ -48,6 +48,7 @@ class Policy:
         self.redelivery_multiplier: float = 1.0
         self.redelivery_delay_max: i64 = -1
         self.nack_redelivers: bool = False  # False: NACK dead-letters at once (classic.md 6.3)
+        self.mark_delivered: bool = False  # persistJMSRedelivered: a delivery is noted before it is known how it ends
         self.dead_letter_address: str = "ActiveMQ.DLQ"
         self.dead_letter_individual: bool = False  # one dead-letter queue a source, named prefix + source
         self.dead_letter_prefix: str = "ActiveMQ.DLQ.Queue."
@@ -132,6 +133,13 @@ SETTINGS: Final = (
     Setting("redelivery_multiplier", "float", "growth of that wait", "redelivery-delay-multiplier"),
     Setting("redelivery_delay_max", "ns-ms", "longest wait", "max-redelivery-delay"),
     Setting("nack_redelivers", "bool", "whether NACK asks for another try instead of the dead letters"),
+    Setting(
+        "mark_delivered",
+        "bool",
+        "whether a first delivery is noted, so that after a crash of the broker the message comes as redelivered",
+        "",
+        "persistJMSRedelivered",
+    ),
     Setting("dead_letter_address", "text", "where dead letters go; empty drops them", "dead-letter-address"),
     Setting(
         "dead_letter_individual", "bool", "a dead-letter queue for each source", "auto-create-dead-letter-resources"

@@ -228,6 +228,8 @@ class Queue:
             self.in_flight += 1
             window.used += 1
             window.used_octets += message.size
+            if self.policy.mark_delivered and deliveries == 0:
+                self._mark(message, reference)
             consumer.deliver(message, deliveries)
         else:
             consumer.deliver(message, deliveries)
@@ -623,6 +625,16 @@ class Queue:
             window.reopen()
         elif not consumer.listed:
             self.opened(consumer)
+
+    def _mark(self, message: Message, reference: Reference) -> None:
+        """Note that ``message`` goes out for the first time: after a crash nobody could say whether it had.
+
+        The record is written with what else the turn writes, and synced with the next confirmation: it survives a
+        crash of the process, and may be lost with the machine. To wait for the disk before each delivery would cost
+        more than the mark is worth.
+        """
+        if reference.paged or (message.stored and message.durable and self.durable):
+            self.host.journal.redelivered(message.number, self.identity, 1)
 
     def _retry(self, reference: Reference, attempted: bool) -> None:
         """Put ``reference`` back: at once, after its redelivery delay, or to the dead letters when tried too often."""

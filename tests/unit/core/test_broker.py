@@ -577,3 +577,15 @@ def test_numbers_are_never_given_twice():
 
 def test_refusals_are_of_the_callers_making():
     assert issubclass(AddressFull, Refused)
+
+
+@pytest.mark.parametrize("marks", [False, True])
+def test_what_was_out_when_the_broker_died_comes_as_redelivered_where_that_is_asked_for(marks: bool) -> None:
+    rig = Rig(mark_delivered=str(marks).lower())
+    rig.send_all("queue://q", ["out", "waiting"], durable=True)
+    reader = rig.reader("queue://q", prefetch=1)
+    assert [(one.body, one.deliveries) for one in reader.deliveries] == [("out", 0)]
+    rig.restart("kill")
+    assert [(one.body, one.deliveries) for one in rig.drain("queue://q")] == [("out", int(marks)), ("waiting", 0)]
+    rig.restart("kill")
+    assert rig.bodies("queue://q") == []

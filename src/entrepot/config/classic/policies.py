@@ -37,6 +37,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "redelivery_multiplier": "1.0",
     "redelivery_delay_max": OFF,
     "nack_redelivers": "false",
+    "mark_delivered": "false",
     "dead_letter_address": "ActiveMQ.DLQ",
     "dead_letter_individual": "false",
     "dead_letter_prefix": "ActiveMQ.DLQ.Queue.",
@@ -84,6 +85,7 @@ SIMPLE: Final[Mapping[str, str]] = {
     "consumersBeforeDispatchStarts": "consumers_before_dispatch",
     "inactiveTimoutBeforeGC": "auto_delete_delay",
     "inactiveTimeoutBeforeGC": "auto_delete_delay",
+    "persistJMSRedelivered": "mark_delivered",
 }
 """Attributes of an entry whose value is that of a setting."""
 

@@ -50,6 +50,7 @@ POLICY_ENTRY: Final = Kind(
         "durableTopicPrefetch:number allConsumersExclusiveByDefault:flag strictOrderDispatch:flag",
         "timeBeforeDispatchStarts:ms consumersBeforeDispatchStarts:number messageGroupMapFactoryType:text",
         "gcInactiveDestinations:flag inactiveTimeoutBeforeGC:ms inactiveTimoutBeforeGC:ms",
+        "persistJMSRedelivered:flag",
     ),
     no_effect(PAGED, "useCache:flag maxPageSize:number cursorMemoryHighWaterMark:number reduceMemoryFootprint:flag"),
     no_effect(PAGED, "doOptimzeMessageStorage:flag optimizeMessageStoreInFlightLimit:number maxAuditDepth:number"),
@@ -66,7 +67,6 @@ POLICY_ENTRY: Final = Kind(
         "figures are always kept", "useTopicSubscriptionInflightStats:flag advancedMessageStatisticsEnabled:flag"
     ),
     no_effect("figures are always kept", "advancedNetworkStatisticsEnabled:flag"),
-    no_effect("the journal counts deliveries", "persistJMSRedelivered:flag"),
     no_effect("bridges do not count as consumers of an unused destination", "gcWithNetworkConsumers:flag"),
     otherwise("the journal is not limited, except by its disk", "storeUsageHighWaterMark:number=100"),
     otherwise("what can be dispatched is dispatched at once", "lazyDispatch:flag=false"),
