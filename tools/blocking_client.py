@@ -139,6 +139,7 @@ from typing import Final, Self
 from entrepot.base.errors import EntrepotError
 from entrepot.client import connection as _connection
 from entrepot.client import session as _session
+from entrepot.client.branch import Xid
 from entrepot.client.message import Body, Message, Received
 from entrepot.client.portal import Outbox, Portal, bound
 from entrepot.client.session import FOR_EVER

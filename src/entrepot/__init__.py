@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from entrepot.base.errors import EntrepotError
     from entrepot.client import blocking
+    from entrepot.client.branch import Xid
     from entrepot.client.connection import Connection, connect
     from entrepot.client.message import Message, Received
     from entrepot.node import Broker
@@ -24,6 +25,7 @@ __all__ = [
     "Message",
     "Received",
     "RedeliveryPolicy",
+    "Xid",
     "__version__",
     "blocking",
     "connect",
@@ -39,6 +41,7 @@ _HOMES = {
     "Message": "entrepot.client.message",
     "Received": "entrepot.client.message",
     "RedeliveryPolicy": "entrepot.protocols.openwire.consumption",
+    "Xid": "entrepot.client.branch",
     "blocking": "entrepot.client.blocking",
     "connect": "entrepot.client.connection",
 }

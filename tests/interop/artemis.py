@@ -51,6 +51,8 @@ CONFIGURATION: Final = """\
         <max-size-bytes>-1</max-size-bytes>
         <auto-create-queues>true</auto-create-queues>
         <auto-create-addresses>true</auto-create-addresses>
+        <auto-delete-queues>false</auto-delete-queues>
+        <auto-delete-addresses>false</auto-delete-addresses>
       </address-setting>
     </address-settings>
     <addresses>

@@ -16,7 +16,15 @@ from artemis import Artemis
 from classic import Classic
 from ours import Entrepot
 
-from entrepot.base.errors import AccessDenied, InvalidSelector, Refused, SubscriptionInUse, TransactionRolledBack
+from entrepot.base.errors import (
+    AccessDenied,
+    InvalidSelector,
+    Refused,
+    SubscriptionInUse,
+    TransactionError,
+    TransactionRolledBack,
+)
+from entrepot.client.branch import Xid
 from entrepot.client.connection import Connection, connect
 from entrepot.client.message import Body, Message, Received, SerializedObject
 from entrepot.client.session import Consumer, Session
@@ -562,3 +570,194 @@ class TestFailover:
             run(main())
         finally:
             broker.kill()
+
+
+class TestBranches:
+    """Branches of distributed transactions."""
+
+    def test_prepared_and_committed(self, broker: Broker) -> None:
+        async def main() -> None:
+            where, out = fresh(), fresh()
+            xid = Xid(7, uuid.uuid4().bytes, b"\x00\xff")
+            async with connect(broker.url) as connection, connect(broker.url) as other:
+                async with connection.session() as session:
+                    await fill(session, where, 2)
+                async with connection.session(Acknowledge.TRANSACTED) as session:
+                    async with session.consumer(where) as consumer, session.producer(out) as producer:
+                        await session.begin_branch(xid)
+                        [message] = await take(consumer)
+                        await producer.send(f"{message.body} done")
+                        with pytest.raises(TransactionError):
+                            await session.commit()
+                        await session.end_branch(xid)
+                        assert await connection.prepare(xid)
+                        assert xid in await other.prepared()
+                        async with other.session() as watching, watching.consumer(out) as results:
+                            assert await results.receive(0.1) is None
+                            await connection.commit(xid)
+                            assert await bodies(results, 1) == ["0 done"]
+                assert xid not in await other.prepared()
+                async with other.session() as session, session.consumer(where) as consumer:
+                    assert await bodies(consumer, 1) == ["1"]
+
+        run(main())
+
+    @pytest.mark.parametrize("prepared", [False, True])
+    def test_rolled_back(self, broker: Broker, prepared: bool) -> None:
+        async def main() -> None:
+            where, out = fresh(), fresh()
+            xid = Xid(7, uuid.uuid4().bytes)
+            url = f"{broker.url}?jms.redeliveryPolicy.initialRedeliveryDelay=0"
+            async with connect(url) as connection, connection.session() as session:
+                await fill(session, where, 1)
+                async with connection.session(Acknowledge.TRANSACTED) as work:
+                    async with work.consumer(where) as consumer, work.producer(out) as producer:
+                        await work.begin_branch(xid)
+                        await take(consumer)
+                        await producer.send("never")
+                        await work.end_branch(xid)
+                        if prepared:
+                            assert await connection.prepare(xid)
+                        await connection.rollback(xid)
+                        [again] = await take(consumer)
+                        assert again.body == "0"
+                        assert await consumer.receive(0.1) is None
+                        await work.commit()
+                async with session.consumer(out) as consumer:
+                    assert await consumer.receive(0.1) is None
+                async with session.consumer(where) as consumer:
+                    assert await consumer.receive(0.1) is None
+
+        run(main())
+
+    def test_one_phase_idle_and_unknown(self, broker: Broker) -> None:
+        async def main() -> None:
+            out = fresh()
+            async with connect(broker.url) as connection, connection.session(Acknowledge.TRANSACTED) as session:
+                one, idle = Xid(1, uuid.uuid4().bytes), Xid(2, uuid.uuid4().bytes)
+                async with session.producer(out) as producer:
+                    await session.begin_branch(one)
+                    await producer.send("at once")
+                    await session.end_branch(one)
+                    await connection.commit(one, one_phase=True)
+                await session.begin_branch(idle)
+                await session.end_branch(idle)
+                something = await connection.prepare(idle)
+                assert something == isinstance(broker, Artemis)  # which keeps a branch that did nothing, too
+                if something:
+                    await connection.rollback(idle)
+                with pytest.raises(Refused):
+                    await connection.commit(Xid(3, b"unknown"))
+                async with connection.session() as plain, plain.consumer(out) as consumer:
+                    assert await bodies(consumer, 1) == ["at once"]
+
+        run(main())
+
+    def test_what_is_prepared_survives_a_kill_and_what_is_not_does_not(self, kind: str, tmp_path: Path) -> None:
+        from conftest import make
+
+        broker = make(kind, tmp_path, name="phoenix")
+        broker.start().await_ready()
+        out = fresh()
+        kept, lost = Xid(1, b"kept"), Xid(1, b"lost")
+
+        async def main() -> None:
+            async with connect(f"failover:({broker.url})?maxReconnectDelay=100") as connection:
+                one, two = (connection.session(Acknowledge.TRANSACTED) for _ in range(2))
+                for session, xid in ((one, kept), (two, lost)):
+                    await session.begin_branch(xid)
+                    await (await session.producer(out)).send(xid.global_id.decode())
+                    await session.end_branch(xid)
+                assert await connection.prepare(kept)
+                await asyncio.to_thread(broker.kill)
+                await asyncio.to_thread(lambda: broker.start().await_ready())
+                assert await connection.prepared() == [kept]
+                with pytest.raises(TransactionRolledBack):
+                    await connection.prepare(lost)
+                await connection.commit(kept)
+                async with connection.session() as plain, plain.consumer(out) as consumer:
+                    assert await bodies(consumer, 1) == ["kept"]
+                    assert await consumer.receive(0.1) is None
+
+        try:
+            run(main())
+        finally:
+            broker.kill()
+
+
+class TestOptions:
+    """Options of the URL that change what a consumer or a producer does."""
+
+    def test_redelivery_lets_others_pass(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh()
+            query = "jms.nonBlockingRedelivery=true&jms.redeliveryPolicy.initialRedeliveryDelay=300"
+            async with connect(f"{broker.url}?{query}") as connection:
+                async with connection.session() as session:
+                    await fill(session, where, 3)
+                async with connection.session(Acknowledge.TRANSACTED) as session, session.consumer(where) as consumer:
+                    await take(consumer)
+                    await session.rollback()
+                    assert await bodies(consumer, 3) == ["1", "2", "0"]
+                    await session.commit()
+                    assert await consumer.receive(0.1) is None
+
+        run(main())
+
+    def test_optimized_acknowledgement_is_late_and_not_lost(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh()
+            query = "jms.optimizeAcknowledge=true&jms.optimizeAcknowledgeTimeOut=60000"
+            async with connect(broker.url) as other, other.session() as session:
+                await fill(session, where, 30)
+                async with connect(f"{broker.url}?{query}") as connection, connection.session() as lazy:
+                    async with lazy.consumer(where, prefetch=20) as consumer:
+                        assert len(await bodies(consumer, 30)) == 30  # 65 % of the prefetch is told: the rest came
+                async with session.consumer(where) as consumer:
+                    assert await consumer.receive(0.1) is None
+
+        run(main())
+
+    def test_by_priority(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh()
+            async with connect(f"{broker.url}?jms.messagePrioritySupported=true") as connection:
+                async with connection.session() as session, session.consumer(where) as consumer:
+                    async with session.producer(where) as producer:
+                        for priority in (1, 9, 4):
+                            await producer.send(str(priority), priority=priority)
+                    await asyncio.sleep(0.2)
+                    assert await bodies(consumer, 3) == ["9", "4", "1"]
+                async with connection.session() as session, session.consumer(where) as consumer:
+                    assert await consumer.receive(0.1) is None
+
+        run(main())
+
+    def test_a_commit_may_settle_one_by_one(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh()
+            async with connect(f"{broker.url}?jms.transactedIndividualAck=true") as connection:
+                async with connection.session() as session:
+                    await fill(session, where, 4)
+                async with connection.session(Acknowledge.TRANSACTED) as session, session.consumer(where) as consumer:
+                    await take(consumer, 3)
+                    await session.commit()
+                async with connection.session() as session, session.consumer(where) as consumer:
+                    assert await bodies(consumer, 1) == ["3"]
+                    assert await consumer.receive(0.1) is None
+
+        run(main())
+
+    def test_names_begin_as_wished_and_nothing_is_dated(self, broker: Broker) -> None:
+        async def main() -> None:
+            where = fresh()
+            query = "jms.connectionIDPrefix=ID:us-&jms.clientIDPrefix=we-&jms.disableTimeStampsByDefault=true"
+            async with connect(f"{broker.url}?{query}") as connection, connection.session() as session:
+                assert connection.client_id.startswith("we-")
+                await fill(session, where, 1, time_to_live=60)
+                async with session.consumer(where) as consumer:
+                    [message] = await take(consumer)
+                    assert message.message_id.startswith("ID:us-")
+                    assert (message.timestamp, message.expiration) == (0, 0)
+
+        run(main())

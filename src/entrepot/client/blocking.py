@@ -15,6 +15,7 @@ from typing import Final, Self
 from entrepot.base.errors import EntrepotError
 from entrepot.client import connection as _connection
 from entrepot.client import session as _session
+from entrepot.client.branch import Xid
 from entrepot.client.message import Body, Message, Received
 from entrepot.client.portal import Outbox, Portal, bound
 from entrepot.client.session import FOR_EVER
@@ -104,6 +105,18 @@ class Session(Closing):
     def rollback(self) -> None:
         """Undo what this session sent; what it received is handed out again after the redelivery delay."""
         self._portal.call(self._inner.rollback)
+
+    def begin_branch(self, xid: Xid) -> None:
+        """Let all that this session sends and receives from now on belong to a branch of a distributed transaction.
+
+        The session is TRANSACTED. The other steps are those of the coordinator: `Connection.prepare` and its like.
+        Raises TransactionError when the session has a transaction that is not ended.
+        """
+        self._portal.call(lambda: self._inner.begin_branch(xid))
+
+    def end_branch(self, xid: Xid) -> None:
+        """End the session's work for a branch; what it received is settled with that. Raises TransactionError."""
+        self._portal.call(lambda: self._inner.end_branch(xid))
 
     def transaction(self) -> TransactionScope:
         """Return what commits at the end of ``with``, or rolls back when that ends with an error."""
@@ -338,6 +351,28 @@ class Connection(Closing):
     def remove_temporary(self, destination: str) -> None:
         """Delete a temporary queue or topic before the connection ends."""
         self._portal.call(lambda: self._inner.remove_temporary(destination))
+
+    def prepare(self, xid: Xid) -> bool:
+        """Have the broker promise to commit a branch; the promise outlives this connection and the broker's process.
+
+        False: the branch did nothing and is over. Raises TransactionRolledBack, TransactionError.
+        """
+        return self._portal.call(lambda: self._inner.prepare(xid))
+
+    def commit(self, xid: Xid, *, one_phase: bool = False) -> None:
+        """Commit a prepared branch, whoever prepared it; ``one_phase``: one that was not prepared.
+
+        Raises TransactionError when the broker does not know the branch, TransactionRolledBack (in one phase).
+        """
+        self._portal.call(lambda: self._inner.commit(xid, one_phase=one_phase))
+
+    def rollback(self, xid: Xid) -> None:
+        """Undo a branch, prepared or not; what it received is handed out again. Raises TransactionError."""
+        self._portal.call(lambda: self._inner.rollback(xid))
+
+    def prepared(self) -> list[Xid]:
+        """Return the branches that the broker has promised to commit, and was not told to."""
+        return self._portal.call(self._inner.prepared)
 
     def close(self) -> None:
         """Leave in order: what is processed is settled, the broker is told, the socket is closed."""

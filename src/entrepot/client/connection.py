@@ -18,19 +18,26 @@ import os
 import socket
 from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from entrepot.base.environment import SECOND, Instant, WallTime
 from entrepot.base.errors import EntrepotError, TimedOut, Unreachable
 from entrepot.base.uri import Endpoint
+from entrepot.client.branch import Xid
 from entrepot.client.discovery import Listening
 from entrepot.client.fanout import Fanout
 from entrepot.client.lifeline import ClientTurn, Lifeline, LifelineEvents
 from entrepot.client.options import ClientOptions, Reach, Target, read_target
-from entrepot.client.session import FOR_EVER, Closing, Session, answer_into
+from entrepot.client.session import FOR_EVER, Closing, Session, answer_into, told_into
 from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.protocols.failover import FailoverCore
-from entrepot.protocols.openwire.commands import ConnectionControl, ConnectionId, ConnectionInfo, Response
+from entrepot.protocols.openwire.commands import (
+    ConnectionControl,
+    ConnectionId,
+    ConnectionInfo,
+    Response,
+    XATransactionId,
+)
 from entrepot.protocols.openwire.consumption import Acknowledge, RedeliveryPolicy
 from entrepot.protocols.openwire.conversation import (
     Answer,
@@ -41,6 +48,8 @@ from entrepot.protocols.openwire.conversation import (
 from entrepot.protocols.openwire.ids import DestinationKind, parse_destination, qualified_name
 
 PARTING_S: Final = 0.5  # for the broker to close after our farewell
+
+T = TypeVar("T")
 
 
 class Connection(Closing):
@@ -106,6 +115,32 @@ class Connection(Closing):
         """Delete a temporary queue or topic before the connection ends."""
         where = parse_destination(destination)
         await self.ask(lambda answer: self.core.remove_temporary(where, answer))
+
+    async def prepare(self, xid: Xid) -> bool:
+        """Have the broker promise to commit a branch; the promise outlives this connection and the broker's process.
+
+        False: the branch did nothing and is over. Raises TransactionRolledBack, TransactionError.
+        """
+        future: asyncio.Future[bool] = self.loop.create_future()
+        self.core.prepare_branch(xid.wire(), told_into(future))
+        return await self._bounded(future)
+
+    async def commit(self, xid: Xid, *, one_phase: bool = False) -> None:
+        """Commit a prepared branch, whoever prepared it; ``one_phase``: one that was not prepared.
+
+        Raises TransactionError when the broker does not know the branch, TransactionRolledBack (in one phase).
+        """
+        await self.ask(lambda answer: self.core.commit_branch(xid.wire(), one_phase, answer))
+
+    async def rollback(self, xid: Xid) -> None:
+        """Undo a branch, prepared or not; what it received is handed out again. Raises TransactionError."""
+        await self.ask(lambda answer: self.core.roll_back_branch(xid.wire(), self.now(), answer))
+
+    async def prepared(self) -> list[Xid]:
+        """Return the branches that the broker has promised to commit, and was not told to."""
+        future: asyncio.Future[list[XATransactionId]] = self.loop.create_future()
+        self.core.recover_branches(told_into(future))
+        return [Xid.of(each) for each in await self._bounded(future)]
 
     async def close(self) -> None:
         """Leave in order: what is processed is settled, the broker is told, the socket is closed."""
@@ -180,6 +215,9 @@ class Connection(Closing):
         """
         future: asyncio.Future[Response | None] = self.loop.create_future()
         start(answer_into(future))
+        return await self._bounded(future, timeout)
+
+    async def _bounded(self, future: asyncio.Future[T], timeout: int | None = None) -> T:
         limit = self.options.request_timeout if timeout is None else timeout
         if future.done():
             return future.result()
@@ -233,8 +271,9 @@ class _Parts(ConversationPort, LifelineEvents):
         self._connection = connection
         entropy = SystemEntropy()
         options = target.client
-        identity = f"ID:{_host_name()}-{os.getpid()}-{self.turn.wall}-{entropy.token(4).hex()}:1"
-        self.client_id: Final = options.client_id or identity
+        unique = f"{_host_name()}-{os.getpid()}-{self.turn.wall}-{entropy.token(4).hex()}:1"
+        identity = f"{options.connection_id_prefix}{unique}"
+        self.client_id: Final = options.client_id or f"{options.client_id_prefix}{unique}"
         info = ConnectionInfo(
             connection_id=ConnectionId(identity),
             client_id=self.client_id,
@@ -254,6 +293,7 @@ class _Parts(ConversationPort, LifelineEvents):
             audit=options.check_for_duplicates,
             cache_octets=failover.max_cache_size if failover.track_messages else 0,
             track_transaction_producers=failover.track_transaction_producers,
+            handling=options.handling(),
         )
         self.turn.conversation = self.core
         self._target = target
@@ -263,6 +303,8 @@ class _Parts(ConversationPort, LifelineEvents):
             else Fanout(target, target.fanout, self.core, self.turn, entropy, self.ended)
         )
         self._beacon: Listening | None = None
+        self._settling = options.optimized_ack_scheduled_ack_interval if options.optimize_acknowledge else 0
+        self._settling_timer: asyncio.TimerHandle | None = None
         self._opened: asyncio.Future[None] = self.loop.create_future()
         self._waiters: dict[asyncio.Future[None], None] = {}
 
@@ -283,8 +325,16 @@ class _Parts(ConversationPort, LifelineEvents):
         except TimeoutError:
             raise TimedOut(f"no broker accepted the connection within {timeout / SECOND:g} s") from None
 
+    def _settle_lazily(self) -> None:
+        """Tell the broker what is processed (optimizedAckScheduledAckInterval), and come back."""
+        for record in self.core.inboxes.values():
+            record.inbox.flush()
+        self._settling_timer = self.loop.call_later(self._settling / SECOND, self._settle_lazily)
+
     async def close(self, timeout: int) -> None:
         """Leave."""
+        if self._settling_timer is not None:
+            self._settling_timer.cancel()
         if self._beacon is not None:
             self._beacon.close()
         future: asyncio.Future[Response | None] = self.loop.create_future()
@@ -316,6 +366,8 @@ class _Parts(ConversationPort, LifelineEvents):
         if first:
             if not self._opened.done():
                 self._opened.set_result(None)
+            if self._settling > 0:
+                self._settle_lazily()
         elif self._connection.on_resumed is not None:
             self._connection.on_resumed(self._connection.broker)
         self.flowing()

@@ -59,7 +59,7 @@ class ClientTurn(Turn):
         conversation = self.conversation
         if conversation is not None:
             for record in conversation.inboxes.values():
-                record.inbox.flush()
+                record.inbox.settle_turn(self.now)
 
 
 class Conversing(Protocol):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from entrepot.base.errors import Inexpressible
 from entrepot.protocols.openwire.bodies import (
@@ -52,6 +52,7 @@ class SerializedObject(bytes):
 Body = str | bytes | dict[str, object] | list[object] | None
 
 DEFAULT_PRIORITY: Final = 4
+HEADERS: Final = ("correlation_id", "destination", "group", "group_sequence", "reply_to", "type")
 
 
 class Message:
@@ -121,6 +122,7 @@ class Received(Message):
     """A message that came. In CLIENT and INDIVIDUAL mode `acknowledge` settles it; `reject` gives it up."""
 
     __slots__ = ("_command", "_delivery", "_opened", "_through", "destination")
+    destination: str
 
     def __init__(self, delivery: Delivery) -> None:
         command = delivery.message
@@ -130,13 +132,33 @@ class Received(Message):
         self._through: Callable[[Callable[[], None]], object] | None = None
         self._body = None
         self._properties = None
-        self.correlation_id = command.correlation_id
-        self.type = command.jms_type
-        self.group = command.group_id
-        self.group_sequence = int(command.group_sequence)
-        self.reply_to = None if command.reply_to is None else qualified_name(command.reply_to)
-        where = command.destination
-        self.destination: str = "" if where is None else qualified_name(where)
+
+    if not TYPE_CHECKING:  # checkers know the attributes from `Message`; a typed __getattr__ would allow any name
+
+        def __getattr__(self, name):
+            """Open the headers when the first of them is looked at: many programs look at the body alone."""
+            if name not in HEADERS:
+                raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+            self._open_headers()
+            return getattr(self, name)
+
+    def _open_headers(self) -> None:
+        """Fill what was neither read nor set before."""
+        command = self._command
+        where, reply_to = command.destination, command.reply_to
+        headers = {
+            "correlation_id": command.correlation_id,
+            "type": command.jms_type,
+            "group": command.group_id,
+            "group_sequence": int(command.group_sequence),
+            "reply_to": None if reply_to is None else qualified_name(reply_to),
+            "destination": "" if where is None else qualified_name(where),
+        }
+        for name, value in headers.items():
+            try:
+                object.__getattribute__(self, name)
+            except AttributeError:
+                setattr(self, name, value)
 
     @property
     def body(self) -> Body:

@@ -10,12 +10,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from entrepot.base.environment import SECOND, Duration
-from entrepot.base.errors import InvalidURI
+from entrepot.base.environment import MILLISECOND, SECOND, Duration
+from entrepot.base.errors import InvalidOption, InvalidURI
 from entrepot.base.settings import UNLIMITED, Dialect, Options, Unit, setting
 from entrepot.base.uri import Composite, Endpoint, parse, split_options
 from entrepot.protocols.failover import FailoverOptions
-from entrepot.protocols.openwire.consumption import RedeliveryPolicy
+from entrepot.protocols.openwire.consumption import Handling, RedeliveryPolicy
 from entrepot.protocols.openwire.negotiation import WireFormatOptions
 
 PREFETCH_MAX: Final = 32_767  # ActiveMQ's limit for a subscription
@@ -66,6 +66,46 @@ class ClientOptions(Options, frozen=True):
     check_for_duplicates: bool = setting(
         True, uri="jms.checkForDuplicates", about="settle silently what was settled just before the connection broke"
     )
+    audit_depth: int = setting(
+        2048, low=1, uri="jms.auditDepth", about="how many settled messages of each producer checkForDuplicates knows"
+    )
+    audit_maximum_producer_number: int = setting(
+        64, low=1, uri="jms.auditMaximumProducerNumber", about="and of how many producers"
+    )
+    optimize_acknowledge: bool = setting(
+        False, uri="jms.optimizeAcknowledge", about="AUTO: tell the broker late, of 65 % of the prefetch at a time"
+    )
+    optimize_acknowledge_time_out: Duration = setting(
+        300 * MILLISECOND,
+        unit=Unit.DURATION,
+        uri="jms.optimizeAcknowledgeTimeOut",
+        about="but not later than with the first message after this; 0: no such bound",
+    )
+    optimized_ack_scheduled_ack_interval: Duration = setting(
+        0,
+        unit=Unit.DURATION,
+        uri="jms.optimizedAckScheduledAckInterval",
+        about="and in any case so often; 0: not by the clock",
+    )
+    message_priority_supported: bool = setting(
+        False,
+        uri="jms.messagePrioritySupported",
+        about="hand out what waits in the client by priority; each message is settled by itself then",
+    )
+    non_blocking_redelivery: bool = setting(
+        False, uri="jms.nonBlockingRedelivery", about="what waits to be redelivered lets others pass"
+    )
+    transacted_individual_ack: bool = setting(
+        False, uri="jms.transactedIndividualAck", about="a commit settles each message by itself, not a range"
+    )
+    consumer_expiry_check_enabled: bool = setting(
+        True, uri="jms.consumerExpiryCheckEnabled", about="the client, too, refuses messages whose time is over"
+    )
+    disable_time_stamps_by_default: bool = setting(
+        False, uri="jms.disableTimeStampsByDefault", about="send without a time stamp, and so without an expiration"
+    )
+    client_id_prefix: str = setting("ID:", uri="jms.clientIDPrefix", about="begins a client id that is made up")
+    connection_id_prefix: str = setting("ID:", uri="jms.connectionIDPrefix", about="begins the ids of messages")
     queue_prefetch: int = setting(
         1000, high=PREFETCH_MAX, uri="jms.prefetchPolicy.queuePrefetch", about="messages under way to a queue consumer"
     )
@@ -77,6 +117,18 @@ class ClientOptions(Options, frozen=True):
     )
     durable_topic_prefetch: int = setting(
         100, high=PREFETCH_MAX, uri="jms.prefetchPolicy.durableTopicPrefetch", about="the same for a durable one"
+    )
+    optimize_durable_topic_prefetch: int = setting(
+        1000,
+        high=PREFETCH_MAX,
+        uri="jms.prefetchPolicy.optimizeDurableTopicPrefetch",
+        about="the same for a durable one with optimizeAcknowledge",
+    )
+    maximum_pending_message_limit: int = setting(
+        0,
+        unlimited=True,
+        uri="jms.prefetchPolicy.maximumPendingMessageLimit",
+        about="messages that the broker keeps for a slow topic consumer; 0: as the broker likes",
     )
     all_prefetch: int = setting(
         UNLIMITED, unlimited=True, high=PREFETCH_MAX, uri="jms.prefetchPolicy.all", about="one number for all of them"
@@ -116,6 +168,19 @@ class ClientOptions(Options, frozen=True):
         True, uri="jms.redeliveryPolicy.preDispatchCheck", about="give up on arrival what came too often"
     )
 
+    def handling(self) -> Handling:
+        """Return how messages are treated when they are here."""
+        return Handling(
+            audit_depth=self.audit_depth,
+            audit_producers=self.audit_maximum_producer_number,
+            lazily=self.optimize_acknowledge,
+            lazy_ns=self.optimize_acknowledge_time_out,
+            by_priority=self.message_priority_supported,
+            individually=self.transacted_individual_ack,
+            non_blocking=self.non_blocking_redelivery,
+            check_expiry=self.consumer_expiry_check_enabled,
+        )
+
     def redelivery_policy(self) -> RedeliveryPolicy:
         """Return the policy of destinations that have none of their own."""
         ms = SECOND // 1000
@@ -131,6 +196,36 @@ class ClientOptions(Options, frozen=True):
             collision_avoidance_factor=self.collision_avoidance_factor,
             pre_dispatch_check=self.pre_dispatch_check,
         )
+
+
+ONE_WAY: Final[dict[str, tuple[str, str]]] = {
+    "jms.copyMessageOnSend": ("true", "a message is always copied when it is sent"),
+    "jms.sendAcksAsync": ("true", "acknowledgements are never waited for"),
+    "jms.optimizedMessageDispatch": ("true", "there is no thread between the connection and its consumers"),
+    "jms.alwaysSessionAsync": ("true", "a consumer never makes its session wait for it"),
+    "jms.useDedicatedTaskRunner": ("false", "there are no threads to dedicate"),
+    "jms.objectMessageSerializationDefered": ("false", "objects of Java pass as octets"),
+    "jms.nestedMapAndListEnabled": ("true", "maps and lists may hold maps and lists"),
+    "jms.trustAllPackages": ("false", "objects of Java are never opened, so there is nobody to trust"),
+    "jms.consumerFailoverRedeliveryWaitPeriod": (
+        "0",
+        "a transaction that consumed on a lost connection rolls back at once, and its messages come again",
+    ),
+    "jms.rmIdFromConnectionId": ("false", "branches of distributed transactions are named by their Xid alone"),
+}
+"""Options of Java that have one meaning here, the text that agrees with it, and why another one is refused."""
+
+
+def without_one_way(texts: dict[str, str]) -> dict[str, str]:
+    """Return ``texts`` without what is so in any case. Raises InvalidOption for what cannot be."""
+    left: dict[str, str] = {}
+    for name, text in texts.items():
+        only = ONE_WAY.get(name)
+        if only is None:
+            left[name] = text
+        elif text.strip().lower() != only[0]:
+            raise InvalidOption(f"{name}={text} is not possible: {only[1]}", remedy=f"leave it out, or say {only[0]}")
+    return left
 
 
 class FanoutOptions(Options, frozen=True):
@@ -174,7 +269,7 @@ def read_target(url: str, overrides: dict[str, object]) -> Target:
     nested = {**discovered, **nested}
     if parsed.scheme == "fanout":
         fanout, texts = FanoutOptions.take(texts, Dialect.URI)
-    client, texts = ClientOptions.take(texts, Dialect.URI)
+    client, texts = ClientOptions.take(without_one_way(texts), Dialect.URI)
     inner = parsed
     while len(inner.members) == 1 and isinstance(inner.members[0], Composite):
         inner = inner.members[0]  # discovery:(static:(...)), fanout:(static:(...))
@@ -211,7 +306,7 @@ def spoken(name: str, text: str) -> bool:
 def _single(place: Endpoint, overrides: dict[str, object]) -> Target:
     if place.scheme == "multicast":
         return Target((), FailoverOptions(), ClientOptions().replaced(**overrides), True, Reach.MULTICAST, place)
-    client, rest = ClientOptions.take(place.options, Dialect.URI)
+    client, rest = ClientOptions.take(without_one_way(place.options), Dialect.URI)
     failover = FailoverOptions(max_reconnect_attempts=0, update_uris_supported=False, reconnect_supported=False)
     place = Endpoint(place.scheme, place.host, place.port, place.path, rest, place.user, place.password)
     return Target((place,), failover, _with_user(client.replaced(**overrides), place), False)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
 from entrepot.base.environment import KIB, SECOND
 from entrepot.base.errors import EntrepotError, InvalidDestination, InvalidOption, TimedOut, Unreachable
+from entrepot.client.branch import Xid
 from entrepot.client.message import DEFAULT_PRIORITY, Body, Message, Received, compose
 from entrepot.protocols.openwire.commands import ConsumerInfo, Destination, ExceptionResponse, Response
 from entrepot.protocols.openwire.consumption import Acknowledge, Delivery, Inbox, RedeliveryPolicy
@@ -29,6 +30,7 @@ TAKEN_IN_A_ROW: Final = 256  # and receives after so many, so that acknowledgeme
 PULL_GRACE: Final = 2.0  # s that the answer to a pull may be late
 FOR_EVER: Final = float("inf")
 
+A = TypeVar("A")
 T = TypeVar("T", bound="Closing")
 
 
@@ -138,6 +140,19 @@ class Session(Closing):
         await self._connection.ask(lambda answer: core.roll_back(self._record, self._connection.now(), answer))
         self._wake()
 
+    async def begin_branch(self, xid: Xid) -> None:
+        """Let all that this session sends and receives from now on belong to a branch of a distributed transaction.
+
+        The session is TRANSACTED. The other steps are those of the coordinator: `Connection.prepare` and its like.
+        Raises TransactionError when the session has a transaction that is not ended.
+        """
+        self._connection.core.begin_branch(self._record, xid.wire())
+
+    async def end_branch(self, xid: Xid) -> None:
+        """End the session's work for a branch; what it received is settled with that. Raises TransactionError."""
+        branch_id = xid.wire()
+        await self._connection.ask(lambda answer: self._connection.core.end_branch(self._record, branch_id, answer))
+
     def transaction(self) -> TransactionScope:
         """Return what commits at the end of ``async with``, or rolls back when that ends with an error."""
         return TransactionScope(self)
@@ -185,7 +200,10 @@ class Session(Closing):
         if browser:
             prefetch = options.queue_browser_prefetch
         elif not queue:
-            prefetch = options.durable_topic_prefetch if durable else options.topic_prefetch
+            prefetch = options.topic_prefetch
+            if durable:
+                lazily = options.optimize_acknowledge and self.mode is Acknowledge.AUTO
+                prefetch = options.optimize_durable_topic_prefetch if lazily else options.durable_topic_prefetch
         if options.all_prefetch >= 0:
             prefetch = options.all_prefetch
         info = ConsumerInfo(
@@ -195,6 +213,7 @@ class Session(Closing):
             dispatch_async=options.dispatch_async,
             exclusive=options.exclusive_consumer and queue,
             retroactive=options.use_retroactive_consumer and not queue,
+            maximum_pending_message_limit=0 if queue else options.maximum_pending_message_limit,
         )
         for part in query.split("&") if query else []:
             _take_option(info, part)
@@ -246,6 +265,7 @@ class Producer(Closing):
         self._transacted: Final = record.session.mode is Acknowledge.TRANSACTED
         options = connection.options
         self._compress: Final = options.use_compression
+        self._dated: Final = not options.disable_time_stamps_by_default
         self._async: Final = options.use_async_send
         self._sync: Final = options.always_sync_send or options.send_timeout > 0
         self.persistent = True
@@ -289,11 +309,12 @@ class Producer(Closing):
         command.destination = where
         command.persistent = durable
         command.priority = self.priority if priority is None else priority
-        wall = self._connection.wall()
-        command.timestamp = wall
-        life = self.time_to_live if time_to_live is None else time_to_live
-        if life > 0:
-            command.expiration = wall + int(life * 1000)
+        if self._dated:
+            wall = self._connection.wall()
+            command.timestamp = wall
+            life = self.time_to_live if time_to_live is None else time_to_live
+            if life > 0:
+                command.expiration = wall + int(life * 1000)
         core = self._core
         core.identify(self._record, command)
         wait, _ = self.waits(durable, wait)
@@ -558,3 +579,17 @@ def answer_into(future: asyncio.Future[Response | None]) -> Answer:
             future.set_result(response)
 
     return answer
+
+
+def told_into(future: asyncio.Future[A]) -> Callable[[A, EntrepotError | None], None]:
+    """Return what settles ``future`` with an answer that was read, or with what went wrong."""
+
+    def tell(told: A, error: EntrepotError | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(told)
+
+    return tell

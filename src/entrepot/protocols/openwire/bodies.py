@@ -4,7 +4,7 @@ The broker passes bodies on closed. They are opened for a receiver of another pr
 people who browse. A compressed body is a zlib stream of the same octets; the body of a bytes message has its inflated
 length (4 octets) in front.
 
-What a peer sent wrong raises `MalformedFrame`; a body that inflates beyond reason raises `LimitExceeded`.
+What a peer sent wrong raises `MalformedFrame`; a body that inflates beyond reason raises `LimitExceeded`. [C]
 """
 
 from __future__ import annotations

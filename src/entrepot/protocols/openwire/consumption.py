@@ -31,6 +31,8 @@ from entrepot.protocols.openwire.ids import AckType
 from entrepot.protocols.session import NEVER
 
 AUDIT_DEPTH: Final = 2048  # ActiveMQ's auditDepth
+AUDIT_PRODUCERS: Final = 64  # and its auditMaximumProducerNumber
+LAZY_PERCENT: Final = 65  # of the prefetch, after which optimized acknowledgement tells the broker (classic.md 4.5)
 UNLIMITED: Final = -1
 
 Key = tuple[object, int]
@@ -93,6 +95,71 @@ class RedeliveryPolicy:
         return max(delay, 0)
 
 
+class Handling:
+    """How inboxes treat what comes; the ``jms.`` options of a URL (classic.md 4.17).
+
+    ``lazily``: tell the broker late what is processed in AUTO, at the latest with the first message after ``lazy_ns``.
+    ``by_priority``: hand out what waits here by priority. ``individually``: settle one by one, never a range; goes with
+    ``by_priority``, because ranges are in the broker's order. ``non_blocking``: what waits to be redelivered lets
+    others pass. ``check_expiry``: look at the clock before handing out.
+    """
+
+    def __init__(
+        self,
+        *,
+        audit_depth: int = AUDIT_DEPTH,
+        audit_producers: int = AUDIT_PRODUCERS,
+        lazily: bool = False,
+        lazy_ns: int = 0,
+        by_priority: bool = False,
+        individually: bool = False,
+        non_blocking: bool = False,
+        check_expiry: bool = True,
+    ) -> None:
+        self.audit_depth: int = audit_depth
+        self.audit_producers: int = audit_producers
+        self.lazily: bool = lazily
+        self.lazy_ns: i64 = lazy_ns
+        self.by_priority: bool = by_priority
+        self.individually: bool = individually or by_priority
+        self.non_blocking: bool = non_blocking
+        self.check_expiry: bool = check_expiry
+
+
+USUAL: Final = Handling()
+
+
+class Audit:
+    """Messages that were settled: the last ``depth`` of each of the last ``producers`` producers."""
+
+    def __init__(self, depth: int, producers: int) -> None:
+        self.depth: int = depth
+        self.producers: int = producers
+        self.settled: dict[object, dict[int, None]] = {}
+
+    def remember(self, message: Message) -> None:
+        """Note that ``message`` is settled."""
+        producer, sequence = _key(message)
+        of_producer = self.settled.get(producer)
+        if of_producer is None:
+            of_producer = {}
+            self.settled[producer] = of_producer
+            if len(self.settled) > self.producers:
+                del self.settled[next(iter(self.settled))]
+        of_producer[sequence] = None
+        if len(of_producer) > self.depth:
+            del of_producer[next(iter(of_producer))]
+
+    def forget(self, message: Message) -> bool:
+        """Tell whether ``message`` was noted, and note it no more."""
+        producer, sequence = _key(message)
+        of_producer = self.settled.get(producer)
+        if of_producer is None or sequence not in of_producer:
+            return False
+        del of_producer[sequence]
+        return True
+
+
 class Delivery:
     """One message handed to this consumer. ``redeliveries``: how often it was handed out before."""
 
@@ -121,9 +188,17 @@ class Inbox:
     """The messages of one consumer. ``ended``: why nothing will come any more; ``exhausted``: a browse is complete."""
 
     def __init__(
-        self, info: ConsumerInfo, mode: int, policy: RedeliveryPolicy, port: InboxPort, entropy: Entropy, audit: bool
+        self,
+        info: ConsumerInfo,
+        mode: int,
+        policy: RedeliveryPolicy,
+        port: InboxPort,
+        entropy: Entropy,
+        audit: bool,
+        handling: Handling = USUAL,
     ) -> None:
         """``audit``: remember what was settled, because the connection may be replaced."""
+        self.handling: Handling = handling
         self.info: ConsumerInfo = info
         self.mode: int = mode
         self.policy: RedeliveryPolicy = policy
@@ -145,8 +220,13 @@ class Inbox:
         self._count: i64 = 0
         self._uncovered: i64 = 0  # delivered and not covered by a DELIVERED
         self._audit: bool = audit
-        self._told: dict[Key, None] = {}
-        self._suspects: dict[Key, None] = {}
+        self._told: Audit = Audit(handling.audit_depth, handling.audit_producers)
+        self._suspects: Audit | None = None  # what was settled before the connection broke
+        self._lazily: bool = handling.lazily and mode == Acknowledge.AUTO and not info.browser
+        self._told_at: i64 = 0
+        self.aside: deque[Delivery] = deque()  # what waits to be redelivered and lets others pass, with `aside_due`
+        self.aside_due: deque[int] = deque()
+        self._disordered: bool = handling.individually  # what is delivered is not a range of the broker's order
 
     # -- arriving ------------------------------------------------------------------------------------------------------
 
@@ -167,18 +247,27 @@ class Inbox:
                 self.pulled_nothing = True
                 self.port.arrived(self)
             return
-        self.buffer.append(Delivery(self, message, redeliveries))
+        self._keep(Delivery(self, message, redeliveries))
         self.port.arrived(self)
+
+    def _keep(self, delivery: Delivery) -> None:
+        buffer = self.buffer
+        if self.handling.by_priority:
+            priority = delivery.message.priority
+            at = len(buffer)
+            while at > 0 and buffer[at - 1].message.priority < priority:
+                at -= 1
+            buffer.insert(at, delivery)
+        else:
+            buffer.append(delivery)
 
     def _refused(self, message: Message, redeliveries: int, wall_ms: i64) -> bool:
         """Settle what is not to be handed out: settled before, expired, or redelivered too often."""
-        if self._suspects:
-            key = _key(message)
-            if key in self._suspects:
-                del self._suspects[key]
-                self._tell(AckType.INDIVIDUAL, None, message.message_id, 1)
-                return True
-        if message.expiration > 0 and wall_ms > message.expiration:
+        suspects = self._suspects
+        if suspects is not None and suspects.forget(message):
+            self._tell(AckType.INDIVIDUAL, None, message.message_id, 1)
+            return True
+        if message.expiration > 0 and wall_ms > message.expiration and self.handling.check_expiry:
             self._tell(AckType.EXPIRED, message.message_id, message.message_id, 1)
             return True
         if self.policy.pre_dispatch_check and redeliveries > 0 and self.policy.exhausted(redeliveries):
@@ -190,13 +279,20 @@ class Inbox:
 
     def available(self, now: Instant) -> bool:
         """Tell whether `take` would return something."""
+        if len(self.aside_due) > 0 and now >= self.aside_due[0]:
+            return True
         return len(self.buffer) > 0 and now >= self.blocked_until
 
     def take(self, now: Instant) -> Delivery | None:
         """Hand out the next message, or None. In AUTO and DUPS_OK call `done` with it when it is processed."""
-        if len(self.buffer) == 0 or now < self.blocked_until:
+        if len(self.aside_due) > 0 and now >= self.aside_due[0]:
+            self.aside_due.popleft()
+            delivery = self.aside.popleft()
+            self._disordered = True
+        elif len(self.buffer) == 0 or now < self.blocked_until:
             return None
-        delivery = self.buffer.popleft()
+        else:
+            delivery = self.buffer.popleft()
         message_id = delivery.message.message_id
         if message_id is not None:
             self.last_sequence = message_id.broker_sequence_id
@@ -204,7 +300,8 @@ class Inbox:
             self.delivered.append(delivery)
             self._uncovered += 1
             # INDIVIDUAL settles in any order, which the broker does not correlate with an extension of credit.
-            if self.mode != Acknowledge.INDIVIDUAL and self.prefetch > 0 and self._uncovered * 2 >= self.prefetch:
+            in_order = self.mode != Acknowledge.INDIVIDUAL and not self._disordered
+            if in_order and self.prefetch > 0 and self._uncovered * 2 >= self.prefetch:
                 self._tell(
                     AckType.DELIVERED,
                     self.delivered[len(self.delivered) - int(self._uncovered)].message.message_id,
@@ -222,13 +319,32 @@ class Inbox:
             return
         delivery.live = False
         message_id = delivery.message.message_id
+        if self.handling.individually:
+            self._tell(AckType.INDIVIDUAL, None, message_id, 1)
+            self._remember(delivery.message)
+            return
         if self._count == 0:
             self._first = message_id
         self._last = message_id
         self._count += 1
         self._remember(delivery.message)
-        if self._count * 2 >= self.prefetch:
+        if not self._lazily:
+            if self._count * 2 >= self.prefetch:
+                self.flush()
+        elif self._count * 100 >= self.prefetch * LAZY_PERCENT:
             self.flush()
+
+    def settle_turn(self, now: Instant) -> None:
+        """Tell the broker what is processed, at the end of a turn; lazily if that is wanted."""
+        if self._lazily:
+            if self._count == 0:
+                return
+            if self._told_at == 0:
+                self._told_at = now
+            if now < self._told_at + self.handling.lazy_ns or self.handling.lazy_ns == 0:
+                return
+            self._told_at = now
+        self.flush()
 
     def flush(self) -> None:
         """Tell the broker what is processed."""
@@ -241,9 +357,13 @@ class Inbox:
         """CLIENT, TRANSACTED: all that was handed out is processed. Returns how many that were."""
         count = len(self.delivered)
         if count > 0:
-            first = self.delivered[0].message.message_id
-            last = self.delivered[count - 1].message.message_id
-            self._tell(AckType.STANDARD, first, last, count, transaction_id=transaction_id)
+            if self._disordered:
+                for delivery in self.delivered:
+                    self._tell(AckType.INDIVIDUAL, None, delivery.message.message_id, 1, transaction_id=transaction_id)
+            else:
+                first = self.delivered[0].message.message_id
+                last = self.delivered[count - 1].message.message_id
+                self._tell(AckType.STANDARD, first, last, count, transaction_id=transaction_id)
             for delivery in self.delivered:
                 delivery.live = False
                 if transaction_id is None:
@@ -251,7 +371,14 @@ class Inbox:
             self.delivered.clear()
         self._uncovered = 0
         self._delay_ms = 0
+        self._disordered = self.handling.individually
         return count
+
+    def take_back(self, deliveries: list[Delivery]) -> None:
+        """What `acknowledge_all` settled in a transaction that is rolled back is not settled: see `roll_back`."""
+        for delivery in deliveries:
+            delivery.live = True
+        self.delivered = deliveries + self.delivered
 
     def acknowledge_one(self, delivery: Delivery) -> None:
         """INDIVIDUAL: this one is processed."""
@@ -288,13 +415,27 @@ class Inbox:
             return
         first, last = again[0].message.message_id, again[len(again) - 1].message.message_id
         self._tell(AckType.REDELIVERED, first, last, len(again))
-        self.buffer.extendleft(reversed(again))
         self._delay_ms = self.policy.next_delay_ms(self._delay_ms, self.entropy.fraction())
-        self.blocked_until = now + self._delay_ms * MILLISECOND
+        due = now + self._delay_ms * MILLISECOND
+        if not self.handling.non_blocking:
+            self.buffer.extendleft(reversed(again))
+            self.blocked_until = due
+            return
+        for delivery in again:
+            at = len(self.aside)
+            while at > 0 and self.aside_due[at - 1] > due:
+                at -= 1
+            self.aside.insert(at, delivery)
+            self.aside_due.insert(at, due)
 
     def deadline(self, now: Instant) -> i64:
         """Return when a delayed redelivery may be taken, NEVER for none."""
-        return self.blocked_until if len(self.buffer) > 0 and self.blocked_until > now else NEVER
+        due: i64 = NEVER
+        if len(self.aside_due) > 0:
+            due = self.aside_due[0]
+        if len(self.buffer) > 0 and self.blocked_until > now:
+            due = min(due, self.blocked_until)
+        return due
 
     def interrupted(self) -> bool:
         """Forget what the lost broker sent. True when something was handed out and is not settled."""
@@ -303,14 +444,19 @@ class Inbox:
             delivery.live = False
         for delivery in self.buffer:
             delivery.live = False
+        for delivery in self.aside:
+            delivery.live = False
         self.delivered.clear()
         self.buffer.clear()
+        self.aside.clear()
+        self.aside_due.clear()
+        self._disordered = self.handling.individually
         self._count = 0
         self._uncovered = 0
         self.blocked_until = 0
-        if self._told:
+        if self._told.settled:
             self._suspects = self._told
-            self._told = {}
+            self._told = Audit(self.handling.audit_depth, self.handling.audit_producers)
         return unsettled
 
     def end(self, why: str) -> None:
@@ -328,10 +474,7 @@ class Inbox:
 
     def _remember(self, message: Message) -> None:
         if self._audit:
-            told = self._told
-            told[_key(message)] = None
-            if len(told) > AUDIT_DEPTH:
-                del told[next(iter(told))]
+            self._told.remember(message)
 
     def _poison(self, message: Message, cause: str) -> None:
         throwable = Throwable("java.lang.Throwable", cause)

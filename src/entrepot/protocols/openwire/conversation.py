@@ -10,14 +10,18 @@ an answer, in order, sends with their old sequence, so that a broker that stored
 - a transaction that consumed on a lost wire never commits: `TransactionRolledBack`, and the broker delivers again;
 - a commit whose answer was lost is sent again, with the same messages, only to the same store (the broker has the same
   name, or the same identity, as those that take turns at one store have) and only if it did nothing but send; otherwise
-  it is reported as rolled back, "in doubt". Never silently.
+  it is reported as rolled back, "in doubt". Never silently;
+- a branch of a distributed transaction that is not prepared ends with its wire; one that is prepared ends when it is
+  told to, on whatever wire. [C]
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from mypy_extensions import mypyc_attr
 
 from entrepot.base.environment import Entropy, Instant, WallTime
 from entrepot.base.errors import (
@@ -44,9 +48,11 @@ from entrepot.protocols.openwire.commands import (
     ConsumerControl,
     ConsumerId,
     ConsumerInfo,
+    DataArrayResponse,
     Destination,
     DestinationInfo,
     ExceptionResponse,
+    IntegerResponse,
     LocalTransactionId,
     Message,
     MessageAck,
@@ -61,9 +67,19 @@ from entrepot.protocols.openwire.commands import (
     Response,
     SessionId,
     SessionInfo,
+    TransactionId,
     TransactionInfo,
+    XATransactionId,
 )
-from entrepot.protocols.openwire.consumption import Acknowledge, Inbox, InboxPort, RedeliveryPolicy
+from entrepot.protocols.openwire.consumption import (
+    USUAL,
+    Acknowledge,
+    Delivery,
+    Handling,
+    Inbox,
+    InboxPort,
+    RedeliveryPolicy,
+)
 from entrepot.protocols.openwire.frames import Structure, Throwable
 from entrepot.protocols.openwire.ids import (
     DestinationKind,
@@ -78,7 +94,7 @@ from entrepot.protocols.openwire.ids import (
 if TYPE_CHECKING:
     from entrepot.protocols.openwire.fanout import FanoutWire
 
-    Wire = OpenWireClient | FanoutWire
+    Wire: TypeAlias = OpenWireClient | FanoutWire
 
 Answer = Callable[[Response | None, EntrepotError | None], None]
 """Called once: with the response, None where nothing had to be asked, or with what went wrong."""
@@ -100,7 +116,9 @@ ERRORS: Final[dict[str, type[Refused]]] = {
     "ResourceAllocationException": AddressFull,
     "TransactionRolledBackException": TransactionRolledBack,
     "TransactionInProgressException": TransactionError,
+    "XAException": TransactionError,
 }
+XA_RDONLY: Final = 3  # the answer of a branch that did nothing: it is over
 
 
 def refusal(exception: Throwable | None) -> Refused:
@@ -111,6 +129,7 @@ def refusal(exception: Throwable | None) -> Refused:
     return ERRORS.get(name, Refused)(exception.message or name or "the broker gave no reason")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ConversationPort:
     """What a conversation tells its owner."""
 
@@ -146,10 +165,15 @@ class Request:
 
 
 class Transaction:
-    """Work that counts together. ``doomed``: why it cannot commit any more."""
+    """Work that counts together. ``doomed``: why it cannot commit any more.
 
-    def __init__(self, transaction_id: LocalTransactionId) -> None:
+    ``settled``: what a branch of a distributed transaction settled, by inbox, in case that it is rolled back.
+    """
+
+    def __init__(self, transaction_id: TransactionId) -> None:
         self.transaction_id: Final = transaction_id
+        self.is_branch: Final = isinstance(transaction_id, XATransactionId)
+        self.settled: list[tuple[Inbox, list[Delivery]]] = []
         self.sends: list[Message] = []
         self.closed_producers: list[ProducerInfo] = []
         self.begun = False
@@ -230,6 +254,7 @@ class ConversationCore(ClientPort):
         audit: bool = True,
         cache_octets: int = 0,
         track_transaction_producers: bool = True,
+        handling: Handling = USUAL,
     ) -> None:
         """``audit``: do not hand out again what was settled just before the wire was lost.
 
@@ -252,6 +277,8 @@ class ConversationCore(ClientPort):
         self.wall: WallTime = 0
         self.now: Instant = 0
         self._entropy = entropy
+        self._handling = handling
+        self._branches: list[Transaction] = []  # ended and not over
         self._watch = watch_advisories
         self._audit = audit and reconnects
         self._track_producers = track_transaction_producers
@@ -323,6 +350,12 @@ class ConversationCore(ClientPort):
                 record.inbox.end("the connection was lost while it browsed")
         for producer in self.producers.values():
             producer.outstanding = 0
+        for session in self.sessions.values():
+            if session.transaction is not None and session.transaction.is_branch:
+                session.transaction.doomed = "the connection was lost"
+        for branch in self._branches:
+            branch.doomed = "the connection was lost before it was prepared"
+            branch.settled.clear()
         pending, self._pending = self._pending, {}
         parked: list[Request] = []
         for request in pending.values():
@@ -376,10 +409,7 @@ class ConversationCore(ClientPort):
             self._parked.append(request)
 
     def _ask(self, wire: Wire, request: Request) -> None:
-        transaction = request.transaction
         self._pending[wire.ask(request.command)] = request
-        if transaction is None:
-            return
 
     def _orphan(self, request: Request, parked: list[Request]) -> None:
         """Decide about a request whose answer is lost: ask again, answer ourselves, or find it in doubt."""
@@ -392,8 +422,27 @@ class ConversationCore(ClientPort):
                 request.answer(None, TransactionRolledBack("in doubt: the broker was lost while it was to commit"))
             else:
                 self._doubtful.append((request, self.broker_name, self.broker_identity))
-        elif isinstance(command, RemoveInfo | TransactionInfo | MessageAck):
-            request.answer(None, None)  # the end of the connection did it
+        elif isinstance(command, TransactionInfo) and isinstance(command.transaction_id, XATransactionId):
+            self._orphan_branch(request, command, parked)
+        elif isinstance(command, (RemoveInfo, TransactionInfo, MessageAck)):
+            if isinstance(command, TransactionInfo) and command.type == TransactionStep.RECOVER:
+                parked.append(request)
+            else:
+                request.answer(None, None)  # the end of the connection did it
+        else:
+            parked.append(request)
+
+    def _orphan_branch(self, request: Request, command: TransactionInfo, parked: list[Request]) -> None:
+        """Decide about a step of a branch: what is prepared outlives the connection, what is not ended with it."""
+        step = command.type
+        if step == TransactionStep.PREPARE or step == TransactionStep.COMMIT_ONE_PHASE:
+            text = text_of(command.transaction_id) if command.transaction_id is not None else ""
+            error = TransactionRolledBack(
+                f"in doubt: the broker was lost while it was to end {text}", remedy="ask which branches are prepared"
+            )
+            request.answer(None, error)
+        elif step == TransactionStep.END:
+            request.answer(None, None)
         else:
             parked.append(request)
 
@@ -433,7 +482,7 @@ class ConversationCore(ClientPort):
                 self._ask(self.wire, request)
 
     def _replay_transaction(self, transaction: Transaction) -> None:
-        if transaction.doomed or not transaction.begun:
+        if transaction.doomed or not transaction.begun or transaction.is_branch:
             return
         self.post(self._step(transaction.transaction_id, TransactionStep.BEGIN))
         for message in transaction.sends:
@@ -635,7 +684,7 @@ class ConversationCore(ClientPort):
         info.consumer_id = ConsumerId(self._text(), session.number, self._fresh())
         if info.subscription_name is not None:
             info.client_id = self.info.client_id  # Artemis names the subscription after this, not after the connection
-        inbox = Inbox(info, session.mode, policy, _Outlet(self, wake), self._entropy, self._audit)
+        inbox = Inbox(info, session.mode, policy, _Outlet(self, wake), self._entropy, self._audit, self._handling)
         record = ConsumerRecord(info, inbox, session)
         session.consumers[info.consumer_id.value] = record
         self._announce_consumer(record, answer)
@@ -718,7 +767,9 @@ class ConversationCore(ClientPort):
         if session.mode is Acknowledge.TRANSACTED:
             transaction = self._begun(session)
             message.transaction_id = transaction.transaction_id
-            if self.reconnects and not transaction.doomed:
+            if transaction.is_branch and transaction.doomed:
+                return True  # the broker knows nothing of the branch any more; who prepares it is told
+            if self.reconnects and not transaction.doomed and not transaction.is_branch:
                 transaction.sends.append(message)
             return self.post(message) or self.reconnects
         if answer is not None:
@@ -743,6 +794,7 @@ class ConversationCore(ClientPort):
     def commit(self, session: SessionRecord, answer: Answer) -> None:
         """Commit what the session did; ``answer`` gets TransactionRolledBack when that did not come about."""
         transaction = self._transaction(session)
+        _refuse_branch(transaction)
         if transaction.doomed:
             why = transaction.doomed
             self.roll_back(session, self.now, lambda response, error: answer(None, TransactionRolledBack(why)))
@@ -762,6 +814,8 @@ class ConversationCore(ClientPort):
 
     def roll_back(self, session: SessionRecord, now: Instant, answer: Answer) -> None:
         """Undo what the session sent, and hand out again what it consumed."""
+        if session.transaction is not None:
+            _refuse_branch(session.transaction)
         transaction, session.transaction = session.transaction, None
         for record in session.consumers.values():
             record.inbox.roll_back(now)
@@ -770,6 +824,101 @@ class ConversationCore(ClientPort):
             answer(None, None)
             return
         self.request(self._step(transaction.transaction_id, TransactionStep.ROLLBACK), answer)
+
+    # -- branches of distributed transactions --------------------------------------------------------------------------
+
+    def begin_branch(self, session: SessionRecord, branch_id: XATransactionId) -> None:
+        """From now on what the session sends and settles belongs to ``branch_id``. Raises TransactionError."""
+        if session.mode is not Acknowledge.TRANSACTED:
+            raise TransactionError("this session is not transacted", remedy="open it with Acknowledge.TRANSACTED")
+        if session.transaction is not None and session.transaction.begun:
+            raise TransactionError("this session has a transaction already", remedy="end that first")
+        transaction = Transaction(branch_id)
+        transaction.begun = True
+        session.transaction = transaction
+        if not self.post(self._step(branch_id, TransactionStep.BEGIN)):
+            transaction.doomed = "there was no broker when it began"
+
+    def end_branch(self, session: SessionRecord, branch_id: XATransactionId, answer: Answer) -> None:
+        """The session is done with ``branch_id``: what it was handed is settled with it. Raises TransactionError."""
+        transaction = session.transaction
+        if transaction is None or transaction.transaction_id != branch_id:
+            raise TransactionError("this session does not work for that branch")
+        session.transaction = None
+        for record in session.consumers.values():
+            handed = list(record.inbox.delivered)
+            if record.inbox.acknowledge_all(branch_id):
+                transaction.consumed = True
+                transaction.settled.append((record.inbox, handed))
+        self._close_waiting(session)
+        self._branches.append(transaction)
+        if transaction.doomed:
+            answer(None, None)
+        else:
+            self.request(self._step(branch_id, TransactionStep.END), answer)
+
+    def prepare_branch(self, branch_id: XATransactionId, answer: Callable[[bool, EntrepotError | None], None]) -> None:
+        """Have the broker promise; ``answer`` is told whether there is something to commit."""
+        transaction = self._branch(branch_id)
+        if transaction is not None and transaction.doomed:
+            self._branches.remove(transaction)
+            answer(False, TransactionRolledBack(transaction.doomed))
+            return
+
+        def prepared(response: Response | None, error: EntrepotError | None) -> None:
+            nothing = isinstance(response, IntegerResponse) and int(response.result) == XA_RDONLY
+            if transaction is not None and (nothing or error is not None) and transaction in self._branches:
+                self._branches.remove(transaction)
+            answer(not nothing, error)
+
+        self.request(self._step(branch_id, TransactionStep.PREPARE), prepared)
+
+    def commit_branch(self, branch_id: XATransactionId, one_phase: bool, answer: Answer) -> None:
+        """Commit a branch that is prepared, or in one phase one that is not."""
+        transaction = self._branch(branch_id)
+        if transaction is not None:
+            if one_phase and transaction.doomed:
+                self._branches.remove(transaction)
+                answer(None, TransactionRolledBack(transaction.doomed))
+                return
+            self._branches.remove(transaction)
+        step = TransactionStep.COMMIT_ONE_PHASE if one_phase else TransactionStep.COMMIT_TWO_PHASE
+        self.request(self._step(branch_id, step), answer)
+
+    def roll_back_branch(self, branch_id: XATransactionId, now: Instant, answer: Answer) -> None:
+        """Undo a branch; what it settled is handed out again."""
+        transaction = self._branch(branch_id)
+        if transaction is not None:
+            self._branches.remove(transaction)
+
+        def undone(response: Response | None, error: EntrepotError | None) -> None:
+            if transaction is not None and error is None:
+                for inbox, handed in transaction.settled:
+                    inbox.take_back(handed)
+                    inbox.roll_back(now)
+                    inbox.port.arrived(inbox)
+            answer(response, error)
+
+        self.request(self._step(branch_id, TransactionStep.ROLLBACK), undone)
+
+    def recover_branches(self, answer: Callable[[list[XATransactionId], EntrepotError | None], None]) -> None:
+        """Ask which branches are prepared and not ended."""
+
+        def told(response: Response | None, error: EntrepotError | None) -> None:
+            found: list[XATransactionId] = []
+            if isinstance(response, DataArrayResponse):
+                for each in response.data or []:
+                    if isinstance(each, XATransactionId):
+                        found.append(each)
+            answer(found, error)
+
+        self.request(TransactionInfo(connection_id=self.info.connection_id, type=TransactionStep.RECOVER), told)
+
+    def _branch(self, branch_id: XATransactionId) -> Transaction | None:
+        for transaction in self._branches:
+            if transaction.transaction_id == branch_id:
+                return transaction
+        return None
 
     def _close_waiting(self, session: SessionRecord) -> None:
         for record in list(session.consumers.values()):
@@ -789,7 +938,7 @@ class ConversationCore(ClientPort):
             self.post(self._step(transaction.transaction_id, TransactionStep.BEGIN))
         return transaction
 
-    def _step(self, transaction_id: LocalTransactionId, step: TransactionStep) -> TransactionInfo:
+    def _step(self, transaction_id: TransactionId, step: TransactionStep) -> TransactionInfo:
         return TransactionInfo(connection_id=self.info.connection_id, transaction_id=transaction_id, type=step)
 
     # -- the rest ------------------------------------------------------------------------------------------------------
@@ -843,6 +992,11 @@ class ConversationCore(ClientPort):
 def _add(connection_id: ConnectionId | None, where: Structure) -> DestinationInfo:
     assert isinstance(where, Destination)
     return DestinationInfo(connection_id=connection_id, destination=where, operation_type=DestinationOperation.ADD)
+
+
+def _refuse_branch(transaction: Transaction) -> None:
+    if transaction.is_branch:
+        raise TransactionError("a branch of a distributed transaction is under way", remedy="end it first")
 
 
 def _weight(message: Message) -> int:

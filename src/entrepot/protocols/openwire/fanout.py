@@ -5,7 +5,7 @@ them, and messages to queues unless wanted otherwise, go to the primary, the mem
 answered when ``minAckCount`` members answered it, or all of them if they are fewer, or when one refuses.
 
 A member that comes later, or again, is told all that is open. A primary that is lost hands its consumers to the next.
-Messages that several brokers hold reach consumers several times if these brokers are networked: that is fanout.
+Messages that several brokers hold reach consumers several times if these brokers are networked: that is fanout. [C]
 """
 
 from __future__ import annotations

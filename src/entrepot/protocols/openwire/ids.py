@@ -1,6 +1,6 @@
 """Names and numbers of OpenWire: text forms of identities, destinations by kind, and what the small codes mean.
 
-Identities are compared by value, never by their text: the text is for people, logs and ``JMSMessageID``.
+Identities are compared by value, never by their text: the text is for people, logs and ``JMSMessageID``. [C]
 """
 
 from __future__ import annotations
