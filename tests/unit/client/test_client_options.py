@@ -6,7 +6,8 @@ import pytest
 
 from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.base.errors import InvalidOption, InvalidURI
-from entrepot.client.options import Reach, read_target, wire_format
+from entrepot.base.settings import Dialect
+from entrepot.client.options import ONE_WAY, ClientOptions, Reach, read_target, wire_format
 
 
 def hosts(url: str) -> list[str]:
@@ -83,3 +84,41 @@ def test_what_is_no_option_is_refused(url: str) -> None:
 def test_a_list_that_is_none() -> None:
     with pytest.raises(InvalidURI):
         read_target("broker:(tcp://a:1)/x", {})
+
+
+def test_how_messages_are_treated() -> None:
+    handling = read_target(
+        "failover:(tcp://a:1)?jms.optimizeAcknowledge=true&jms.optimizeAcknowledgeTimeOut=50&jms.auditDepth=7"
+        "&jms.auditMaximumProducerNumber=3&jms.nonBlockingRedelivery=true&jms.messagePrioritySupported=true"
+        "&jms.consumerExpiryCheckEnabled=false",
+        {},
+    ).client.handling()
+    assert (handling.lazily, handling.lazy_ns) == (True, 50 * MILLISECOND)
+    assert (handling.audit_depth, handling.audit_producers) == (7, 3)
+    assert (handling.non_blocking, handling.by_priority, handling.individually) == (True, True, True)
+    assert not handling.check_expiry
+
+
+@pytest.mark.parametrize("name", ONE_WAY)
+@pytest.mark.parametrize("url", ["tcp://a:1?{}", "failover:(tcp://a:1)?{}"])
+def test_an_option_with_one_meaning_agrees_or_is_refused_with_the_reason(name: str, url: str) -> None:
+    agreed, why = ONE_WAY[name]
+    other = {"true": "false", "false": "true", "0": "5"}[agreed]
+    read_target(url.format(f"{name}={agreed}"), {})
+    with pytest.raises(InvalidOption, match=why):
+        read_target(url.format(f"{name}={other}"), {})
+
+
+def test_every_connection_option_of_java_is_known() -> None:
+    """classic.md 4.17; what is not here is about Java's own threads and class loaders."""
+    java = """
+        alwaysSyncSend auditDepth auditMaximumProducerNumber checkForDuplicates clientID clientIDPrefix closeTimeout
+        connectResponseTimeout connectionIDPrefix consumerExpiryCheckEnabled consumerFailoverRedeliveryWaitPeriod
+        copyMessageOnSend disableTimeStampsByDefault dispatchAsync exclusiveConsumer messagePrioritySupported
+        nestedMapAndListEnabled nonBlockingRedelivery objectMessageSerializationDefered optimizeAcknowledge
+        optimizeAcknowledgeTimeOut optimizedAckScheduledAckInterval optimizedMessageDispatch password
+        producerWindowSize requestTimeout rmIdFromConnectionId sendAcksAsync sendTimeout transactedIndividualAck
+        trustAllPackages useAsyncSend useCompression useRetroactiveConsumer userName watchTopicAdvisories
+    """
+    known = {*ClientOptions.names(Dialect.URI), *ONE_WAY}
+    assert {f"jms.{name}" for name in java.split()} <= known

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.environment import MILLISECOND, SECOND, Entropy
-from entrepot.base.errors import AccessDenied, EntrepotError, InvalidDestination, TransactionRolledBack, Unreachable
+from entrepot.base.errors import (
+    AccessDenied,
+    EntrepotError,
+    InvalidDestination,
+    TransactionError,
+    TransactionRolledBack,
+    Unreachable,
+)
 from entrepot.protocols.openwire.bodies import text_message
 from entrepot.protocols.openwire.client import OpenWireClient
 from entrepot.protocols.openwire.commands import (
@@ -16,6 +23,7 @@ from entrepot.protocols.openwire.commands import (
     DestinationInfo,
     ProducerAck,
     Response,
+    XATransactionId,
 )
 from entrepot.protocols.openwire.consumption import Acknowledge, RedeliveryPolicy
 from entrepot.protocols.openwire.conversation import (
@@ -631,3 +639,86 @@ class TestTheRest:
         second = program.meet(ScriptedBroker())
         told = [command.destination for command in second.heard if isinstance(command, DestinationInfo)]
         assert told == [kept]
+
+
+class TestBranches:
+    """Distributed transactions: what is said for each step, and what a lost broker makes of it."""
+
+    XID = XATransactionId(format_id=1, global_transaction_id=b"g", branch_qualifier=b"b")
+
+    def open(self) -> tuple[Program, ScriptedBroker, SessionRecord]:
+        program = Program()
+        broker = program.meet(ScriptedBroker())
+        session = program.session(Acknowledge.TRANSACTED)
+        producer, consumer = program.producer(session), program.consumer(session)
+        program.pair.run()
+        broker.story()
+        program.core.begin_branch(session, self.XID)
+        program.send(producer)
+        broker.dispatch(consumer.info.consumer_id, 1)
+        program.pair.run()
+        assert taken(consumer) == [1]
+        return program, broker, session
+
+    def test_the_steps(self) -> None:
+        program, broker, session = self.open()
+        with pytest.raises(TransactionError):
+            program.core.commit(session, program.answer)
+        with pytest.raises(TransactionError):
+            program.core.begin_branch(session, self.XID)
+        program.core.end_branch(session, self.XID, program.answer)
+        answers: list[bool] = []
+        program.core.prepare_branch(self.XID, lambda something, error: answers.append(something))
+        program.pair.run()
+        program.core.commit_branch(self.XID, False, program.answer)
+        program.pair.run()
+        assert answers == [True]
+        assert broker.story() == [
+            "BEGIN",
+            "send 1 in tx",
+            "STANDARD 1-1 x1 in tx",
+            "END?",
+            "PREPARE?",
+            "COMMIT_TWO_PHASE?",
+        ]
+
+    def test_a_rollback_hands_out_again(self) -> None:
+        program, _, session = self.open()
+        [record] = session.consumers.values()
+        record.inbox.policy.initial_delay_ms = 0
+        program.core.end_branch(session, self.XID, program.answer)
+        program.core.roll_back_branch(self.XID, 0, program.answer)
+        program.pair.run()
+        assert taken(record) == [1]
+
+    @pytest.mark.parametrize("one_phase", [False, True])
+    def test_what_was_not_prepared_ends_with_its_broker(self, one_phase: bool) -> None:
+        program, _, session = self.open()
+        program.core.end_branch(session, self.XID, program.answer)
+        program.pair.run()
+        program.pair.cut()
+        program.meet(broker := ScriptedBroker())
+        errors: list[EntrepotError | None] = []
+        if one_phase:
+            program.core.commit_branch(self.XID, True, lambda response, error: errors.append(error))
+        else:
+            program.core.prepare_branch(self.XID, lambda something, error: errors.append(error))
+        program.pair.run()
+        assert isinstance(errors[0], TransactionRolledBack)
+        assert not [line for line in broker.story() if line.startswith(("BEGIN", "PREPARE", "COMMIT"))]
+
+    def test_an_answer_that_was_lost(self) -> None:
+        program, broker, session = self.open()
+        program.core.end_branch(session, self.XID, program.answer)
+        program.pair.run()
+        broker.mute["PREPARE"] = broker.mute["COMMIT_TWO_PHASE"] = None
+        errors: list[EntrepotError | None] = []
+        program.core.prepare_branch(self.XID, lambda something, error: errors.append(error))
+        other = XATransactionId(format_id=1, global_transaction_id=b"other")
+        program.core.commit_branch(other, False, program.answer)
+        program.pair.run()
+        program.pair.cut()
+        program.meet(broker := ScriptedBroker())
+        assert [str(error).startswith("in doubt") for error in errors] == [True]
+        assert "COMMIT_TWO_PHASE?" in broker.story()  # what was prepared is committed on whatever wire
+        assert program.answers[-1] is None
