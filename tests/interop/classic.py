@@ -29,7 +29,7 @@ CONFIGURATION: Final = """\
     <persistenceAdapter><kahaDB directory="{home}/kahadb"/></persistenceAdapter>
     {plugins}
     <transportConnectors>
-      <transportConnector name="openwire" uri="{listen}"/>
+      <transportConnector name="openwire" uri="{listen}" {connector}/>
     </transportConnectors>
   </broker>
 </beans>
@@ -73,10 +73,12 @@ class Classic:
         authenticated: bool = False,
         key_store: Path | None = None,
         plugins: str = "",
+        connector: str = "",
     ) -> None:
         """``key_store``: a PKCS#12 file with the password ``secret``; the broker speaks TLS then.
 
-        ``authenticated``: it knows one user; ``plugins``: others, as XML.
+        ``authenticated``: it knows one user; ``plugins``: others, as XML. ``connector``: further attributes of its
+        transport connector.
         """
         self.home = home
         self.name = name
@@ -88,6 +90,7 @@ class Classic:
             home=home,
             listen=f"{'ssl' if key_store else 'tcp'}://{HOST}:{self.port}",
             plugins=AUTHENTICATION if authenticated else plugins,
+            connector=connector,
         )
         self.java: list[str] = []
         if key_store is not None:

@@ -40,15 +40,20 @@ class BridgingEntrepot(ours.Entrepot):
         return self
 
 
-def bridging(kind: str, home: Path, *, name: str, to: list[Broker], duplex: bool, attributes: str = "") -> Broker:
-    """Return a broker with one network connector to each of ``to``. ``attributes``: as in XML, `networkTTL="2"`."""
+def bridging(
+    kind: str, home: Path, *, name: str, to: list[Broker], duplex: bool, attributes: str = "", connector: str = ""
+) -> Broker:
+    """Return a broker with one network connector to each of ``to``. ``attributes``: as in XML, `networkTTL="2"`.
+
+    ``connector``: attributes of the transport connector (Classic).
+    """
     pairs = [one.partition("=") for one in attributes.split()]
     query = "&".join(key + "=" + value.strip('"') for key, _, value in pairs)
     agent = "initialReconnectDelay=100&useExponentialBackOff=false"
     if kind == "entrepot":
         uris = [f"static:({one.url})?{agent}" + (f"&{query}" if query else "") for one in to]
         return BridgingEntrepot(home, name=name, connect=uris, duplex=duplex)
-    made = classic.Classic(home, name=name)
+    made = classic.Classic(home, name=name, connector=connector)
     connectors = "".join(
         f'<networkConnector name="NC{number}" uri="static:({one.url})?{agent.replace("&", "&amp;")}" '
         f'duplex="{str(duplex).lower()}" {attributes}/>'

@@ -9,9 +9,11 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+import classic
 import pytest
 from artemis import Artemis
 from classic import Classic
+from networks import bridging
 from ours import Entrepot
 
 from entrepot.base.errors import TimedOut, Unreachable
@@ -50,6 +52,62 @@ def test_a_broker_that_announces_itself_is_found(broker: Broker) -> None:
         speaker.close()
 
     run(main())
+
+
+@pytest.mark.skipif(bool(classic.unavailable()), reason=f"classic: {classic.unavailable()}")
+def test_activemq_announces_itself_and_is_found(tmp_path: Path) -> None:
+    """The datagrams of a real broker; that it goes is noticed, too."""
+    beacon = f"multicast://239.255.2.3:{GROUP_PORT}?group={uuid.uuid4().hex}"
+    broker = Classic(tmp_path, connector=f'discoveryUri="{beacon}"').start()
+
+    async def main() -> None:
+        async with connect(f"discovery:({beacon})") as connection, connection.session() as session:
+            assert connection.broker.endswith(f":{broker.port}")
+            async with session.producer("Q") as producer, session.consumer("Q") as consumer:
+                await producer.send("found")
+                message = await consumer.receive(PATIENCE)
+                assert message is not None
+                assert message.body == "found"
+
+    try:
+        run(main())
+    finally:
+        broker.kill()
+
+
+@pytest.mark.skipif(bool(classic.unavailable()), reason=f"classic: {classic.unavailable()}")
+def test_activemq_sends_its_clients_to_a_broker_that_joins(tmp_path: Path) -> None:
+    """``rebalanceClusterClients``: of the clients of one broker, some move, with all that they had open."""
+    moving = 'updateClusterClients="true" rebalanceClusterClients="true" updateClusterClientsOnRemove="true"'
+    first = Classic(tmp_path / "first", name="first", connector=moving).start().await_ready()
+    second = bridging("classic", tmp_path / "second", name="second", to=[first], duplex=True, connector=moving)
+
+    async def main() -> None:
+        updated: list[list[str]] = []
+        url = f"failover:({first.url})?randomize=false"
+        clients = [await connect(url, on_updated=updated.append) for _ in range(4)]
+        where = uuid.uuid4().hex
+        sessions = [client.session() for client in clients]
+        producers = [await session.producer(f"queue://{where}.{at}") for at, session in enumerate(sessions)]
+        consumers = [await session.consumer(f"queue://{where}.{at}") for at, session in enumerate(sessions)]
+        await asyncio.to_thread(lambda: second.start().await_ready())
+        async with asyncio.timeout(30):
+            while len({client.broker.rpartition(":")[2] for client in clients}) < 2:
+                await asyncio.sleep(0.05)
+        assert any(str(second.port) in "".join(places) for places in updated)
+        for at, (producer, consumer) in enumerate(zip(producers, consumers, strict=True)):
+            await producer.send(f"after {at}")
+            message = await consumer.receive(PATIENCE)
+            assert message is not None
+            assert message.body == f"after {at}"
+        for client in clients:
+            await client.close()
+
+    try:
+        run(main())
+    finally:
+        first.kill()
+        second.kill()
 
 
 def test_fanout(pair: list[Broker]) -> None:
