@@ -12,6 +12,7 @@ from typing import Final
 
 from activemq_page import activemq_xml
 from artemis_page import broker_xml
+from client_page import client_options
 from command_line_page import command_line
 from source_tree import ROOT, SOURCE
 
@@ -98,6 +99,7 @@ def main() -> int:
         PAGES / "cli.md": command_line(),
         PAGES.parent / "activemq-xml.md": activemq_xml(),
         PAGES.parent / "broker-xml.md": broker_xml(),
+        PAGES / "client-options.md": client_options(),
         PAGES / "errors.md": error_codes(),
         PAGES / "settings.md": address_settings(),
     }

@@ -75,6 +75,7 @@ def configured(home: Path, *, name: str = "test", plugins: str) -> Entrepot:
     """Return a broker that runs the file that `classic.Classic` makes for the same plugins."""
     made = Entrepot(home, name=name)
     file = home / "activemq.xml"
-    file.write_text(CONFIGURATION.format(name=name, home=home, listen=f"tcp://{HOST}:{made.port}", plugins=plugins))
+    listen = f"tcp://{HOST}:{made.port}"
+    file.write_text(CONFIGURATION.format(name=name, home=home, listen=listen, plugins=plugins, connector=""))
     made.arguments = (str(file),)
     return made
