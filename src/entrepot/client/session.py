@@ -399,9 +399,11 @@ class Consumer(Closing):
         """Return the next message; the one before counts as processed now (AUTO, DUPS_OK)."""
         self._finish_current()
         self._taken += 1
-        if self._taken % TAKEN_IN_A_ROW == 0:
+        if self._taken == TAKEN_IN_A_ROW:
+            self._taken = 0
             await asyncio.sleep(0)
-        delivery = self._inbox().take(self._connection.now())
+        record = self._record
+        delivery = None if record is None else record.inbox.take(self._connection.now())
         if delivery is None:
             delivery = await self._next(FOR_EVER)
             if delivery is None:
@@ -451,9 +453,10 @@ class Consumer(Closing):
         return self._record.inbox
 
     def _finish_current(self) -> None:
-        if self._current is not None:
-            self._current.inbox.done(self._current)
+        current = self._current
+        if current is not None:
             self._current = None
+            current.inbox.done(current)
             self._connection.soon()
 
     async def _next(self, timeout: float) -> Delivery | None:

@@ -86,3 +86,15 @@ def test_settling_goes_through_another_thread_if_asked_to() -> None:
     back.acknowledge()
     back.reject()
     assert len(done) == 2
+
+
+def test_headers_are_opened_when_looked_at_and_what_was_set_stays() -> None:
+    message = received(Message("b", correlation_id="c", group="g", group_sequence=3, type="t", reply_to="topic://r"))
+    message.correlation_id = "mine"
+    assert (message.group, message.group_sequence, message.type) == ("g", 3, "t")
+    assert message.reply_to == "topic://r"
+    assert message.correlation_id == "mine"
+    again = received(message)
+    assert (again.correlation_id, again.group, again.body) == ("mine", "g", "b")
+    with pytest.raises(AttributeError, match="nothing_of_that_name"):
+        _ = message.nothing_of_that_name  # type: ignore[attr-defined]
