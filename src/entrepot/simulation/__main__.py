@@ -8,12 +8,14 @@ from concurrent.futures import ProcessPoolExecutor
 from timeit import default_timer
 
 from entrepot.base.compiled import build_name
-from entrepot.simulation.campaign import Result, run, shrink
+from entrepot.simulation.campaign import Result, run, run_pair, shrink
 
 
 def main(arguments: list[str]) -> int:
     """Do what the command line asks for; return the exit code: 1 when a promise was broken, 2 for a wrong call."""
     options = parser().parse_args(arguments)
+    if options.pairs and (options.keep is not None or options.trace is not None or options.shrink):
+        parser().error("--keep, --trace and --shrink are about the plan of a single broker; a pair has none")
     if options.seed is not None:
         return _one(options)
     return _many(options)
@@ -31,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--trace", metavar="FILE", help="with --seed: write its trace there")
     found.add_argument("--shrink", action="store_true", help="look for the fewest steps that still fail")
     found.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
+    found.add_argument("--pairs", action="store_true", help="run pairs that share a store, not single brokers")
     found.add_argument("--hashes", action="store_true", help="print the hash of every trace")
     return found
 
@@ -43,7 +46,7 @@ def say(text: str) -> None:
 
 def _one(options: argparse.Namespace) -> int:
     keep = None if options.keep is None else [int(word) for word in options.keep.split(",") if word]
-    result = run(options.seed, keep=keep, lines=options.trace is not None)
+    result = run_pair(options.seed) if options.pairs else run(options.seed, keep=keep, lines=options.trace is not None)
     _report(result)
     for name, number in result.counts.items():
         say(f"  {number:7} {name}")
@@ -58,13 +61,14 @@ def _one(options: argparse.Namespace) -> int:
 def _many(options: argparse.Namespace) -> int:
     began = default_timer()
     seeds = range(options.first, options.first + options.seeds)
+    play = run_pair if options.pairs else run
     failed: list[int] = []
     totals: dict[str, int] = {}
     if options.jobs > 1:
         with ProcessPoolExecutor(options.jobs) as pool:
-            failed = _collect(list(pool.map(run, seeds, chunksize=8)), totals, options.hashes)
+            failed = _collect(list(pool.map(play, seeds, chunksize=8)), totals, options.hashes)
     else:
-        failed = _collect(map(run, seeds), totals, options.hashes)
+        failed = _collect(map(play, seeds), totals, options.hashes)
     took = default_timer() - began
     for name, number in sorted(totals.items()):
         say(f"  {number:9} {name}")
@@ -72,7 +76,8 @@ def _many(options: argparse.Namespace) -> int:
     say(f"{len(seeds)} seeds in {took:.1f} s, {rate:.1f} a second, {build_name()}: {len(failed)} failed")
     if failed:
         say("failed: " + " ".join(str(seed) for seed in failed))
-        say(f"look at one: python -m entrepot.simulation --seed {failed[0]} --trace trace.txt --shrink")
+        way = "--pairs" if options.pairs else "--trace trace.txt --shrink"
+        say(f"look at one: python -m entrepot.simulation --seed {failed[0]} {way}")
         if options.shrink:
             _shrink(failed[0])
     return 1 if failed else 0

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from entrepot.simulation.machine import Parts
+from entrepot.simulation.pairs import Pair
 from entrepot.simulation.workload import Workload
 from entrepot.simulation.world import World
 
@@ -42,6 +43,14 @@ def run(seed: int, *, keep: Sequence[int] | None = None, parts: Parts | None = N
     kept = () if world.lines is None else tuple(world.lines)
     counts = dict(sorted({**world.counts, "events": world.events}.items()))
     return Result(seed, world.digest(), tuple(world.violations), counts, workload.steps, kept)
+
+
+def run_pair(seed: int) -> Result:
+    """Run the pair of ``seed``: brokers that share a store and its lock. It has no plan, so nothing to shrink."""
+    pair = Pair(seed)
+    violations = pair.run()
+    counts = dict(sorted({**pair.world.counts, "events": pair.world.events}.items()))
+    return Result(seed, pair.world.digest(), tuple(violations), counts, 0)
 
 
 def replay(seed: int, *, keep: Sequence[int] | None = None, parts: Parts | None = None) -> Result:

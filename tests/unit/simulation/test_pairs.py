@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from entrepot.simulation.__main__ import main
 from entrepot.simulation.pairs import PLANTED, Pair
 
 SEEDS = int(os.environ.get("PAIR_SEEDS", "60"))
@@ -33,3 +34,14 @@ def test_a_seed_is_one_history() -> None:
     one.run()
     other.run()
     assert (one.world.events, one.world.counts) == (other.world.events, other.world.counts)
+
+
+def test_they_are_run_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--pairs", "--seeds", "3"]) == 0
+    told = capsys.readouterr().out
+    assert "3 seeds in" in told
+    assert "acknowledged" in told
+    assert main(["--pairs", "--seed", "2"]) == 0
+    with pytest.raises(SystemExit):
+        main(["--pairs", "--seed", "2", "--shrink"])
+    assert "a pair has none" in capsys.readouterr().err
