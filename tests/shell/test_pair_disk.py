@@ -141,6 +141,7 @@ def test_locks_that_no_other_machine_sees_are_found_out(start: Start, bind: Bind
 
 
 @needs_root
+@pytest.mark.timeout(60 + 30 * ROUNDS_SLOW)
 def test_a_pair_on_a_file_system_that_each_reaches_by_a_way_of_its_own(
     start: Start, bind: Bind, tmp_path: Path
 ) -> None:
