@@ -309,7 +309,14 @@ class Bridge(LinkPort):
         self.neighbourhood.duplex[key] = self
         self._name(wire, peer.broker_name or "", there)
         self.link.connected(0, now)
-        wire.post(ConnectionInfo(connection_id=ConnectionId(self._connection()), client_id=self.names.remote_client))
+        wire.post(
+            ConnectionInfo(
+                connection_id=ConnectionId(self._connection()),
+                client_id=self.names.remote_client,
+                user_name=self.options.user or None,  # the other broker said who may come in to it
+                password=self.options.password or None,
+            )
+        )
         self._open(now)
 
     def _name(self, wire: Wire, there: str, there_id: str) -> None:

@@ -1,8 +1,11 @@
 """What the ends of a duplex bridge tell each other about it: ``networkProperties`` of a BrokerInfo (classic.md 1.3).
 
 The text has the form of java.util.Properties: lines ``key=value``, ``\\`` escapes, ``#`` comments. Keys are the names
-of the XML attributes; unknown ones are ignored, since every release of Classic has its own. Credentials are never
-written.
+of the XML attributes; unknown ones are ignored, since every release of Classic has its own.
+
+Credentials are those with which the far end signs in at its own broker: Classic does, for a duplex bridge. They are the
+ones that the bridge signs in there with anyway, so nobody learns them who does not know them; and they are written for
+a duplex bridge alone.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ LISTS: Final = {
 }
 ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 HEXADECIMAL: Final = "0123456789abcdefABCDEF"
+CREDENTIALS: Final = ("userName", "password", "remoteUserName", "remotePassword")
 IGNORED: Final = ("uri", "localUri", "networkTTL", "destinationFilter", "autoStart")
 
 
@@ -30,7 +34,7 @@ def write_properties(options: NetworkConnectorOptions, lists: Lists) -> str:
     lines = ["#entrepot"]
     for name, declared in NetworkConnectorOptions.names(Dialect.CLASSIC).items():
         value = getattr(options, declared.name)
-        if declared.secret or name in IGNORED or value in ("", None):
+        if name in CREDENTIALS or name in IGNORED or value in ("", None):
             continue
         if isinstance(value, bool):
             text = str(value).lower()
@@ -39,6 +43,10 @@ def write_properties(options: NetworkConnectorOptions, lists: Lists) -> str:
         else:
             text = str(value)
         lines.append(f"{name}={_escaped(text)}")
+    if options.duplex:
+        for key, value in (("userName", options.remote_user or options.user), ("password", _secret(options))):
+            if value:
+                lines.append(f"{key}={_escaped(value)}")
     for key, field in LISTS.items():
         entries: tuple[Included, ...] = getattr(lists, field)
         if entries:
@@ -59,6 +67,10 @@ def read_properties(text: str) -> tuple[NetworkConnectorOptions, Lists]:
             except InvalidOption:
                 continue
     return options, Lists(**lists)
+
+
+def _secret(options: NetworkConnectorOptions) -> str:
+    return options.remote_password or options.password
 
 
 def _destination(one: Included) -> str:

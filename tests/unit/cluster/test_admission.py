@@ -147,13 +147,20 @@ def test_the_advisories_to_listen_to_follow_from_the_lists() -> None:
     assert destination_filter(named, LISTS) == "ActiveMQ.Advisory.Consumer.Queue.X"
 
 
-def test_the_far_end_of_a_duplex_bridge_learns_all_but_the_password() -> None:
-    options = NetworkConnectorOptions(name="N: =#1", duplex=True, prefetch=7, message_ttl=3, password="secret")
+def test_the_far_end_of_a_duplex_bridge_learns_how_the_bridge_is_and_signs_in_there() -> None:
+    options = NetworkConnectorOptions(
+        name="N: =#1", duplex=True, prefetch=7, message_ttl=3, user="u", password="own", remote_password="p:w=1"
+    )
     text = write_properties(options, LISTS)
-    assert "secret\n" not in text
+    assert "own" not in text, "what holds at home is not for others"
     read, lists = read_properties(text)
-    assert (read.name, read.duplex, read.prefetch, read.message_ttl, read.password) == ("N: =#1", True, 7, 3, "")
+    assert (read.name, read.duplex, read.prefetch, read.message_ttl) == ("N: =#1", True, 7, 3)
+    assert (read.user, read.password) == ("u", "p:w=1")
     assert lists == LISTS
+
+
+def test_a_bridge_that_is_not_duplex_tells_no_password() -> None:
+    assert "own" not in write_properties(NetworkConnectorOptions(user="u", password="own"), LISTS)
 
 
 def test_what_classic_writes_is_understood() -> None:
