@@ -79,6 +79,7 @@ from entrepot.protocols.openwire.commands import (
     SessionInfo,
 )
 from entrepot.protocols.openwire.convert import named, presented
+from entrepot.protocols.openwire.frames import Throwable
 from entrepot.protocols.openwire.ids import AckType, components, is_queue, is_temporary, text_of
 from entrepot.protocols.session import NEVER
 
@@ -413,6 +414,8 @@ class Bridge(LinkPort):
             self.responded(command, now)
         elif isinstance(command, MessageDispatch):
             self._dispatched(command)
+        elif isinstance(command, ConnectionError) and _is_forbidden(command.exception):
+            self.say("the other broker refused a message that asked for no answer: our user may not send there")
         elif isinstance(command, ConnectionError):
             why = "" if command.exception is None else f"{command.exception.class_name}: {command.exception.message}"
             self.perform(self.link.failed(self.link.attempt, f"the other broker reports an error: {why}", now))
@@ -454,11 +457,26 @@ class Bridge(LinkPort):
         if not isinstance(response, ExceptionResponse):
             self.link.confirmed(number, now)
             return
+        if _is_forbidden(exception):
+            self._give_up(number, exception)
+            return
         name = "" if exception is None else (exception.class_name or "").rpartition(".")[2]
         found = self.link.under_way.get(number)
         gone = found is not None and isinstance(found[0].feed, BridgeFeed) and found[0].feed.temporary and name in GONE
         why = name if exception is None else f"{name}: {exception.message}"
         self.perform(self.link.rejected(number, why, for_good=gone, now=now))
+
+    def _give_up(self, number: int, exception: Throwable | None) -> None:
+        """The other broker lets our user not send there: stop trying, or one destination would break all others."""
+        feed = self.link.forbidden(number)
+        if not isinstance(feed, BridgeFeed) or feed.demand not in self.demand.demands:
+            return
+        self.demand.demands.pop(feed.demand)
+        self.neighbourhood.interests.gone(feed.demand)
+        if feed.demand.info.consumer_id is not None:
+            self.advisories.consumer_removed(feed.demand.info.consumer_id)
+        why = "" if exception is None else exception.message
+        self.say(f"nothing more is forwarded for {feed.demand.name}: the other broker says: {why}")
 
     def _dispatched(self, dispatch: MessageDispatch) -> None:
         message = dispatch.message
@@ -748,6 +766,13 @@ class Bridge(LinkPort):
         self.demand.check()
         for demand in self.demand.demands:
             assert demand in self.feeds, f"{self.link.name}: no feed serves the demand for {demand.name}"
+
+
+def _is_forbidden(exception: Throwable | None) -> bool:
+    """Return whether this is about a right on a destination, and not about who we are (classic.md 7.3)."""
+    if exception is None or not (exception.class_name or "").endswith("SecurityException"):
+        return False
+    return "not authorized to" in (exception.message or "")
 
 
 class Opening(ClientPort):

@@ -517,6 +517,27 @@ class LinkCore:
             queue.reject(consumer, number, why)
         return []
 
+    def forbidden(self, confirmation: int) -> Feed | None:
+        """The peer takes nothing of what this feed brings: it ends, and its messages go back for others to have.
+
+        Return the feed; None when ``confirmation`` stands for nothing of ours.
+        """
+        found = self.under_way.pop(confirmation, None)
+        if found is None:
+            return None
+        consumer, number = found
+        feed = consumer.feed
+        feed.window.paused = True
+        feed.retiring = True
+        feed.under_way -= 1
+        queue = consumer.queue
+        if queue is not None:
+            queue.give_back(consumer, number, False)
+        if feed.under_way == 0:
+            self.remove(feed)
+            self.port.retired(feed)
+        return feed
+
     def writable(self, ready: bool) -> None:
         """The peer does not read fast enough (False), or does again."""
         self.ready = ready
