@@ -349,20 +349,7 @@ class Site:
 
         def act() -> None:
             assert self.broker is not None
-            assert self.neighbourhood is not None
-            advisories = self.neighbourhood.acceptor.advisories
-            if reader.durable_name:  # as a session of OpenWire says it
-                advisories.own[str(self.broker.next_key + 1)] = True
             self.broker.subscribe(reader)
-            if reader.durable_name:
-                advisories.consumer_added(
-                    commands.ConsumerInfo(
-                        consumer_id=commands.ConsumerId(f"{self.name}-{self.runs}", 1, int(self.broker.next_key)),
-                        destination=commands.ActiveMQTopic(reader.destinations[0].name),
-                        client_id=reader.client_id,
-                        subscription_name=reader.durable_name,
-                    )
-                )
             reader.window.reopen()
 
         self.turn(act)

@@ -268,6 +268,8 @@ class Node:
             await self._close()
             journal.close()
             raise
+        assert self._acceptor is not None
+        self.turn.run(self._acceptor.advisories.now_master)
         self._maintenance = loop.call_later(COMPACT_LOOK, self._maintain)
         assert self._neighbourhood is not None
         self.links = Links(self.turn, self._neighbourhood, self.connectors)
@@ -451,6 +453,8 @@ class Node:
         install(broker, OpenConnections(self.listeners, lambda: self.links))
         self._broker = broker
         self._acceptor = Acceptor(broker)
+        if self.options.config is not None:
+            self._acceptor.advisories.anonymous = self.options.config.broker.anonymous_advisories
         filters = no_filters if self.options.config is None else bridge_filters(self.options.config)
         self._neighbourhood = Neighbourhood(self._acceptor, filters=filters, say=log_bridges)
         self._turn = turn

@@ -25,11 +25,13 @@ CONFIGURATION: Final = """\
                            http://activemq.apache.org/schema/core
                            http://activemq.apache.org/schema/core/activemq-core.xsd">
   <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{name}" useJmx="false"
-          dataDirectory="{home}/data">
+          dataDirectory="{home}/data" {attributes}>
+    {policies}
     <persistenceAdapter><kahaDB directory="{home}/kahadb"/></persistenceAdapter>
     {plugins}
     <transportConnectors>
       <transportConnector name="openwire" uri="{listen}" {connector}/>
+      {stomp}
     </transportConnectors>
   </broker>
 </beans>
@@ -74,15 +76,19 @@ class Classic:
         key_store: Path | None = None,
         plugins: str = "",
         connector: str = "",
+        attributes: str = "",
+        policies: str = "",
+        stomp: bool = False,
     ) -> None:
         """``key_store``: a PKCS#12 file with the password ``secret``; the broker speaks TLS then.
 
         ``authenticated``: it knows one user; ``plugins``: others, as XML. ``connector``: further attributes of its
-        transport connector.
+        transport connector, ``attributes`` of <broker>. ``policies``: a <destinationPolicy>. ``stomp``: it speaks that.
         """
         self.home = home
         self.name = name
         self.port = free_port()
+        self.stomp_port = free_port() if stomp else 0
         self.process: subprocess.Popen[bytes] | None = None
         home.mkdir(parents=True, exist_ok=True)
         text = CONFIGURATION.format(
@@ -91,6 +97,9 @@ class Classic:
             listen=f"{'ssl' if key_store else 'tcp'}://{HOST}:{self.port}",
             plugins=AUTHENTICATION if authenticated else plugins,
             connector=connector,
+            attributes=attributes,
+            policies=policies,
+            stomp=f'<transportConnector name="stomp" uri="stomp://{HOST}:{self.stomp_port}"/>' if stomp else "",
         )
         self.java: list[str] = []
         if key_store is not None:

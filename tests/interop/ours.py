@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from classic import CONFIGURATION, HOST, free_port
+from classic import CONFIGURATION, HOST, Classic, free_port
 
 READY_PATIENCE_S: Final = 20.0
 
@@ -26,8 +26,13 @@ class Entrepot:
         key_store: Path | None = None,
         data: Path | None = None,
         arguments: tuple[str, ...] = (),
+        like: Classic | None = None,
     ) -> None:
-        """``data``: the store, if it is not below ``home``. ``arguments``: more of them for `entrepot run`."""
+        """``data``: the store, if it is not below ``home``. ``arguments``: more of them for `entrepot run`.
+
+        ``like``: run from the configuration of that broker, on ports of our own.
+        """
+        self.stomp_port = 0
         self.home = home
         self.data = home / "data" if data is None else data
         self.arguments = arguments
@@ -37,6 +42,14 @@ class Entrepot:
         self.layer = "" if key_store is None else "+ssl"
         self.query = "" if key_store is None else f"?keyStorePath={key_store}&keyStorePassword=secret"
         home.mkdir(parents=True, exist_ok=True)
+        if like is not None:
+            text = (like.home / "activemq.xml").read_text().replace(str(like.home), str(home))
+            text = text.replace(f":{like.port}", f":{self.port}")
+            if like.stomp_port:
+                self.stomp_port = free_port()
+                text = text.replace(f":{like.stomp_port}", f":{self.stomp_port}")
+            (home / "activemq.xml").write_text(text)
+            self.arguments = (str(home / "activemq.xml"),)
 
     @property
     def url(self) -> str:
@@ -76,6 +89,7 @@ def configured(home: Path, *, name: str = "test", plugins: str) -> Entrepot:
     made = Entrepot(home, name=name)
     file = home / "activemq.xml"
     listen = f"tcp://{HOST}:{made.port}"
-    file.write_text(CONFIGURATION.format(name=name, home=home, listen=listen, plugins=plugins, connector=""))
+    rest = dict.fromkeys(("connector", "attributes", "policies", "stomp"), "")
+    file.write_text(CONFIGURATION.format(name=name, home=home, listen=listen, plugins=plugins, **rest))
     made.arguments = (str(file),)
     return made

@@ -185,7 +185,7 @@ class BridgeFeed(Feed):
 
     def named(self, key: str) -> None:
         """The advisory about us is made from the demand: the core's own would lack the path."""
-        self.bridge.neighbourhood.acceptor.advisories.own[key] = True
+        self.bridge.neighbourhood.acceptor.advisories.own[key] = self.demand.info
 
 
 class Bridge(LinkPort):

@@ -37,6 +37,11 @@ class BrokerSettings(Options, frozen=True):
     mirrored_queues: bool = setting(
         False, classic="useMirroredQueues", about="whether each queue is published on a topic too"
     )
+    anonymous_advisories: bool = setting(
+        False,
+        classic="anonymousProducerAdvisorySupport",
+        about="whether producers that name no destination are announced",
+    )
     purge_period: int = setting(
         PURGE_OFF,
         unit=Unit.MILLISECONDS,

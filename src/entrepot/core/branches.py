@@ -196,6 +196,8 @@ class Branches:
         queue.settled += 1
         if hold.reference is not None:
             queue.finish(hold.reference)
+            if queue.policy.advises_consumed:
+                queue.tell_consumed(hold.reference.message)
         elif self.broker.table.by_identity.get(int(queue.identity)) is queue:
             self.broker.journal.settle(hold.number, queue.identity)
 

@@ -39,7 +39,8 @@ from entrepot.core.lease import Lease, Poll
 from entrepot.core.policy import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SLOW_KILL, Policies, Policy
 from entrepot.core.ports import ClaimWaiter, ClientHolder, Host, Memory, NoticePort
 from entrepot.core.queue import MOVE_RETRY, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
-from entrepot.core.routing import Copy, Divert, Plan, RoutingTable, Service, Target, default_routing
+from entrepot.core.recollection import Recollections
+from entrepot.core.routing import Copy, Divert, Plan, RoutingTable, Service, Target, default_routing, passes
 from entrepot.core.stage import Stages
 from entrepot.core.subscription import DEFAULT_PREFETCH, Browser, Subscription, durable_queue_name
 from entrepot.core.timed import (
@@ -87,6 +88,8 @@ ORIGIN_ANNOTATIONS: Final = (
     "_AMQ_ORIG_ROUTING_TYPE",
     "_AMQ_ACTUAL_EXPIRY",
 )
+PREFETCH_SHOWN_MAX: Final = (1 << 31) - 1  # Java's int
+
 DEAD_LETTERS: Final = "ActiveMQ.DLQ"  # for what no policy has a place for
 DEAD_CAUSE: Final = "dlqDeliveryFailureCause"  # Classic's name for the reason on a dead letter
 DEAD_COUNT: Final = "deliveryCount"
@@ -280,6 +283,7 @@ class BrokerCore(Host):
         self.branches: Branches = Branches(self)
         self.stages: Stages = Stages(self)
         self.sequences: Sequences = Sequences(journal)
+        self.recollections: Recollections = Recollections(self, policies)
         self.access: Access = Access(self.table, self.services)
         self.clients: dict[str, ClientHolder] = {}  # client ids in use -> by whom
         self.temporary_prefix: str = "ID:"
@@ -324,6 +328,8 @@ class BrokerCore(Host):
             queue.advance()
             if queue.policy.slow_after > 0:
                 self._find_slow(queue)
+            if queue.policy.advises_slow:
+                self._find_crowded(queue)
             if queue.auto_created and queue.policy.auto_delete:
                 self._find_unused(queue)
         self.stages.sweep()
@@ -341,12 +347,25 @@ class BrokerCore(Host):
                 continue
             if not consumer.slow:
                 consumer.slow = True
-                detail = {"queue": queue.name, "consumer": str(consumer.key), "unsettled": str(len(consumer.in_flight))}
-                self.notices.notice(notices.CONSUMER_SLOW, consumer.connection, detail)
+                self._tell_slow(queue, consumer)
             if queue.policy.slow == SLOW_KILL:
                 consumer.ended(f"it settled nothing for {idle // 1_000_000} ms and policy says to end slow consumers")
                 if consumer.queue is queue:
                     queue.detach(consumer)
+
+    def _find_crowded(self, queue: Queue) -> None:
+        """Find consumers that take no more although there is more: Classic's notion of slow (classic.md 4.2)."""
+        for consumer in queue.roster.consumers:
+            window = consumer.window
+            pending = window.messages if queue.routing == MULTICAST else 0
+            crowded = window.messages > 1 and not window.is_open() and queue.backlog.count > pending
+            if crowded and not consumer.crowded:
+                self._tell_slow(queue, consumer)
+            consumer.crowded = crowded
+
+    def _tell_slow(self, queue: Queue, consumer: Consumer) -> None:
+        detail = {"queue": queue.name, "consumer": str(consumer.key), "unsettled": str(len(consumer.in_flight))}
+        self.notices.notice(notices.CONSUMER_SLOW, consumer.connection, detail)
 
     def _find_unused(self, queue: Queue) -> None:
         """Delete a queue that was used, is empty and unread, and has been so for its delay (artemis.md 4.1)."""
@@ -411,6 +430,7 @@ class BrokerCore(Host):
             self.table.resolve(target)
         policy = self.policies.of(target.name, target.routing)
         target.policy = policy
+        target.careful = policy.is_careful
         target.stamps = policy.expiry_ms >= 0 or policy.expiry_ms_min >= 0 or policy.expiry_ms_max >= 0
 
     def need_queue(self, destination: Destination) -> Queue:
@@ -518,6 +538,10 @@ class BrokerCore(Host):
         detail = {"messages": str(gone), "why": why, "routing": str(queue.routing)}
         detail["temporary"] = "1" if queue.temporary else ""
         self.notices.notice(notices.QUEUE_DELETED, queue.name, detail)
+        if queue.routing == MULTICAST and queue.owner:
+            client_id, _, name = queue.owner.partition("\t")
+            known = {"client": client_id, "subscription": name, "topic": queue.address}
+            self.notices.notice(notices.SUBSCRIPTION_REMOVED, queue.name, known)
         return gone
 
     def _follower(self, consumer: Consumer) -> Subscription | None:
@@ -581,7 +605,7 @@ class BrokerCore(Host):
         self.sent += 1
         if target.version != self.table.version:
             self._refresh(target)
-        if message.rare is None and not target.stamps:
+        if message.rare is None and not target.stamps and not target.careful:
             queue = target.only
             if queue is not None and not target.parts and not queue.is_full():
                 if message.durable and queue.durable:
@@ -623,11 +647,12 @@ class BrokerCore(Host):
     def _route(self, message: Message, target: Target) -> int:
         """Store and hand out ``message`` to all queues of ``target``, its composites and diverts, each queue once."""
         plan = Plan()
-        self._collect(message, target, plan, plan.queues)
-        if not plan.queues and not plan.copies:
+        main = plan.main
+        self._collect(message, target, plan, main)
+        if not main.queues and not plan.copies:
             self.notices.notice(notices.MESSAGE_UNROUTED, target.name, {})
         if not plan.copies:
-            return self._deliver(message, plan.queues)
+            return self._deliver(message, main)
         refusal = self.journal.refusal()
         if refusal is not None and message.durable:
             raise again(refusal)
@@ -637,26 +662,44 @@ class BrokerCore(Host):
         self.granted = True  # what one copy adds to the broker's memory is no reason to refuse the next
         self.journal.begin()
         try:
-            verdict = self._deliver(message, plan.queues)
+            verdict = self._deliver(message, main)
             for copy in plan.copies:
                 made = self._diverted(message, copy.address) if copy.fresh else self._part(message, copy.address)
-                verdict = max(verdict, self._deliver(made, copy.queues))
+                verdict = max(verdict, self._deliver(made, copy))
             return verdict
         finally:
             self.granted = granted
             self.journal.end()
 
-    def _deliver(self, message: Message, queues: list[Queue]) -> int:
-        """Hand ``message`` to those of ``queues`` that take it; SENT, BLOCKED or DROPPED."""
+    def _deliver(self, message: Message, copy: Copy) -> int:
+        """Hand ``message`` to those queues of ``copy`` that take it; SENT, BLOCKED or DROPPED."""
+        queues = copy.queues
+        for queue in queues:
+            if (queue.policy.advises_full or queue.policy.advises_fast) and queue.is_full():
+                self.notices.about(notices.QUEUE_FULL, queue, message, {"used": str(queue.backlog.octets)})
         verdict = self._free(queues)
         if verdict == DROPPED:
             full = [queue for queue in queues if self._when_full(queue) == DROPPED]
             for queue in full:
                 queue.dropped += 1
                 self.notices.notice(notices.MESSAGE_DROPPED, queue.name, {"why": "full"})
+                queue.tell_discarded(message)
             queues = [queue for queue in queues if queue not in full]
+        for target in copy.careful:
+            self._attend(message, target, target in copy.unread)
         self._hand_out(message, queues)
         return verdict
+
+    def _attend(self, message: Message, target: Target, unread: bool) -> None:
+        """A topic whose policy wants to know gets ``message``: remember it, tell of it."""
+        policy = target.policy
+        if policy is None or target.routing != MULTICAST:
+            return
+        self.recollections.add(target.name, message, policy)
+        if policy.advises_delivered:
+            self.notices.about_topic(notices.MESSAGE_DELIVERED, target.name, message)
+        if policy.advises_unread and unread and not message.durable:
+            self.notices.about_topic(notices.MESSAGE_UNREAD, target.name, message)
 
     def _free(self, queues: list[Queue]) -> int:
         """Return the worst that any of ``queues`` says about its room. Raises AddressFull."""
@@ -692,28 +735,41 @@ class BrokerCore(Host):
             if durable:
                 self.journal.store(message, durable)
         for queue in queues:
+            if queue.policy.is_careful and queue.routing == ANYCAST:
+                self._tell_delivered(message, queue)
             queue.accept(message)
             if queue.pending_limit >= 0 and queue.trim() > 0:
                 self.notices.notice(notices.MESSAGE_DROPPED, queue.name, {"why": "its subscriber is too far behind"})
 
-    def _collect(self, message: Message, target: Target, plan: Plan, queues: list[Queue], peek: bool = False) -> None:
-        """Add the queues that ``message`` goes to, to ``queues``; ``peek`` leaves rotations where they are."""
+    def _tell_delivered(self, message: Message, queue: Queue) -> None:
+        """``queue``, whose policy wants to know, gets ``message``."""
+        if queue.policy.advises_delivered:
+            self.notices.about(notices.MESSAGE_DELIVERED, queue, message, {})
+        if queue.policy.advises_unread and not queue.roster.consumers and not message.durable:
+            self.notices.about(notices.MESSAGE_UNREAD, queue, message, {})
+
+    def _collect(self, message: Message, target: Target, plan: Plan, copy: Copy, peek: bool = False) -> None:
+        """Add the queues that ``message`` goes to, to ``copy``; ``peek`` leaves rotations where they are."""
         for part in target.parts:
-            copy = Copy(part.name, fresh=False)
-            plan.copies.append(copy)
-            self._collect(message, part, plan, copy.queues, peek)
+            own = Copy(part.name, fresh=False)
+            plan.copies.append(own)
+            self._collect(message, part, plan, own, peek)
         if target.parts:
             return
         if target.version != self.table.version:
             self._refresh(target)
-        if target.diverts and self._divert(message, target, plan, queues, peek):
+        if target.diverts and self._divert(message, target, plan, copy, peek):
             return
         chosen = target.queues + target.turns if peek else target.chosen(message)
         for queue in chosen:
-            if queue not in queues:
-                queues.append(queue)
+            if queue not in copy.queues:
+                copy.queues.append(queue)
+        if target.careful:
+            copy.careful.append(target)
+            if not chosen:
+                copy.unread.append(target)
 
-    def _divert(self, message: Message, target: Target, plan: Plan, queues: list[Queue], peek: bool) -> bool:
+    def _divert(self, message: Message, target: Target, plan: Plan, copy: Copy, peek: bool) -> bool:
         """Follow the diverts of ``target``; return whether the address itself gets nothing."""
         gone = False
         for divert in target.diverts:
@@ -725,11 +781,10 @@ class BrokerCore(Host):
                 if forward.condition is not None and not forward.condition.matches(message):
                     continue
                 matched = True
-                onward = queues
+                onward = copy
                 if divert.marks:
-                    copy = Copy(forward.target.name, fresh=True)
-                    plan.copies.append(copy)
-                    onward = copy.queues
+                    onward = Copy(forward.target.name, fresh=True)
+                    plan.copies.append(onward)
                 self._collect(message, forward.target, plan, onward, peek)
             if divert.exclusive and (matched or not divert.keeps_unmatched):
                 gone = True
@@ -1031,8 +1086,8 @@ class BrokerCore(Host):
     def _room(self, message: Message, target: Target) -> int:
         """Return the worst that any queue says to which ``message`` would go. Raises AddressFull."""
         plan = Plan()
-        self._collect(message, target, plan, plan.queues, peek=True)
-        verdict = self._free(plan.queues)
+        self._collect(message, target, plan, plan.main, peek=True)
+        verdict = self._free(plan.main.queues)
         for copy in plan.copies:
             verdict = max(verdict, self._free(copy.queues))
         return verdict
@@ -1078,6 +1133,21 @@ class BrokerCore(Host):
             raise
         if subscription.patterns:
             self.followers.append(subscription)
+        for queue in subscription.recalling:
+            self._recall(queue)
+        subscription.recalling.clear()
+
+    def _recall(self, queue: Queue) -> None:
+        """Give a new subscription what its topic remembers, before anything that comes now (classic.md 4.7)."""
+        self.journal.begin()
+        try:
+            for message in self.recollections.recall(queue.address):
+                if passes(queue, message):
+                    # what a durable subscription keeps over a restart needs a record, and a number, of its own
+                    own = self.renumbered(message) if queue.durable else message
+                    self._hand_out(own, [queue])
+        finally:
+            self.journal.end()
 
     def _default_prefetch(self, subscription: Subscription, destination: Destination) -> i64:
         routing = destination.routing
@@ -1117,6 +1187,7 @@ class BrokerCore(Host):
                 queue.pending_limit = subscription.pending_limit
             if subscription.no_local:
                 queue.filter_origin = subscription.origin
+            self._note_recall(subscription, queue)
             return queue
         name = durable_queue_name(subscription.client_id, subscription.durable_name)
         existing = self.table.queues.get(name)
@@ -1128,12 +1199,18 @@ class BrokerCore(Host):
             same = existing.address == destination.name and text == had
             if same and existing.no_local == subscription.no_local:
                 return self._own(existing, subscription)
+            existing.owner = ""  # the subscription itself lives on
             self.delete_queue(existing, "its selector, topic or no-local changed")  # JMS 2.0 8.3.3: made anew
         owner = f"{subscription.client_id}\t{subscription.durable_name}"
         queue = self.create_queue(
             name, destination.name, MULTICAST, True, subscription.selector, owner, no_local=subscription.no_local
         )
+        self._note_recall(subscription, queue)
         return self._own(queue, subscription)
+
+    def _note_recall(self, subscription: Subscription, queue: Queue) -> None:
+        if subscription.retroactive or queue.policy.always_retroactive:
+            subscription.recalling.append(queue)
 
     def _own(self, queue: Queue, subscription: Subscription) -> Queue:
         """Let no-local of a durable subscription mean the connection that reads it now."""
@@ -1247,6 +1324,8 @@ class BrokerCore(Host):
                 held[id(reference.message)] = reference.message
         for message in self.branches.check() + self.stages.check():
             held[id(message)] = message
+        for message in self.recollections.held():
+            held[id(message)] = message
         for scheduled in self.schedules.values():
             if scheduled is not None:
                 held[id(scheduled)] = scheduled
@@ -1295,7 +1374,18 @@ def mark_origin(copy: Message, message: Message, queue: Queue, identity: str) ->
 
 
 def _who(subscription: Subscription, consumer: Consumer) -> dict[str, str]:
-    return {"connection": subscription.connection, "consumer": str(consumer.key)}
+    selector = subscription.selector
+    return {
+        "connection": subscription.connection,
+        "consumer": str(consumer.key),
+        "client": subscription.client_id,
+        "subscription": subscription.durable_name,
+        "selector": "" if selector is None else selector.text,
+        "prefetch": str(min(subscription.window.messages, PREFETCH_SHOWN_MAX)),
+        "priority": str(subscription.priority),
+        "exclusive": "1" if subscription.exclusive else "",
+        "no-local": "1" if subscription.no_local else "",
+    }
 
 
 def _written(target: Target) -> str:

@@ -75,6 +75,7 @@ class Consumer:
         self.delivered: i64 = 0
         self.settled_at: i64 = 0  # ns, for slow-consumer detection
         self.opened_at: i64 = 0
+        self.crowded: bool = False  # its window was full, and more was waiting, at the last sweep
         self.slow: bool = False  # it was announced as slow and has settled nothing since
         self.in_flight: dict[int, Reference] = {}
         self.promised: dict[int, str] = {}  # of these, what an open transaction will settle -> its name

@@ -28,6 +28,14 @@ SLOW_NOTIFY: Final = 0
 SLOW_KILL: Final = 1
 SLOW_NAMES: Final = ("NOTIFY", "KILL")
 
+RECALL_NONE: Final = 0  # what a topic remembers for retroactive consumers: core/recollection.py
+RECALL_LAST: Final = 1
+RECALL_COUNT: Final = 2
+RECALL_OCTETS: Final = 3
+RECALL_TIME: Final = 4
+RECALL_RETAINED: Final = 5
+RECALL_NAMES: Final = ("NONE", "LAST", "COUNT", "OCTETS", "TIME", "RETAINED")
+
 MILLISECOND: Final = 1_000_000
 DELAY_MOST: Final = float(1 << 60)  # ns: 36 years
 MIB: Final = 1024 * 1024
@@ -83,6 +91,23 @@ class Policy:
         self.slow_after: i64 = -1  # a consumer that holds messages and settles none for this long is slow
         self.slow: i64 = SLOW_NOTIFY
         self.last_value: bool = False
+        self.recall: i64 = RECALL_NONE
+        self.recall_size: i64 = 100
+        self.always_retroactive: bool = False
+        self.advises_slow: bool = False
+        self.advises_full: bool = False
+        self.advises_unread: bool = False
+        self.advises_fast: bool = False
+        self.advises_delivered: bool = False
+        self.advises_dispatched: bool = False
+        self.advises_consumed: bool = False
+        self.advises_discarded: bool = False
+        self.advises_bodies: bool = False
+
+    @property
+    def is_careful(self) -> bool:
+        """Return whether a send must do more than hand the message out: tell of it, or remember it."""
+        return self.recall != RECALL_NONE or self.advises_delivered or self.advises_unread
 
     def delay_after(self, deliveries: int, lot: float = 0.5) -> int:
         """Return ns to wait before the next try after ``deliveries`` failed ones; ``lot`` in [0, 1) decides the jitter.
@@ -191,6 +216,20 @@ SETTINGS: Final = (
     Setting("pending_rate", "float", "the same as a multiple of its prefetch"),
     Setting("slow_after", "ns-ms", "a consumer that settles nothing for this long is slow", "", "maxTimeSinceLastAck"),
     Setting("slow", "slow", "what happens to it: NOTIFY or KILL", "slow-consumer-policy"),
+    Setting(
+        "recall", "recall", "what a topic keeps for retroactive consumers: NONE, LAST, COUNT, OCTETS, TIME, RETAINED"
+    ),
+    Setting("recall_size", "int", "how much of it: messages, octets or ms"),
+    Setting("always_retroactive", "bool", "whether every subscriber gets what was kept", "", "alwaysRetroactive"),
+    Setting("advises_slow", "bool", "advisory for a slow consumer", "", "advisoryForSlowConsumers"),
+    Setting("advises_full", "bool", "advisory for a send to what is full", "", "advisoryWhenFull"),
+    Setting("advises_unread", "bool", "advisory for a passing message without reader", "", "sendAdvisoryIfNoConsumers"),
+    Setting("advises_fast", "bool", "advisory for who sends to what is full", "", "advisoryForFastProducers"),
+    Setting("advises_delivered", "bool", "advisory for each message that comes in", "", "advisoryForDelivery"),
+    Setting("advises_dispatched", "bool", "advisory for each message that goes out", "", "advisoryForDispatched"),
+    Setting("advises_consumed", "bool", "advisory for each message that is settled", "", "advisoryForConsumed"),
+    Setting("advises_discarded", "bool", "advisory for what is discarded", "", "advisoryForDiscardingMessages"),
+    Setting("advises_bodies", "bool", "whether advisories carry bodies", "", "includeBodyForAdvisory"),
 )
 
 _BY_NAME: Final = {
@@ -224,8 +263,8 @@ def _value(kind: str, text: str) -> object:
         return text
     if kind == "float":
         return float(text)
-    if kind in ("full", "slow"):
-        names = FULL_NAMES if kind == "full" else SLOW_NAMES
+    if kind in ("full", "slow", "recall"):
+        names = {"full": FULL_NAMES, "slow": SLOW_NAMES, "recall": RECALL_NAMES}[kind]
         if text.upper() not in names:
             raise ValueError("use one of " + ", ".join(names))
         return names.index(text.upper())

@@ -50,6 +50,10 @@ class NoticePort:
         """Take note that ``what`` happened to ``message`` of ``queue``. The default is a `notice` about the queue."""
         self.notice(what, queue.name, detail)
 
+    def about_topic(self, what: str, topic: str, message: Message) -> None:
+        """Take note that ``what`` happened to ``message`` on ``topic``, whoever reads it. The default as in `about`."""
+        self.notice(what, topic, {})
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ClaimWaiter:

@@ -11,6 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from entrepot.core import notices
 from entrepot.core.backlog import LEVELS, Backlog, Paged, Reference
 from entrepot.core.consumer import UNLIMITED, Consumer
 from entrepot.core.dispatch import Roster
@@ -202,6 +203,7 @@ class Queue:
             self._finish(reference.message, reference)
             self.dropped += 1
             gone += 1
+            self.tell_discarded(reference.message)
         return gone
 
     def _reference(self, message: Message, deliveries: i64) -> Reference:
@@ -235,6 +237,10 @@ class Queue:
             consumer.deliver(message, deliveries)
             self.settled += 1
             self._finish(message, reference)
+            if self.policy.advises_consumed:
+                self.tell_consumed(message)
+        if self.policy.advises_dispatched:
+            self.host.notices.about(notices.MESSAGE_DISPATCHED, self, message, {"consumer": str(consumer.key)})
         if grouped:
             message.need_rare().annotations.pop(self.policy.group_first_key, None)
         if consumer.listed and not window.is_open():
@@ -504,6 +510,8 @@ class Queue:
         self.settled += 1
         self._returned(consumer, message)
         self._finish(message, reference)
+        if self.policy.advises_consumed:
+            self.tell_consumed(message)
         self._reopen(consumer)
         return True
 
@@ -515,6 +523,8 @@ class Queue:
         self.leased -= 1
         self.settled += 1
         self._finish(reference.message, reference)
+        if self.policy.advises_consumed:
+            self.tell_consumed(reference.message)
         return True
 
     def release(self, consumer: Consumer, number: int) -> None:
@@ -542,8 +552,23 @@ class Queue:
             return False
         self._returned(consumer, reference.message)
         self._bury(reference, reason)
+        if self.policy.advises_consumed:
+            self.tell_consumed(reference.message)
         self._reopen(consumer)
         return True
+
+    def tell_consumed(self, message: Message) -> None:
+        """Say that ``message`` is settled, where the policy asks for that; not for plain topic subscribers."""
+        if self.routing == ANYCAST or self.owner:
+            self.host.notices.about(notices.MESSAGE_CONSUMED, self, message, {})
+
+    def tell_discarded(self, message: Message) -> None:
+        """Say that ``message`` was thrown away, where the policy asks for that."""
+        if self.policy.advises_discarded:
+            detail = {"discarded": str(self.dropped)}
+            for consumer in self.roster.consumers:
+                detail["consumer"] = str(consumer.key)
+            self.host.notices.about(notices.MESSAGE_DISCARDED, self, message, detail)
 
     def give_back(self, consumer: Consumer, number: i64, attempted: bool) -> bool:
         """``consumer`` returns message ``number`` to be delivered again; ``attempted`` counts it as a try."""

@@ -52,19 +52,21 @@ class Divert:
 
 
 class Copy:
-    """One further message that a send makes: its address, where it goes, and whether it has an id of its own."""
+    """One message that a send makes: its address, where it goes, and whether it has an id of its own."""
 
     def __init__(self, address: str, fresh: bool) -> None:
         self.address: str = address
         self.fresh: bool = fresh
         self.queues: list[Queue] = []
+        self.careful: list[Target] = []  # addresses that it passes whose policy wants to know
+        self.unread: list[Target] = []  # of these, where nobody reads
 
 
 class Plan:
-    """Which queues one message goes to, each once, and which copies of their own diverts make of it."""
+    """Where one message goes: the ``main`` one to queues, each once, and which copies composites and diverts make."""
 
     def __init__(self) -> None:
-        self.queues: list[Queue] = []
+        self.main: Copy = Copy("", fresh=False)
         self.copies: list[Copy] = []
         self.passed: dict[str, bool] = {}  # diverts that were followed: a circle of them ends here
 
@@ -91,6 +93,7 @@ class Target:
         self.policy: Policy | None = None
         self.temporary: bool = False
         self.stamps: bool = False  # the policy gives or bounds expirations
+        self.careful: bool = False  # the policy wants to be told of messages, or to remember them
         self.service: Service | None = None  # takes what is sent here; there are no queues then
 
     def attach_nothing(self, version: i64) -> None:
@@ -100,13 +103,14 @@ class Target:
         self.turns = []
         self.diverts = []
         self.stamps = False
+        self.careful = False
         self.version = version
 
     def chosen(self, message: Message) -> list[Queue]:
         """Return the queues that ``message`` goes to now, filters applied; moves the rotation on."""
         found: list[Queue] = []
         for queue in self.queues:
-            if _passes(queue, message):
+            if passes(queue, message):
                 found.append(queue)
         turns = self.turns
         tried: i64 = 0
@@ -115,14 +119,15 @@ class Target:
                 self.turn = 0
             queue = turns[self.turn]
             self.turn += 1
-            if _passes(queue, message):
+            if passes(queue, message):
                 found.append(queue)
                 break
             tried += 1
         return found
 
 
-def _passes(queue: Queue, message: Message) -> bool:
+def passes(queue: Queue, message: Message) -> bool:
+    """Return whether the filter of ``queue`` lets ``message`` in."""
     if queue.filter_origin != 0 and queue.filter_origin == message.origin:
         return False
     condition = queue.filter
@@ -259,7 +264,8 @@ class RoutingTable:
             target.turns = []
         if len(target.queues) == 1 and not target.turns and not target.diverts:
             queue = target.queues[0]
-            if queue.filter is None and queue.filter_origin == 0 and queue.pending_limit < 0:
+            plain = queue.filter is None and queue.filter_origin == 0 and queue.pending_limit < 0
+            if plain and not queue.policy.is_careful:
                 target.only = queue
                 target.only_id = [int(queue.identity)]
         target.version = self.version

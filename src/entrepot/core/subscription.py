@@ -38,11 +38,13 @@ class Subscription:
         self.durable_name: str = ""
         self.client_id: str = ""
         self.shared: bool = False
+        self.retroactive: bool = False  # of a topic: it wants what the topic remembers too
         self.origin: i64 = 0
         self.connection: str = ""
         self.pending_limit: i64 = -1  # of a topic subscriber, instead of the policy's
         self.window: Window = Window(0)
         self.consumers: list[Consumer] = []
+        self.recalling: list[Queue] = []  # queues made for it that begin with what their topic remembers
         self.patterns: list[str] = []  # wildcards of queues that it follows: new matching queues are attached too
 
     def consumer(self, queue: Queue) -> Consumer:

@@ -45,7 +45,7 @@ def test_every_setting_is_an_attribute():
     samples = {"octets": "1k", "full": "PAGE", "ms": "5", "bool": "true", "int": "3", "ns-ms": "5", "float": "1.5"}
     for setting in SETTINGS:
         assert hasattr(policy, setting.name)
-        apply(policy, setting.name, {**samples, "text": "x", "slow": "KILL"}[setting.kind])
+        apply(policy, setting.name, {**samples, "text": "x", "slow": "KILL", "recall": "LAST"}[setting.kind])
 
 
 def test_the_cache_of_names_does_not_grow_for_ever():

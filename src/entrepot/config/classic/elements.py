@@ -112,7 +112,6 @@ BROKER: Final = Kind(
     no_effect(
         "an advisory is published when somebody reads its topic, and costs nothing else", "advisorySupport:flag=true"
     ),
-    otherwise("producers without a destination are not announced", "anonymousProducerAdvisorySupport:flag=false"),
     otherwise("the node's id is made at its first start and kept in its journal", "brokerId:text"),
     otherwise("the name is the one that brokerName gives", "useLocalHostBrokerName:flag=false"),
     otherwise("temporary queues are not mirrored", "useTempMirroredQueues:flag=false"),

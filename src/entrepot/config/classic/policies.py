@@ -71,6 +71,18 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "pending_rate": "-1.0",
     "slow_after": OFF,
     "slow": "NOTIFY",
+    "recall": "NONE",
+    "recall_size": "100",
+    "always_retroactive": "false",
+    "advises_slow": "false",
+    "advises_full": "false",
+    "advises_unread": "false",
+    "advises_fast": "false",
+    "advises_delivered": "false",
+    "advises_dispatched": "false",
+    "advises_consumed": "false",
+    "advises_discarded": "false",
+    "advises_bodies": "false",
 }
 """What Classic does with an address that nobody configured."""
 
@@ -86,6 +98,16 @@ SIMPLE: Final[Mapping[str, str]] = {
     "inactiveTimoutBeforeGC": "auto_delete_delay",
     "inactiveTimeoutBeforeGC": "auto_delete_delay",
     "persistJMSRedelivered": "mark_delivered",
+    "alwaysRetroactive": "always_retroactive",
+    "advisoryForSlowConsumers": "advises_slow",
+    "advisoryWhenFull": "advises_full",
+    "sendAdvisoryIfNoConsumers": "advises_unread",
+    "advisoryForFastProducers": "advises_fast",
+    "advisoryForDelivery": "advises_delivered",
+    "advisoryForDispatched": "advises_dispatched",
+    "advisoryForConsumed": "advises_consumed",
+    "advisoryForDiscardingMessages": "advises_discarded",
+    "includeBodyForAdvisory": "advises_bodies",
 }
 """Attributes of an entry whose value is that of a setting."""
 
@@ -99,6 +121,15 @@ REDELIVERY: Final = (
     "nack_redelivers",
 )
 """Settings that the redelivery plugin has a map of its own for."""
+
+RECALLS: Final[Mapping[str, tuple[str, str, int]]] = {
+    "lastImageSubscriptionRecoveryPolicy": ("LAST", "", 1),
+    "fixedCountSubscriptionRecoveryPolicy": ("COUNT", "maximumSize", 100),
+    "fixedSizedSubscriptionRecoveryPolicy": ("OCTETS", "maximumSize", 65_536),
+    "timedSubscriptionRecoveryPolicy": ("TIME", "recoverDuration", 60_000),
+    "retainedMessageSubscriptionRecoveryPolicy": ("RETAINED", "", 1),
+}
+"""Subscription recovery policies: the setting, and the attribute that says how much, with its default."""
 
 KIND_ROUTING: Final = {"queue": ANYCAST, "topic": MULTICAST}
 GROUP_BUCKETS: Final = 1024  # of messageGroupHashBucketFactory
@@ -232,6 +263,7 @@ class PolicyReader:
             self._dead_letters(bean.one("deadLetterStrategy"), settings)
             self._pending(bean.one("pendingMessageLimitStrategy"), settings)
             self._slow(bean.one("slowConsumerStrategy"), settings)
+            self._recall(bean.one("subscriptionRecoveryPolicy"), settings)
         self._full(bean, settings)
         settings.update(self.everywhere)
         return settings
@@ -347,6 +379,18 @@ class PolicyReader:
             return
         settings["slow_after"] = str(after)
         settings["slow"] = "KILL"
+
+    def _recall(self, policy: Bean | None, settings: dict[str, str]) -> None:
+        """Say what a topic remembers for retroactive consumers."""
+        if policy is None or policy.kind.name not in RECALLS:
+            return
+        kind, name, default = RECALLS[policy.kind.name]
+        size = policy.get(name, default) if name else default
+        if not 0 < size <= MS_MAX:
+            self.reader.error(policy, f"{size} is out of range", f"use 1 to {MS_MAX}", name)
+            return
+        settings["recall"] = kind
+        settings["recall_size"] = str(size)
 
     def _bridge(self, bean: Bean) -> BridgeFilterOptions | None:
         factory = bean.one("networkBridgeFilterFactory")

@@ -32,7 +32,6 @@ from entrepot.config.vocabulary import (
 )
 
 PAGED: Final = "what does not fit memory is paged to the journal, whatever the cursor"
-NO_REPLAY: Final = "a retroactive consumer gets no older messages in this build"
 NO_AUDIT: Final = "message ids are not audited per queue, so nothing that comes back is taken for a duplicate"
 SWEEP: Final = "expired messages are looked for every second, and never delivered"
 IN_ORDER: Final = "one thread dispatches: every subscriber sees the same order"
@@ -51,6 +50,9 @@ POLICY_ENTRY: Final = Kind(
         "timeBeforeDispatchStarts:ms consumersBeforeDispatchStarts:number messageGroupMapFactoryType:text",
         "gcInactiveDestinations:flag inactiveTimeoutBeforeGC:ms inactiveTimoutBeforeGC:ms",
         "persistJMSRedelivered:flag",
+        "alwaysRetroactive:flag advisoryForSlowConsumers:flag advisoryWhenFull:flag sendAdvisoryIfNoConsumers:flag",
+        "advisoryForFastProducers:flag advisoryForDiscardingMessages:flag advisoryForDelivery:flag",
+        "advisoryForConsumed:flag advisoryForDispatched:flag includeBodyForAdvisory:flag",
     ),
     no_effect(PAGED, "useCache:flag maxPageSize:number cursorMemoryHighWaterMark:number reduceMemoryFootprint:flag"),
     no_effect(PAGED, "doOptimzeMessageStorage:flag optimizeMessageStoreInFlightLimit:number maxAuditDepth:number"),
@@ -71,16 +73,6 @@ POLICY_ENTRY: Final = Kind(
     otherwise("the journal is not limited, except by its disk", "storeUsageHighWaterMark:number=100"),
     otherwise("what can be dispatched is dispatched at once", "lazyDispatch:flag=false"),
     otherwise("consumers with a higher priority come first", "useConsumerPriority:flag=true"),
-    otherwise("retroactive is for the consumer to ask for", "alwaysRetroactive:flag=false"),
-    no_effect(
-        "such an advisory is published when somebody reads its topic",
-        "advisoryForSlowConsumers:flag=true advisoryWhenFull:flag=true sendAdvisoryIfNoConsumers:flag",
-    ),
-    otherwise(
-        "this build publishes no such advisory",
-        "advisoryForFastProducers:flag=false advisoryForDiscardingMessages:flag=false advisoryForDelivery:flag=false",
-        "advisoryForConsumed:flag=false advisoryForDispatched:flag=false includeBodyForAdvisory:flag=false",
-    ),
     otherwise("the number of destinations is not limited", "maxDestinations:number=-1"),
     otherwise("a temporary destination is read by its own connection only", "allowTempDestinationStealing:flag=false"),
     Slot("destination", DESTINATIONS),
@@ -212,15 +204,33 @@ POLICY_KINDS: Final = [
         about="ends a consumer that holds messages and settles none for maxTimeSinceLastAck",
     ),
     Kind("noSubscriptionRecoveryPolicy", about="a retroactive consumer gets no older messages"),
-    *unobeyed(
-        Does.OTHERWISE,
-        NO_REPLAY,
-        "lastImageSubscriptionRecoveryPolicy",
+    Kind("lastImageSubscriptionRecoveryPolicy", about="a retroactive consumer gets the last message"),
+    Kind(
         "fixedCountSubscriptionRecoveryPolicy",
+        obeyed("maximumSize:number"),
+        about="a retroactive consumer gets the last messages, as many as maximumSize (100)",
+    ),
+    Kind(
         "fixedSizedSubscriptionRecoveryPolicy",
+        obeyed("maximumSize:size"),
+        otherwise("each topic has a buffer of its own", "useSharedBuffer:flag=false"),
+        about="a retroactive consumer gets the last messages, as many octets as maximumSize (65536)",
+    ),
+    Kind(
         "timedSubscriptionRecoveryPolicy",
+        obeyed("recoverDuration:ms"),
+        about="a retroactive consumer gets what came in the last recoverDuration ms (60000)",
+    ),
+    Kind(
         "retainedMessageSubscriptionRecoveryPolicy",
+        Slot("wrapped", does=Does.OTHERWISE, why="only retained messages are kept"),
+        about="every subscriber whose consumer is retroactive gets the message that asked to be retained",
+    ),
+    *unobeyed(
+        Does.REFUSED,
+        "it runs a query in Java that is not there",
         "queryBasedSubscriptionRecoveryPolicy",
+        remedy="use a timed or a fixed policy, and a selector at the consumer",
     ),
     *unobeyed(
         Does.NO_EFFECT, IN_ORDER, "simpleDispatchPolicy", "roundRobinDispatchPolicy", "strictOrderDispatchPolicy"

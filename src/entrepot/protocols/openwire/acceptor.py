@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from entrepot.core.broker import BrokerCore
 from entrepot.protocols.openwire.advisories import Advisories
+from entrepot.protocols.openwire.announced import Announced
 from entrepot.protocols.openwire.refusals import ClientIdInUse, DestinationGone
 
 if TYPE_CHECKING:
@@ -20,10 +21,10 @@ class Acceptor:
     def __init__(self, broker: BrokerCore) -> None:
         self.broker: BrokerCore = broker
         self.url: str = ""  # where clients and other brokers reach this broker
-        self.advisories: Advisories = Advisories(broker, broker.notices)
+        self.advisories: Advisories = Advisories(broker)
         self.connections: dict[str, OpenWireSession] = {}
         self.temporaries: dict[str, str] = {}  # name -> id of the connection that made it
-        broker.notices = self.advisories
+        broker.notices = Announced(self.advisories, broker.notices)
 
     def set_url(self, url: str) -> None:
         """Tell clients that this broker is reached at ``url``."""

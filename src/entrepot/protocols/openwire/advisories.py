@@ -1,8 +1,8 @@
 """Advisory messages: what happens in the broker, told on topics below ``ActiveMQ.Advisory.`` (classic.md 1.14).
 
 Sessions report what they know better than the core (who connects, consumes, produces, with the commands that said so);
-the rest comes from the core's notices, from clients of every protocol. Advisories are not persistent, are never made
-about advisory destinations themselves, and cost one look-up when nobody reads them.
+the rest comes from the core's notices (`announced.py`), from clients of every protocol. Advisories are not persistent,
+are never made about advisory destinations themselves, and cost one look-up when nobody reads them.
 
 What the core announces is told a moment later, by an alarm: it may speak in the middle of its work.
 """
@@ -11,13 +11,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from entrepot.base.errors import EntrepotError
-from entrepot.base.patterns import MIXED, is_pattern
+from entrepot.base.patterns import MIXED
 from entrepot.base.patterns import matches as pattern_matches
-from entrepot.core import notices
 from entrepot.core.broker import BrokerCore
-from entrepot.core.ports import NoticePort
-from entrepot.core.queue import Queue
+from entrepot.core.policy import RECALL_NONE
 from entrepot.core.routing import Target
 from entrepot.core.subscription import Subscription
 from entrepot.core.timed import Alarm
@@ -38,12 +35,14 @@ from entrepot.protocols.openwire.commands import (
     ProducerInfo,
     RemoveInfo,
 )
-from entrepot.protocols.openwire.convert import message_of, named, presented, without_body
+from entrepot.protocols.openwire.convert import message_of, named
 from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import DestinationOperation, components, is_queue, is_temporary, text_of
 
 PREFIX: Final = "ActiveMQ.Advisory."
 CONNECTION: Final = PREFIX + "Connection"
+MASTER: Final = PREFIX + "MasterBroker"
+ANONYMOUS: Final = PREFIX + "Producer.Anonymous"
 ADVISORY_TYPE: Final = "Advisory"
 ADVISER: Final = 2  # the producer of advisories, beside the one that stands for other protocols
 ADVISER_SESSION: Final = -1
@@ -69,24 +68,21 @@ class _Told(Alarm):
         self.advisories.flush()
 
 
-class Advisories(NoticePort):
-    """Tells what happens, and remembers what a new reader must be told: connections, consumers, producers, names.
+class Advisories:
+    """Tells what happens, and remembers what a new reader must be told: connections, consumers, producers, names."""
 
-    Takes the place of the broker's notice port and passes everything on to ``behind``.
-    """
-
-    def __init__(self, broker: BrokerCore, behind: NoticePort) -> None:
+    def __init__(self, broker: BrokerCore) -> None:
         self.broker = broker
-        self.behind = behind
         self.url = ""
+        self.anonymous = False  # anonymousProducerAdvisorySupport: tell of producers that name no destination
         self.connections: dict[str, ConnectionInfo] = {}
         self.consumers: dict[ConsumerId, ConsumerInfo] = {}
         self.producers: dict[ProducerId, ProducerInfo] = {}
         self.temporaries: dict[Destination, DestinationInfo] = {}
         self.topics: dict[str, bool] = {}  # names that somebody used as a topic
-        self.own: dict[str, bool] = {}  # keys of consumers that sessions of OpenWire report themselves
-        self.foreign: dict[str, ConsumerId] = {}  # keys of the others
-        self.waiting: list[tuple[str, Structure | None, dict[str, object]]] = []
+        self.own: dict[str, ConsumerInfo] = {}  # key of a consumer that its session reports itself -> what that says
+        self.foreign: dict[str, ConsumerInfo] = {}  # the same of the others
+        self.waiting: list[tuple[str, Message]] = []
         self.sequence = 0
 
     # -- what sessions report -----------------------------------------------------------------------------------------
@@ -116,6 +112,7 @@ class Advisories(NoticePort):
     def consumer_added(self, info: ConsumerInfo) -> None:
         """A consumer was opened."""
         if info.consumer_id is not None and info.destination is not None:
+            self.flush()  # what is told of it comes behind what happened before
             self.consumers[info.consumer_id] = info
             self._about_consumer(info.destination, info)
 
@@ -130,12 +127,17 @@ class Advisories(NoticePort):
         if info.producer_id is not None and info.destination is not None:
             self.producers[info.producer_id] = info
             self._about_producer(info.destination, info)
+        elif self.anonymous and info.producer_id is not None:
+            self.producers[info.producer_id] = info
+            self.tell(ANONYMOUS, info, {"producerCount": 0})  # ActiveMQ does not count them either
 
     def producer_removed(self, producer_id: ProducerId) -> None:
         """A producer is gone."""
         info = self.producers.pop(producer_id, None)
         if info is not None and info.destination is not None:
             self._about_producer(info.destination, RemoveInfo(object_id=producer_id))
+        elif info is not None:
+            self.tell(ANONYMOUS, RemoveInfo(object_id=producer_id), {"producerCount": 0})
 
     def temporary_added(self, info: DestinationInfo) -> None:
         """A temporary destination was made."""
@@ -158,100 +160,9 @@ class Advisories(NoticePort):
             info = DestinationInfo(destination=ActiveMQTopic(name), operation_type=int(DestinationOperation.ADD))
             self.tell(PREFIX + "Topic", info, {})
 
-    # -- what the core announces --------------------------------------------------------------------------------------
-
-    def notice(self, what: str, subject: str, detail: dict[str, str]) -> None:
-        """Tell what ``what`` means for readers of advisories, and pass it on."""
-        self.behind.notice(what, subject, detail)
-        if what == notices.QUEUE_CREATED:
-            self._queue(subject, DestinationOperation.ADD)
-        elif what == notices.QUEUE_DELETED:
-            if detail.get("routing") == str(ANYCAST) and detail.get("temporary") != "1":
-                self._destination(subject, DestinationOperation.REMOVE)
-        elif what == notices.CONSUMER_ATTACHED:
-            self._foreign_added(subject, detail)
-        elif what == notices.CONSUMER_DETACHED:
-            self._foreign_removed(subject, detail)
-        elif what == notices.CONSUMER_SLOW:
-            self._slow(detail)
-        elif what == notices.ADDRESS_FULL:
-            self._later(
-                PREFIX + "FULL.Queue." + subject, None, {"usageName": "memory", "usageCount": detail.get("used", "")}
-            )
-        elif what == notices.MESSAGE_UNROUTED:
-            self._later(PREFIX + "NoConsumer.Topic." + subject, None, {})
-
-    def about(self, what: str, queue: Queue, message: Message, detail: dict[str, str]) -> None:
-        """Tell about ``message``, with its headers and properties, and pass it on."""
-        self.behind.about(what, queue, message, detail)
-        word = {notices.MESSAGE_EXPIRED: "Expired", notices.MESSAGE_DEAD: "MessageDLQd"}.get(what, "")
-        if not word:
-            return
-        topic = queue.routing == MULTICAST
-        where = named(queue.address if topic else queue.name, topic, queue.temporary and not topic)
-        name = f"{PREFIX}{word}.{kind_word(where)}.{where.physical_name}"
-        if not self._is_read(name):
-            return
-        identity = self.broker.identity_of(message)
-        try:
-            shown = without_body(presented(message, where, identity, self.broker.node_id, None))
-        except EntrepotError:
-            shown = ActiveMQMessage(destination=where)
-        self._later(name, shown, {"orignalMessageId": identity} if word == "Expired" else {})
-
-    def _queue(self, name: str, operation: DestinationOperation) -> None:
-        queue = self.broker.table.queues.get(name)
-        if queue is None:
-            return
-        if queue.routing == MULTICAST:
-            if not is_pattern(queue.address, MIXED):
-                self.topic_used_later(queue.address)
-        elif not queue.temporary and not queue.owner:
-            self._destination(name, operation)
-
-    def topic_used_later(self, name: str) -> None:
-        """As `topic_used`, for when the core is at work."""
-        if name not in self.topics and not is_advisory(name) and not name.startswith("ID:"):
-            self.topics[name] = True
-            info = DestinationInfo(destination=ActiveMQTopic(name), operation_type=int(DestinationOperation.ADD))
-            self._later(PREFIX + "Topic", info, {})
-
-    def _destination(self, name: str, operation: DestinationOperation) -> None:
-        info = DestinationInfo(destination=named(name, False, False), operation_type=int(operation))
-        self._later(PREFIX + "Queue", info, {})
-
-    def _foreign_added(self, subject: str, detail: dict[str, str]) -> None:
-        key = detail.get("consumer", "")
-        queue = self.broker.table.queues.get(subject)
-        if not key or key in self.own or queue is None:
-            return
-        topic = queue.routing == MULTICAST
-        where = named(queue.address if topic else queue.name, topic, queue.temporary and not topic)
-        if is_advisory(queue.address):
-            return
-        consumer_id = ConsumerId(connection_id=self.broker.node_id, session_id=ADVISER_SESSION, value=int(key))
-        info = ConsumerInfo(
-            consumer_id=consumer_id, destination=where, prefetch_size=1000, client_id=detail.get("connection", "")
-        )
-        self.foreign[key] = consumer_id
-        self.consumers[consumer_id] = info
-        self._later_about_consumer(where, info)
-
-    def _foreign_removed(self, subject: str, detail: dict[str, str]) -> None:
-        key = detail.get("consumer", "")
-        self.own.pop(key, None)
-        consumer_id = self.foreign.pop(key, None)
-        info = None if consumer_id is None else self.consumers.pop(consumer_id, None)
-        if info is not None and info.destination is not None:
-            self._later_about_consumer(info.destination, RemoveInfo(object_id=consumer_id))
-
-    def _slow(self, detail: dict[str, str]) -> None:
-        name = detail.get("queue", "")
-        queue = self.broker.table.queues.get(name)
-        if queue is not None:
-            word = "Topic" if queue.routing == MULTICAST else "Queue"
-            subject = queue.address if queue.routing == MULTICAST else name
-            self._later(f"{PREFIX}SlowConsumer.{word}.{subject}", None, {"consumerId": detail.get("consumer", "")})
+    def now_master(self) -> None:
+        """This broker serves from now on: it has started, or taken over."""
+        self.tell(MASTER, None, {})
 
     # -- telling ------------------------------------------------------------------------------------------------------
 
@@ -262,9 +173,10 @@ class Advisories(NoticePort):
                 topic = f"{PREFIX}Consumer.{kind_word(part)}.{name}"
                 self.tell(topic, said, {"consumerCount": self._readers(part)})
 
-    def _later_about_consumer(self, where: Destination, said: Structure) -> None:
+    def later_about_consumer(self, where: Destination, said: Structure) -> None:
+        """As `consumer_added` and `consumer_removed` tell it, for when the core is at work."""
         topic = f"{PREFIX}Consumer.{kind_word(where)}.{where.physical_name}"
-        self._later(topic, said, {"consumerCount": self._readers(where)})
+        self.later(topic, said, {"consumerCount": self._readers(where)})
 
     def _about_producer(self, where: Destination, said: Structure) -> None:
         for part in components(where):
@@ -281,10 +193,15 @@ class Advisories(NoticePort):
         if address is None:
             return 0
         queues = address.anycast if is_queue(where) else address.multicast
-        return sum(len(queue.roster.consumers) for queue in queues)
+        # a durable subscription counts as a reader of its topic while nobody reads it, too
+        return sum(1 if queue.owner and not is_queue(where) else len(queue.roster.consumers) for queue in queues)
 
-    def _is_read(self, topic: str) -> bool:
-        return bool(self._target(topic).queues)
+    def is_read(self, topic: str) -> bool:
+        """Return whether anybody reads ``topic``, or it remembers what is told for who reads it later."""
+        return bool(self._target(topic).queues) or self._recalls(topic)
+
+    def _recalls(self, topic: str) -> bool:
+        return self.broker.policies.of(topic, MULTICAST).recall != RECALL_NONE
 
     def _target(self, topic: str) -> Target:
         """Return who reads ``topic``. The name of a wildcard subscription is part of some, and means itself there."""
@@ -292,25 +209,37 @@ class Advisories(NoticePort):
         self.broker.table.resolve(target)
         return target
 
-    def _later(self, topic: str, said: Structure | None, properties: dict[str, object]) -> None:
+    def later(self, topic: str, said: Structure | None, properties: dict[str, object]) -> None:
+        """Publish an advisory when the core is done with what it is at."""
+        if self.is_read(topic):
+            self.later_send(topic, self._message(topic, said, properties, None))
+
+    def later_send(self, topic: str, message: Message) -> None:
+        """Publish ``message`` on ``topic`` when the core is done with what it is at."""
         if len(self.waiting) >= WAITING_MAX:
             return
         if not self.waiting:
             self.broker.timetable.add(_Told(int(self.broker.now), self))
-        self.waiting.append((topic, said, properties))
+        self.waiting.append((topic, message))
 
     def flush(self) -> None:
         """Tell what waits for the core to be done."""
         waiting = self.waiting
         self.waiting = []
-        for topic, said, properties in waiting:
-            self.tell(topic, said, properties)
+        for topic, message in waiting:
+            self._send(topic, message)
 
     def tell(self, topic: str, said: Structure | None, properties: dict[str, object]) -> None:
         """Publish one advisory, if anybody reads ``topic``."""
+        if self.is_read(topic):
+            self._send(topic, self._message(topic, said, properties, None))
+
+    def _send(self, topic: str, message: Message) -> None:
         target = self._target(topic)
-        if target.queues:
-            self.broker.send(self._message(topic, said, properties, None), target)
+        if self._recalls(topic):
+            target.version = -1  # `BrokerCore.send` looks up the policy too
+        if target.queues or target.version < 0:
+            self.broker.send(message, target)
 
     def _message(
         self, topic: str, said: Structure | None, properties: dict[str, object], reader: ConsumerId | None
@@ -350,6 +279,8 @@ class Advisories(NoticePort):
         for where, made in self.temporaries.items():
             facts.append((_topic_of(where), made))
         for producer in self.producers.values():
+            if producer.destination is None:
+                facts.append((ANONYMOUS, producer))
             facts.extend(_each("Producer", producer.destination, producer))
         for consumer in self.consumers.values():
             facts.extend(_each("Consumer", consumer.destination, consumer))

@@ -130,7 +130,7 @@ class OpenWireSubscription(Subscription):
         if self.consumers:
             self.several = True
         key = self.session.broker.consumer_key()
-        self.session.advisories.own[str(key)] = True  # the session tells of it, with more than the core knows
+        self.session.advisories.own[str(key)] = self.info  # the session tells of it, with more than the core knows
         return OpenWireConsumer(self.session, self, queue, key)
 
     # -- credit -------------------------------------------------------------------------------------------------------

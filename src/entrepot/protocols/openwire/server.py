@@ -102,7 +102,7 @@ WRITER_KEPT_OCTETS: Final = 4 * 1024 * 1024
 MESSAGE_OVERHEAD: Final = 1024  # what ActiveMQ charges a message beyond its octets: the currency of producer windows
 DEFAULT_QUEUE_PREFETCH: Final = 1000
 DEFAULT_TOPIC_PREFETCHES: Final = (32_766, 32_767)
-DEFAULT_DURABLE_PREFETCH: Final = 100
+DEFAULT_DURABLE_PREFETCHES: Final = (100, 1000)
 NOBODY: Final = Subject("")  # who has not connected yet
 
 
@@ -729,9 +729,11 @@ class OpenWireSession(Session):
             subscription.client_id = self.client_id
         prefetch = self._prefetch(info, first, topic, durable)
         subscription.set_prefetch(prefetch)
+        info.prefetch_size = int(prefetch)  # as advisories tell it
         subscription.priority = min(max(int(info.priority), -128), 127)
         subscription.exclusive = info.exclusive and not topic
         subscription.no_local = info.no_local
+        subscription.retroactive = info.retroactive
         subscription.origin = self.number
         subscription.connection = self.client_id or self.peer
         if info.maximum_pending_message_limit > 0:
@@ -741,7 +743,7 @@ class OpenWireSession(Session):
         """Return the client's prefetch; its default gives way to the policy's (classic.md 4.2)."""
         asked = int(info.prefetch_size)
         policy = self.broker.policies.of(first.name, first.routing)
-        if durable and asked == DEFAULT_DURABLE_PREFETCH:
+        if durable and asked in DEFAULT_DURABLE_PREFETCHES:
             return policy.durable_prefetch
         if topic and not durable and asked in DEFAULT_TOPIC_PREFETCHES:
             return policy.topic_prefetch

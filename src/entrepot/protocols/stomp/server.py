@@ -965,6 +965,7 @@ class StompSession(Session):
         subscription.priority = whole_number(found.get("priority", "0"), "priority")
         subscription.exclusive = found.get("exclusive", "false") == "true"
         subscription.no_local = found.get("noLocal", headers.get("no-local", "false")) == "true"
+        subscription.retroactive = found.get("retroactive", "false") == "true"
         if "maximumPendingMessageLimit" in found:
             subscription.pending_limit = whole_number(found["maximumPendingMessageLimit"], "maximumPendingMessageLimit")
         subscription.durable_name = headers.get(

@@ -1,0 +1,243 @@
+"""Advisories behind switches: none without, one with, from clients of every protocol (classic.md 1.14)."""
+
+from __future__ import annotations
+
+import pytest
+
+from entrepot.protocols.openwire.bodies import properties_of
+from entrepot.protocols.openwire.commands import (
+    ActiveMQQueue,
+    ActiveMQTextMessage,
+    ActiveMQTopic,
+    ConsumerInfo,
+    DestinationInfo,
+    Message,
+    ProducerInfo,
+    RemoveInfo,
+    RemoveSubscriptionInfo,
+)
+from entrepot.protocols.openwire.frames import Structure
+from entrepot.protocols.openwire.ids import AckType, DestinationOperation
+from kit import Rig
+
+from .wired import Client, Hub, text_in
+
+SWITCHES = {
+    "MessageDelivered": "advises_delivered",
+    "MessageDispatched": "advises_dispatched",
+    "MessageConsumed": "advises_consumed",
+    "NoConsumer": "advises_unread",
+    "SlowConsumer": "advises_slow",
+    "MessageDiscarded": "advises_discarded",
+    "FULL": "advises_full",
+    "FastProducer": "advises_fast",
+}
+QUEUE = ActiveMQQueue("q")
+
+
+def watching(settings: dict[str, str]) -> tuple[Hub, Client]:
+    hub = Hub(Rig({"#": settings}))
+    watcher = hub.client()
+    watcher.consume(ActiveMQTopic("ActiveMQ.Advisory.>"), prefetch=32_766)
+    watcher.take()
+    return hub, watcher
+
+
+def told(watcher: Client, word: str) -> list[tuple[str, Structure | None, dict[str, object]]]:
+    found = []
+    for dispatch in watcher.dispatches():
+        message = dispatch.message
+        assert isinstance(message, Message)
+        assert message.destination is not None
+        topic = str(message.destination.physical_name).removeprefix("ActiveMQ.Advisory.")
+        if topic.split(".")[0] == word:
+            properties = {name: value for name, value in properties_of(message).items() if "origin" not in name}
+            found.append((topic, message.data_structure, properties))
+    return found
+
+
+def happen(hub: Hub) -> Client:
+    """Let everything happen that there is a switch for; only what its policy allows."""
+    client = hub.client()
+    client.send("q", "one")
+    client.consume(QUEUE, prefetch=2)
+    (taken,) = client.dispatches()
+    client.ack(taken, taken)
+    client.send("q", "2", "3", "4", "5")
+    client.consume(ActiveMQTopic("t"), value=2, prefetch=2, maximum_pending_message_limit=1)
+    for text in "abcd":
+        client.ask(client.text(ActiveMQTopic("t"), text))
+    client.take()
+    hub.rig.wait(1_100)
+    return client
+
+
+@pytest.mark.parametrize("word", SWITCHES)
+def test_without_its_switch_nothing_is_told(word: str) -> None:
+    others = {name: "true" for key, name in SWITCHES.items() if key != word}
+    hub, watcher = watching({**others, "max_octets": "1k", "full": "PAGE"})
+    happen(hub)
+    assert told(watcher, word) == []
+
+
+@pytest.mark.parametrize("word", [word for word in SWITCHES if word not in ("FULL", "FastProducer")])
+def test_with_its_switch_it_is_told(word: str) -> None:
+    hub, watcher = watching({SWITCHES[word]: "true"})
+    happen(hub)
+    assert told(watcher, word)
+
+
+def test_a_message_is_told_of_from_its_arrival_to_its_end() -> None:
+    hub, watcher = watching({SWITCHES[f"Message{word}"]: "true" for word in ("Delivered", "Dispatched", "Consumed")})
+    client = hub.client()
+    consumer_id = client.consume(QUEUE)
+    message = client.text(QUEUE, "x")
+    client.ask(message)
+    identity = "ID:client-2:1:1:1"
+    about = {"orignalMessageId": identity, "orignalDestination": "queue://q"}
+    ((topic, carried, properties),) = told(watcher, "MessageDelivered")
+    assert (topic, properties) == ("MessageDelivered.Queue.q", about)
+    assert isinstance(carried, ActiveMQTextMessage)
+    assert (carried.message_id, carried.content) == (message.message_id, None)
+    (taken,) = client.dispatches()
+    client.ack(taken, taken)
+    assert [properties for _, _, properties in told(watcher, "MessageConsumed")] == [about]
+    client.ask(client.text(QUEUE, "y"))
+    ((_, _, properties),) = told(watcher, "MessageDispatched")
+    assert properties["consumerId"] == f"{consumer_id.connection_id}:1:1"
+
+
+def test_bodies_are_told_if_that_is_wanted() -> None:
+    hub, watcher = watching({"advises_delivered": "true", "advises_bodies": "true"})
+    hub.client().send("q", "x")
+    ((_, carried, _),) = told(watcher, "MessageDelivered")
+    assert isinstance(carried, ActiveMQTextMessage)
+    assert carried.content is not None
+
+
+def test_poison_is_consumed_and_dead() -> None:
+    hub, watcher = watching({"advises_consumed": "true"})
+    client = hub.client()
+    client.consume(QUEUE)
+    client.send("q", "x", persistent=True)
+    (taken,) = client.dispatches()
+    client.ack(taken, taken, kind=AckType.POISON)
+    dispatches = watcher.dispatches()
+    words = [str(each.message.destination.physical_name).split(".")[2] for each in dispatches if each.message]  # type: ignore[union-attr]
+    assert "MessageDLQd" in words
+    assert "MessageConsumed" in words
+
+
+def test_a_full_queue_is_told_of_with_who_sends() -> None:
+    hub = Hub(Rig({"q": {"max_octets": "1k", "full": "PAGE", "advises_full": "true", "advises_fast": "true"}}))
+    watcher = hub.client()
+    watcher.consume(ActiveMQTopic("ActiveMQ.Advisory.FULL.>"), prefetch=32_766)
+    watcher.consume(ActiveMQTopic("ActiveMQ.Advisory.FastProducer.>"), value=2, prefetch=32_766)
+    client = hub.client()
+    producer_id = client.producer(where=QUEUE)
+    client.send("q", "x" * 900, "y")
+    (full, fast) = watcher.dispatches()
+    assert full.message is not None
+    assert fast.message is not None
+    properties = properties_of(full.message)
+    assert properties["usageName"] == "Main:memory:queue://q:memory"
+    assert isinstance(properties["usageCount"], int)
+    assert isinstance(fast.message.data_structure, ProducerInfo)
+    assert fast.message.data_structure.producer_id == producer_id
+    assert properties_of(fast.message)["producerId"] == "ID:client-2:1:1"
+
+
+def test_what_nobody_reads_is_shown_whole() -> None:
+    hub, watcher = watching({"advises_unread": "true"})
+    client = hub.client()
+    client.ask(client.text(ActiveMQTopic("t"), "cry"))
+    client.ask(client.text(ActiveMQTopic("t"), "kept", persistent=True))
+    found = [each for each in watcher.dispatches() if "NoConsumer" in str(each.destination)]
+    assert [text_in(each) for each in found] == ["cry"]
+
+
+def test_nothing_is_told_about_advisories() -> None:
+    hub, watcher = watching(dict.fromkeys(SWITCHES.values(), "true"))
+    for _ in range(3):
+        hub.rig.wait(1_100)
+    assert [each for each in watcher.dispatches() if "Advisory.Message" in str(each.destination)] == []
+
+
+def test_a_slow_consumer_is_told_of_once_and_by_name() -> None:
+    hub, watcher = watching({"advises_slow": "true"})
+    client = hub.client()
+    consumer_id = client.consume(QUEUE, prefetch=2)
+    client.send("q", "1", "2", "3")
+    hub.rig.wait(3_000)
+    ((topic, info, properties),) = told(watcher, "SlowConsumer")
+    assert topic == "SlowConsumer.Queue.q"
+    assert isinstance(info, ConsumerInfo)
+    assert info.consumer_id == consumer_id
+    assert properties == {"consumerId": f"{consumer_id.connection_id}:1:1"}
+
+
+def test_durable_subscriptions_of_other_protocols_come_with_their_name_and_go_for_good() -> None:
+    hub, watcher = watching({})
+    reader = hub.rig.reader("/topic/t", durable_name="sub", client_id="them", selector="a = 1")
+    ((topic, info, properties),) = told(watcher, "Consumer")
+    assert topic == "Consumer.Topic.t"
+    assert isinstance(info, ConsumerInfo)
+    assert (info.client_id, info.subscription_name, info.selector) == ("them", "sub", "a = 1")
+    assert properties == {"consumerCount": 1}
+    reader.close()
+    assert [(type(info), properties) for _, info, properties in told(watcher, "Consumer")] == [
+        (RemoveInfo, {"consumerCount": 1})
+    ]
+    assert hub.rig.broker.forget_durable("them", "sub")
+    ((_, gone, properties),) = told(watcher, "Consumer")
+    assert isinstance(gone, RemoveSubscriptionInfo)
+    assert (gone.client_id, gone.subscription_name, properties) == ("them", "sub", {"consumerCount": 0})
+
+
+def test_what_is_said_of_a_subscription_comes_in_the_order_of_what_happened() -> None:
+    hub, watcher = watching({})
+    hub.rig.reader("/topic/t", durable_name="sub", client_id="me").close()
+    client = hub.client(client_id="me")
+    watcher.dispatches()
+    client.ask(RemoveSubscriptionInfo(client_id="me", subscription_name="sub"))
+    client.consume(ActiveMQTopic("t"), subscription_name="sub")
+    kinds = [type(info) for _, info, _ in told(watcher, "Consumer")]
+    assert kinds == [RemoveSubscriptionInfo, ConsumerInfo]
+
+
+def test_a_changed_selector_is_no_farewell() -> None:
+    hub, watcher = watching({})
+    hub.rig.reader("/topic/t", durable_name="sub", client_id="me").close()
+    hub.rig.reader("/topic/t", durable_name="sub", client_id="me", selector="a = 1")
+    kinds = [type(info) for _, info, _ in told(watcher, "Consumer")]
+    assert kinds == [ConsumerInfo, RemoveInfo, ConsumerInfo]
+
+
+def test_producers_without_a_destination_are_told_of_if_that_is_wanted() -> None:
+    hub, watcher = watching({})
+    client = hub.client()
+    client.producer(1)
+    assert told(watcher, "Producer") == []
+    hub.acceptor.advisories.anonymous = True
+    producer_id = client.producer(2)
+    client.ask(RemoveInfo(object_id=producer_id))
+    found = told(watcher, "Producer")
+    assert [topic for topic, _, _ in found] == ["Producer.Anonymous", "Producer.Anonymous"]
+    assert [type(info) for _, info, _ in found] == [ProducerInfo, RemoveInfo]
+
+
+def test_a_broker_that_starts_to_serve_says_so_and_a_late_reader_may_ask() -> None:
+    hub = Hub(Rig({"ActiveMQ.Advisory.MasterBroker": {"recall": "LAST"}}))
+    hub.acceptor.advisories.now_master()
+    watcher = hub.client()
+    watcher.consume(ActiveMQTopic("ActiveMQ.Advisory.MasterBroker"), prefetch=10, retroactive=True)
+    assert [str(each.destination) for each in watcher.dispatches()] != []
+
+
+def test_a_topic_that_somebody_makes_is_told_of_once() -> None:
+    hub, watcher = watching({})
+    client = hub.client()
+    made = DestinationInfo(destination=ActiveMQTopic("t"), operation_type=int(DestinationOperation.ADD))
+    client.ask(made)
+    client.ask(made)
+    assert len(told(watcher, "Topic")) == 1
