@@ -276,7 +276,7 @@ class Ledger:
 
     def finish(self) -> None:
         """Check what can be known only when all queues have been emptied."""
-        for transaction in self.transactions:
+        for transaction in reversed(self.transactions):  # a later one may have consumed what an earlier one sent
             if transaction.state == UNKNOWN:
                 self._finish_unknown(transaction)
         for record in self.records.values():
