@@ -19,7 +19,7 @@ from entrepot.core.duplicates import KIND_DUPLICATE, KIND_SEQUENCE
 from entrepot.core.lease import KIND_CLAIM, KIND_LEASE, ClaimRecord, Lease, LeaseRecord
 from entrepot.core.queue import Queue
 from entrepot.core.stage import STAGED_QUEUE
-from entrepot.core.stage_records import KIND_DECISION, KIND_PUBLICATION, KIND_STAGE, KIND_STAGE_RUNS
+from entrepot.core.stage_records import KIND_DECISION, KIND_PUBLICATION, KIND_SINK, KIND_STAGE, KIND_STAGE_RUNS
 from entrepot.journal.log import RecoveryReport, RecoverySink
 from entrepot.model.ids import fresh_node_id
 
@@ -52,8 +52,8 @@ class Rebuilder(RecoverySink):
             broker.sequences.recovered(key, value)
         elif kind == KIND_BRANCH:
             broker.branches.recovered(key, value)
-        elif kind in (KIND_STAGE, KIND_STAGE_RUNS, KIND_DECISION, KIND_PUBLICATION):
-            broker.stages.recovered(kind, value)
+        elif kind in (KIND_STAGE, KIND_STAGE_RUNS, KIND_DECISION, KIND_PUBLICATION, KIND_SINK):
+            broker.stages.recovered(kind, key, value)
         elif kind == KIND_LEASE:
             self.lease_documents.append(msgspec.msgpack.decode(value, type=LeaseRecord))
         elif kind == KIND_CLAIM:

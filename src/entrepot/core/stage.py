@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import MIB, MINUTE, SECOND
-from entrepot.base.errors import EntrepotError, Refused, StageError, StorageError
+from entrepot.base.errors import AccessDenied, EntrepotError, Refused, StageError, StorageError
 from entrepot.core import stage_records as records
 from entrepot.core.routing import Target
 from entrepot.core.timed import Alarm
@@ -172,9 +172,25 @@ class Stages:
         self.stages: dict[bytes, Stage] = {}
         self.decisions: dict[str, dict[int, list[str]]] = {}  # sink -> batch -> parts, the oldest first
         self.publications: dict[str, dict[int, Publication]] = {}
+        self.owners: dict[str, str] = {}  # sink -> the subject that used it first, where there are rights
         self.garbage: deque[tuple[int, int]] = deque()  # numbers to be settled: (first, how many)
         self.chunks: dict[bytes, dict[int, list[int]]] = {}  # while recovering
         self.swept: i64 = 0
+
+    # -- whose it is --------------------------------------------------------------------------------------------------
+
+    def admit(self, sink: str, subject: str) -> None:
+        """Let ``subject`` use ``sink``, which is his from now on if it was nobody's. Raises AccessDenied.
+
+        What a sink has staged went through the rights of whoever staged it; nobody else may publish or drop it.
+        """
+        _check_name(sink, "sink")
+        owner = self.owners.get(sink)
+        if owner is None:
+            self.owners[sink] = subject
+            self.broker.journal.put(records.KIND_SINK, sink.encode(), subject.encode())
+        elif owner != subject:
+            raise AccessDenied(f"the sink {sink!r} is another user's", remedy="name yours differently")
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -527,6 +543,8 @@ class Stages:
                 journal.delete(records.KIND_DECISION, records.batch_key(sink, batch))
             for batch in self.publications.pop(sink, {}):
                 journal.delete(records.KIND_PUBLICATION, records.batch_key(sink, batch))
+            if self.owners.pop(sink, None) is not None:
+                journal.delete(records.KIND_SINK, sink.encode())
         finally:
             journal.end()
         return len(found)
@@ -565,9 +583,11 @@ class Stages:
 
     # -- recovery -----------------------------------------------------------------------------------------------------
 
-    def recovered(self, kind: int, value: bytes) -> None:
+    def recovered(self, kind: int, key: bytes, value: bytes) -> None:
         """Take back a document of the journal; `rebuild` comes when all of them, and all messages, are there."""
-        if kind == records.KIND_STAGE:
+        if kind == records.KIND_SINK:
+            self.owners[key.decode()] = value.decode()
+        elif kind == records.KIND_STAGE:
             record = records.decode_stage(value)
             stage = Stage(record.sink, record.batch, record.part, record.created)
             stage.count = record.count
@@ -578,8 +598,8 @@ class Stages:
             self.stages[_key(stage)] = stage
         elif kind == records.KIND_STAGE_RUNS:
             piece = records.decode_runs(value)
-            key = records.stage_key(piece.sink, piece.batch, piece.part)
-            self.chunks.setdefault(key, {})[piece.chunk] = piece.runs
+            of_stage = records.stage_key(piece.sink, piece.batch, piece.part)
+            self.chunks.setdefault(of_stage, {})[piece.chunk] = piece.runs
         elif kind == records.KIND_DECISION:
             decision = records.decode_decision(value)
             self.decisions.setdefault(decision.sink, {})[decision.batch] = decision.parts

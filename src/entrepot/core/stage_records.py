@@ -10,6 +10,7 @@ KIND_STAGE: Final = 16  # document kinds of the journal
 KIND_STAGE_RUNS: Final = 17
 KIND_DECISION: Final = 18
 KIND_PUBLICATION: Final = 19
+KIND_SINK: Final = 20  # whose a sink is
 
 
 class StageRecord(msgspec.Struct, frozen=True):

@@ -59,6 +59,8 @@ class Staging:
         stages = self.session.broker.stages
         sink = headers.get("sink", "")
         batch = whole_number(headers.get("batch", ""), "batch")
+        if self.session.broker.access.guarded:
+            stages.admit(sink, self.session.subject.name)
         receipt = self.session.reader.receipt()
         answer: dict[str, str] = {"sink": sink, "batch": str(batch)}
         if command == codec.STAGE:

@@ -87,6 +87,23 @@ def test_leases_are_for_readers(rig: Rig) -> None:
         assert said(client.ask(command, queue="/queue/outbox", group="g", epoch="1")).endswith("queue://outbox")
 
 
+def test_a_sink_is_its_first_users_and_a_staged_send_is_a_send(rig: Rig) -> None:
+    client = Client(rig, **PASSES)
+    ours = {"sink": "s", "batch": "0", "receipt": "r"}
+    assert kinds(client.ask("STAGE", **ours, part="a")) == ["RECEIPT"]
+    assert kinds(client.send(b"good", "/queue/shop.a", stage="a")) == ["RECEIPT"]
+    assert kinds(client.ask("STAGED", **ours, part="a")) == ["RECEIPT"]
+    assert kinds(client.ask("STAGE", **ours, part="b")) == ["RECEIPT"]
+    assert said(client.send(b"bad", "/queue/secret", stage="b")).endswith("write to: queue://secret")
+    assert "cannot be closed" in said(client.ask("STAGED", **ours, part="b"))
+    for command in ("STAGE", "DECIDE", "PUBLISH", "ABANDON"):
+        assert said(boss(rig).ask(command, **ours, part="c", parts="a")) == "the sink 's' is another user's"
+    assert kinds(client.ask("PUBLISH", **ours, parts="a")) == ["RECEIPT"]
+    assert bodies(client.subscribe("/queue/shop.a")) == [b"good"]
+    rig.broker.stages.forget("s")
+    assert kinds(boss(rig).ask("STAGE", **ours, part="c")) == ["RECEIPT"]
+
+
 def test_management_is_for_managers(rig: Rig) -> None:
     question = {"_AMQ_ResourceName": "broker", "_AMQ_OperationName": "listQueues", "reply_to": "/temp-queue/a"}
     client = Client(rig, **PASSES)

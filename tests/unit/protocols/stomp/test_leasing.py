@@ -1,0 +1,178 @@
+"""Leases and stages over a whole session: back-pressure, large bodies, several connections, and how they end."""
+
+from __future__ import annotations
+
+import pytest
+
+from entrepot.protocols.stomp.frames import Frame
+from entrepot.protocols.stomp.leasing import PAGE_OCTETS
+from entrepot.protocols.stomp.ranges import OCTETS, PERSISTENT, Range, decode, headers_of
+from kit import Rig
+
+from .test_server import BODY, Client, blobs, bodies, kinds
+
+ORDERS = {"queue": "/queue/q", "group": "g"}
+
+
+def attached(rig: Rig, count: str = "100000") -> Client:
+    client = Client(rig)
+    client.ask("ATTACH", **ORDERS, receipt="a")
+    client.ask("CLAIM", **ORDERS, epoch="1", max=count, receipt="b")
+    return client
+
+
+def spread(found: list[Frame]) -> tuple[Range, list[Frame]]:
+    """Return the messages of all batches, and the other frames."""
+    read = Range()
+    others: list[Frame] = []
+    for frame in found:
+        if frame.headers.get("form") == "batch":
+            before = len(read)
+            decode(frame.body, read)
+            assert len(read) - before == int(frame.headers["count"])
+            assert read.positions[before] == int(frame.headers["position"])
+        else:
+            others.append(frame)
+    return read, others
+
+
+@pytest.mark.parametrize("disk", [True, False])
+def test_a_wide_range_is_written_as_fast_as_its_reader_reads(disk: bool) -> None:
+    rig = Rig(disk=disk)
+    producer = Client(rig)
+    for number in range(3000):
+        producer.say("SEND", {"destination": "/queue/q", "persistent": "true"}, b"%04d" % number + b"." * 950)
+    rig.turn()
+    reader = attached(rig)
+    reader.session.writable(False, rig.now)
+    for form in ("batch", "message"):
+        reader.say("READ", {**ORDERS, "epoch": "1", "form": form, "receipt": f"r-{form}"})
+        assert len(reader.session.writer) < 2 * PAGE_OCTETS
+    # what is settled or fenced while it waits is refused, not skipped
+    reader.say("READ", {**ORDERS, "epoch": "1", "start": "0", "end": "1", "receipt": "late"})
+    other = Client(rig)
+    assert kinds(other.ask("SETTLE", **ORDERS, epoch="1", end="0", receipt="s")) == ["RECEIPT"]
+    reader.session.writable(True, rig.now)
+    peak = 0
+    found: list[Frame] = []
+    while more := reader.hear(1):
+        found += more
+        peak = max(peak, len(reader.session.writer))
+        rig.turn()
+    assert peak < 4 * PAGE_OCTETS
+    read, others = spread(found)
+    assert [int(body[:4]) for body in read.bodies] == list(range(3000)) == read.positions
+    assert [int(body[:4]) for body in bodies(others)] == [*range(3000), 0]
+    assert [frame.headers["receipt-id"] for frame in others if frame.command == "RECEIPT"] == [
+        "r-batch",
+        "r-message",
+        "late",
+    ]
+    assert set(read.flags) == {PERSISTENT}
+
+
+def test_a_reader_that_is_replaced_in_the_middle_is_told() -> None:
+    rig = Rig()
+    producer = Client(rig)
+    for _ in range(2000):
+        producer.say("SEND", {"destination": "/queue/q"}, b"." * 950)
+    reader = attached(rig)
+    reader.say("READ", {**ORDERS, "epoch": "1", "form": "batch", "receipt": "r"})
+    Client(rig).ask("ATTACH", **ORDERS, receipt="x")
+    read, others = spread(reader.hear())
+    assert 0 < len(read) < 2000
+    assert [(frame.command, frame.headers["receipt-id"]) for frame in others] == [("ERROR", "r")]
+
+
+def test_bodies_from_disk_come_in_their_place_between_batches() -> None:
+    rig = Rig()
+    producer = Client(rig)
+    wanted = [b"a", b"b", BODY, b"c", BODY + b"2", BODY + b"3", b"d"]
+    for body in wanted:
+        producer.send(body, persistent="true", colour="r:d")
+    reader = attached(rig)
+    for _ in range(2):
+        found = reader.ask("READ", **ORDERS, epoch="1", form="batch", receipt="c")
+        seen: dict[int, bytes] = {}
+        for frame in found:
+            if frame.headers.get("form") == "batch":
+                read = decode(frame.body)
+                seen.update(zip(read.positions, read.bodies, strict=True))
+                assert {headers_of(lines)["colour"] for lines in read.headers} == {"r:d"}
+                assert set(read.flags) == {PERSISTENT | OCTETS}
+            elif frame.command == "MESSAGE":
+                seen[int(frame.headers["position"])] = frame.body
+                assert frame.headers["colour"] == "r:d"
+        assert list(seen.items()) == list(enumerate(wanted))
+        assert found[-1].headers["count"] == "7"
+
+
+def test_what_was_delivered_before_is_marked_and_what_the_broker_added_is_a_header() -> None:
+    rig = Rig()
+    producer = Client(rig)
+    producer.send(b"x", persistent="true", colour="red")
+    consumer = Client(rig)
+    (message,) = consumer.subscribe(ack="client-individual")
+    consumer.ask("NACK", id=message.headers["ack"])
+    reader = Client(rig)
+    letters = {"queue": "/queue/ActiveMQ.DLQ", "group": "g"}
+    reader.ask("ATTACH", **letters, receipt="a")
+    reader.ask("CLAIM", **letters, epoch="1", receipt="b")
+    read, _ = spread(reader.ask("READ", **letters, epoch="1", form="batch", receipt="c"))
+    headers = headers_of(read.headers[0])
+    assert (headers["colour"], headers["original-destination"], headers["_AMQ_ORIG_QUEUE"]) == ("red", "q", "q")
+    reader.ask("RELEASE", **letters, receipt="d")
+    reader.ask("ATTACH", **letters, receipt="e")
+    reader.ask("CLAIM", **letters, epoch="3", receipt="f")
+    read, _ = spread(reader.ask("READ", **letters, epoch="3", form="batch", receipt="g"))
+    assert read.deliveries == [1]
+
+
+def test_large_bodies_are_staged_and_published_and_leave_nothing_behind() -> None:
+    rig = Rig()
+    writer = Client(rig)
+    for part in ("a", "b"):
+        writer.ask("STAGE", sink="s", batch="0", part=part, receipt="1")
+        assert kinds(writer.send(BODY, persistent="true", stage=part)) == ["RECEIPT"]
+        writer.send(b"small " + part.encode(), persistent="true", stage=part)
+        assert writer.ask("STAGED", sink="s", batch="0", part=part, receipt="2")[0].headers["count"] == "2"
+    assert len(blobs(rig)) == 2
+    rig.restart("crash")
+    writer = Client(rig)
+    assert writer.ask("PUBLISH", sink="s", batch="0", parts="a", receipt="3")[0].headers["count"] == "2"
+    rig.turn()
+    assert len(blobs(rig)) == 1
+    assert bodies(Client(rig).subscribe()) == [BODY, b"small a"]
+    rig.turn()
+    assert blobs(rig) == []
+
+
+def test_a_stage_stops_its_writer_when_there_is_no_room_and_goes_on() -> None:
+    rig = Rig(full="BLOCK", max_octets="2000")
+    writer = Client(rig)
+    writer.ask("STAGE", sink="s", batch="0", part="a", receipt="1")
+    for _ in range(4):
+        Client(rig).send(b"." * 500)
+    assert kinds(writer.send(b"held up", stage="a")) == ["RECEIPT"]
+    assert not writer.session.readable
+    reader = Client(rig)
+    reader.subscribe()
+    rig.turn()
+    assert writer.session.readable
+    assert writer.ask("STAGED", sink="s", batch="0", part="a", receipt="2")[0].headers["count"] == "1"
+
+
+def test_receipts_are_asked_for_by_nobody_and_nothing_breaks() -> None:
+    rig = Rig()
+    client = Client(rig)
+    assert client.ask("ATTACH", **ORDERS) == []
+    assert client.ask("CLAIM", **ORDERS, epoch="1", wait="50") == []
+    assert client.ask("STAGE", sink="s", batch="0", part="a") == []
+    client.say("SEND", {"destination": "/queue/q", "stage": "a"}, b"x")
+    assert client.ask("STAGED", sink="s", batch="0", part="a") == []
+    assert client.ask("PUBLISH", sink="s", batch="0", parts="a") == []
+    rig.wait(100)
+    assert client.hear() == []
+    lease = next(iter(rig.broker.leases.held.values()))
+    assert lease.tail == 1
+    assert not lease.queue.watched
