@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -11,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from daemon import PATIENCE, Daemon, Wire
+
+from entrepot.cli.configuration import load
 
 RIGHTS = """\
 allow ops   all      >
@@ -120,3 +124,66 @@ def test_what_is_refused_leaves_the_broker_and_its_others_alone(broker: str) -> 
         Wire(port, login="boss", passcode="guess")
     assert wire.send("/queue/quiet", b"still here").command == "RECEIPT"
     wire.cut()
+
+
+# -- the guide ---------------------------------------------------------------------------------------------------------
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
+
+
+def shell(script: str, where: Path, **environment: str) -> str:
+    """Run a script of the guide with ``entrepot`` on the path; return what it wrote, errors too."""
+    command = where / "bin" / "entrepot"
+    command.parent.mkdir(exist_ok=True)
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m entrepot "$@"\n')
+    command.chmod(0o755)
+    path = f"{command.parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-e", "-c", script],
+        cwd=where,
+        env={**os.environ, "PATH": path, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=2 * PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_the_examples_of_the_guide_run_as_they_stand(tmp_path: Path) -> None:
+    keeping, using = blocks("sh")
+    (program,) = blocks("python")
+    assert "shop-app" in shell(keeping, tmp_path)
+    broker = Daemon(tmp_path, "--users", "users.conf", "--listen", "openwire://127.0.0.1:0", ephemeral=True).start()
+    try:
+        said = shell(using, tmp_path, ENTREPOT_URL=f"stomp://127.0.0.1:{broker.port}")
+        assert said.count("refused: ") == 4  # by the broker, and by the example
+        assert "not authorized to read from: queue://orders.eu [ENT-3003]" in said
+        assert "one of these" in said
+        place = json.loads(broker.ports.read_text())["uris"][1].replace("openwire", "tcp")
+        command = [sys.executable, "-c", program.replace("tcp://127.0.0.1:61616", place)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "User shop-app is not authorized to read from: queue://orders.eu" in done.stdout
+    finally:
+        assert broker.stop() == 0
+
+
+def test_the_xml_of_the_guide_says_what_its_users_file_does(tmp_path: Path) -> None:
+    (text,) = blocks("xml")
+    file = tmp_path / "activemq.xml"
+    file.write_text(
+        '<broker xmlns="http://activemq.apache.org/schema/core" persistent="false">'
+        f'{text}<transportConnectors><transportConnector name="s" uri="stomp://127.0.0.1:0"/></transportConnectors></broker>'
+    )
+    config, findings = load(str(file), ["boss.password=manager", "shop.password=secret"], strict=False)
+    assert config is not None, [finding.describe() for finding in findings]
+    assert not findings.all
+    assert [user.name for user in config.security.users or ()] == ["boss", "shop-app"]
+    assert len(config.security.rules or ()) == 4
