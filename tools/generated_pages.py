@@ -14,6 +14,7 @@ from activemq_page import activemq_xml
 from artemis_page import broker_xml
 from client_page import client_options
 from command_line_page import command_line
+from network_pages import network_pages
 from source_tree import ROOT, SOURCE
 
 sys.path.insert(0, str(SOURCE))
@@ -101,6 +102,7 @@ def main() -> int:
         PAGES.parent / "broker-xml.md": broker_xml(),
         PAGES / "client-options.md": client_options(),
         PAGES / "errors.md": error_codes(),
+        **network_pages(),
         PAGES / "settings.md": address_settings(),
     }
     stale = [path for path, text in pages.items() if not path.is_file() or path.read_text() != text]

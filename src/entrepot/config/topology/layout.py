@@ -15,26 +15,26 @@ from entrepot.config.topology.model import Link
 
 Point = tuple[float, float]
 
-GAP: Final = 300.0  # between two boxes of a line; room for a label
+GAP: Final = 230.0  # between the middles of two boxes, at least
 EXCHANGED_NODES_MAX: Final = 40  # beyond it, the order of the files is as good as what can be found in a second
 
 
-def place(nodes: int, links: Sequence[Link]) -> list[Point]:
-    """Return the middle of each box."""
+def place(nodes: int, links: Sequence[Link], gap: float = GAP) -> list[Point]:
+    """Return the middle of each box; neighbours are ``gap`` apart, or a little less if one is above the other."""
     edges = sorted({(min(one.source, one.target), max(one.source, one.target)) for one in links})
     beside: list[list[int]] = [[] for _ in range(nodes)]
     for one, two in edges:
         beside[one].append(two)
         beside[two].append(one)
     if nodes <= 2:
-        return [(GAP * number, 0.0) for number in range(nodes)]
+        return [(gap * number, 0.0) for number in range(nodes)]
     line = _line(beside, len(edges))
     if line:
-        return _along(line)
+        return _along(line, gap)
     hub = _hub(beside, len(edges))
     if hub >= 0:
-        return _star(nodes, hub)
-    return _circle(_ordered(nodes, edges))
+        return _star(nodes, hub, gap)
+    return _circle(_ordered(nodes, edges), gap)
 
 
 def _line(beside: Sequence[Sequence[int]], edges: int) -> list[int]:
@@ -51,10 +51,10 @@ def _line(beside: Sequence[Sequence[int]], edges: int) -> list[int]:
     return way
 
 
-def _along(line: Sequence[int]) -> list[Point]:
+def _along(line: Sequence[int], gap: float) -> list[Point]:
     found: list[Point] = [(0.0, 0.0)] * len(line)
     for at, number in enumerate(line):
-        found[number] = (GAP * at, 0.0)
+        found[number] = (gap * at, 0.0)
     return found
 
 
@@ -65,22 +65,22 @@ def _hub(beside: Sequence[Sequence[int]], edges: int) -> int:
     return next((number for number, others in enumerate(beside) if len(others) == edges), -1)
 
 
-def _star(nodes: int, hub: int) -> list[Point]:
-    around = _ring(nodes - 1)
+def _star(nodes: int, hub: int, gap: float) -> list[Point]:
+    around = _ring(nodes - 1, gap)
     rest = iter(around)
     return [(0.0, 0.0) if number == hub else next(rest) for number in range(nodes)]
 
 
-def _circle(order: Sequence[int]) -> list[Point]:
+def _circle(order: Sequence[int], gap: float) -> list[Point]:
     found: list[Point] = [(0.0, 0.0)] * len(order)
-    for point, number in zip(_ring(len(order)), order, strict=True):
+    for point, number in zip(_ring(len(order), gap), order, strict=True):
         found[number] = point
     return found
 
 
-def _ring(count: int) -> list[Point]:
+def _ring(count: int, gap: float) -> list[Point]:
     """Return points on an ellipse, from the left over the top; four of them are the corners of a box."""
-    across = max(GAP * 0.62, GAP * count / 6.6)
+    across = max(gap * 0.8, gap * count / 6.6)
     turn = math.pi if count != 4 else math.pi * 1.25
     angles = [turn + 2 * math.pi * at / count for at in range(count)]
     return [(round(across * math.cos(angle) * 1.25, 1), round(across * math.sin(angle), 1)) for angle in angles]

@@ -12,6 +12,7 @@ from entrepot.config.topology.model import FOREVER, Channel, Link, Network
 BOTH: Final = "<=>"
 ONWARD: Final = "-->"
 INWARD: Final = "<--"
+ORDER: Final = (BOTH, ONWARD, INWARD, "")
 LISTED_MAX: Final = 4
 MATRIX_NODES_MAX: Final = 30  # a wider table is not read by anybody
 SHORT: Final = "!"
@@ -61,8 +62,8 @@ def _nodes(network: Network) -> Iterator[str]:
         pair = " (a pair)" if len(node.members) > 1 else ""
         files = ", ".join(network.members[member].file for member in node.members)
         yield f"{node.name}{pair}  {' '.join(places)}  {files}"
-        for link in network.links:
-            sign, other = _seen_from(number, link)
+        seen = [(*_seen_from(number, link), link) for link in network.links]
+        for sign, other, link in sorted(seen, key=lambda one: ORDER.index(one[0])):
             if sign:
                 name = network.nodes[other].name + (" (in none of these files)" if network.nodes[other].outside else "")
                 more = carried(link.channel)
@@ -73,8 +74,6 @@ def _nodes(network: Network) -> Iterator[str]:
 def _seen_from(node: int, link: Link) -> tuple[str, int]:
     """Return how ``link`` looks from ``node``; "" where another line says it."""
     if link.channel.duplex:
-        if link.back:
-            return (BOTH, link.target) if link.source == node else ("", 0)
         return (BOTH, link.target) if link.source == node else ("", 0)
     if link.source == node:
         return ONWARD, link.target

@@ -1,0 +1,31 @@
+"""The networks of the documentation: what is shown as an example has no error and no warning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from entrepot.config.files import read
+from entrepot.config.findings import Severity
+from entrepot.config.topology.graph import UNREACHED, served
+from entrepot.config.topology.rules import judge
+from entrepot.config.topology.survey import member_of, network_of
+
+CONF = Path(__file__).parents[4] / "docs" / "networks" / "conf"
+DEFINES = {"dmz.password": "first", "guest.password": "second"}
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in CONF.iterdir()))
+def test_everybody_reaches_everybody_and_nothing_is_to_be_mended(name: str) -> None:
+    members = []
+    for file in sorted((CONF / name).glob("*.xml")):
+        reading = read(file, spoken=("openwire", "stomp"), bridges=True, defines=DEFINES, environment={})
+        member = member_of(reading, file.name)
+        assert member is not None
+        members.append(member)
+    network = network_of(members)
+    assert [one.what for one in judge(network) if one.severity > Severity.NOTE] == []
+    assert all(node.members for node in network.nodes)
+    hops = served(len(network.nodes), network.links)
+    assert UNREACHED not in [one for row in hops for one in row]
