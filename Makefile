@@ -22,7 +22,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check lint format types contracts generated \
-	generated-check sim bench interop demo kill fuzz docs constraints clean distclean
+	generated-check sim bench bench-pipeline interop demo kill pipeline-soak fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -89,11 +89,17 @@ sim: setup ## run simulated worlds; SEEDS=200
 bench: setup ## measure, beside ActiveMQ Classic where it is installed; ARGS="..."
 	$(COMPILED) $(PY) bench/run.py $(ARGS)
 
+bench-pipeline: setup ## measure the PySpark source and sink; ARGS="..."
+	$(COMPILED) $(PY) bench/pipeline.py $(ARGS)
+
 interop: setup ## test against programs that others wrote
 	@$(PY) tools/run_tests.py compiled tests/interop $(ARGS)
 
 demo: setup ## a broker, real clients, a short story; leaves nothing behind
 	@$(COMPILED) $(PY) demo/run.py $(ARGS)
+
+pipeline-soak: setup ## kill Spark drivers, workers and brokers under the pipeline; ROUNDS=200
+	$(COMPILED) $(PY) tests/spark/soak.py --rounds $(ROUNDS) $(ARGS)
 
 kill: setup ## kill -9 a broker under load; ROUNDS=200
 	@ENTREPOT_KILL_ROUNDS=$(ROUNDS) $(PY) tools/run_tests.py compiled tests/shell/test_kill.py -s $(ARGS)

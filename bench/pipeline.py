@@ -1,0 +1,166 @@
+"""What the PySpark source and sink do on this machine: rows a second, latency when idle, the floor of a micro-batch.
+
+    python bench/pipeline.py [--messages 300000] [--samples 30]
+
+One broker and Spark local[2] share the machine; messages of 1 KiB, persistent, on disk. Prints a table with targets,
+and writes every figure to build/bench-pipeline.json. README.md says how to read such figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests")]
+
+from entrepot import pipeline  # noqa: E402
+from entrepot.base.compiled import build_name  # noqa: E402
+from shell.daemon import Daemon, Wire  # noqa: E402 - the line above must come first
+from spark.stand import QUICK  # noqa: E402
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BODY: Final = b"x" * 1024
+TARGETS: Final = {
+    "batch read, rows/s": (">=", 100_000),
+    "streaming read with settlement, rows/s": (">=", 60_000),
+    "staged streaming write, rows/s": (">=", 25_000),
+    "idle latency p50, ms": ("<=", 150),
+}
+
+
+class Bench:
+    def __init__(self, spark: SparkSession, daemon: Daemon, home: Path, messages: int, samples: int) -> None:
+        self.spark = spark
+        self.url = f"stomp://127.0.0.1:{daemon.port}"
+        self.daemon = daemon
+        self.home = home
+        self.messages = messages
+        self.samples = samples
+        self.figures: dict[str, float] = {}
+
+    def fill(self, queue: str) -> None:
+        wire = Wire(self.daemon.port)
+        head = f"SEND\ndestination:/queue/{queue}\npersistent:true\ncontent-length:1024\n".encode()
+        for start in range(0, self.messages, 500):
+            count = min(500, self.messages - start)
+            wire.socket.sendall((head + b"\n" + BODY + b"\0") * (count - 1))
+            wire.send(f"/queue/{queue}", BODY, persistent="true")
+        wire.leave()
+
+    def batch_read(self) -> None:
+        self.fill("batch")
+        held = pipeline.claim(url=self.url, queue="batch", subscription="b")
+        best = []
+        for _ in range(3):
+            start = time.perf_counter()
+            held.read(self.spark).write.format("noop").mode("overwrite").save()
+            best.append(held.count / (time.perf_counter() - start))
+        self.figures["batch read, rows/s"] = statistics.median(best)
+        start = time.perf_counter()
+        frame = self.spark.read.format("entrepot").schema("body binary").option("range", held.range)
+        frame.options(**held.given).load().write.format("noop").mode("overwrite").save()
+        self.figures["batch read, the body alone, rows/s"] = held.count / (time.perf_counter() - start)
+        held.settle()
+
+    def stream(self, frame: Any, name: str, **trigger: Any) -> Any:
+        writer = frame.writeStream.option("checkpointLocation", str(self.home / name))
+        return writer.trigger(**(trigger or {"availableNow": True}))
+
+    def rate(self, query: Any, skip: int) -> float:
+        """Return rows a second over whole triggers; the first ones, in which workers start, are not counted."""
+        done = [progress for progress in query.recentProgress if progress["numInputRows"]][skip:]
+        rows = sum(progress["numInputRows"] for progress in done)
+        return 1000 * rows / max(1, sum(progress["durationMs"]["triggerExecution"] for progress in done))
+
+    def streaming_read(self) -> None:
+        self.fill("stream")
+        given = {"url": self.url, "queue": "stream", "subscription": "s", "maxMessagesPerTrigger": "50000"}
+        frame = self.spark.readStream.format("entrepot").options(**given).load()
+        query = self.stream(frame, "read").format("noop").start()
+        query.awaitTermination()
+        self.figures["streaming read with settlement, rows/s"] = self.rate(query, 1)
+
+    def staged_write(self) -> None:
+        frame = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", "50000")
+        frame = frame.option("numPartitions", "2").load().selectExpr("repeat('x', 1024) AS text")
+        given = {"url": self.url, "queue": "written"}
+        query = self.stream(frame, "write", processingTime="0 seconds").format("entrepot").options(**given).start()
+        while len([True for progress in query.recentProgress if progress["numInputRows"]]) < 5:
+            if query.exception():
+                raise query.exception()
+            time.sleep(0.1)
+        query.stop()
+        self.figures["staged streaming write, rows/s"] = self.rate(query, 1)
+
+    def latency(self) -> None:
+        given = {"url": self.url, "queue": "idle", "subscription": "s"}
+        frame = self.spark.readStream.format("entrepot").schema("text string").options(**given).load()
+        found: list[float] = []
+        arrived = threading.Event()
+
+        def take(batch: Any, number: int) -> None:
+            rows = batch.collect()
+            found.extend(1000 * (time.time() - float(row["text"])) for row in rows)
+            if rows:
+                arrived.set()
+
+        writer = self.stream(frame, "idle", processingTime="0 seconds")
+        query = writer.foreachBatch(take).start()
+        wire = Wire(self.daemon.port)
+        for _ in range(self.samples + 5):
+            arrived.clear()
+            wire.ask("SEND", {"destination": "/queue/idle", "persistent": "true"}, str(time.time()).encode())
+            if not arrived.wait(60):
+                raise RuntimeError(f"nothing arrived: {query.exception()}")
+            time.sleep(0.3)
+        query.stop()
+        self.figures["idle latency p50, ms"] = statistics.median(found[5:])
+        floors = [p["durationMs"]["triggerExecution"] for p in query.recentProgress if p["numInputRows"] == 1][5:]
+        self.figures["floor of a micro-batch, ms"] = statistics.median(floors)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=300_000)
+    parser.add_argument("--samples", type=int, default=30)
+    given = parser.parse_args()
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    missed = []
+    with tempfile.TemporaryDirectory(prefix="entrepot-bench-") as home:
+        daemon = Daemon(Path(home)).start()
+        spark = pipeline.session(
+            "bench", master="local[2,4]", **{**QUICK, "spark__driver__extraJavaOptions": "-XX:+UseSerialGC"}
+        )
+        spark.sparkContext.setLogLevel("OFF")
+        bench = Bench(spark, daemon, Path(home), given.messages, given.samples)
+        try:
+            for part in (bench.batch_read, bench.streaming_read, bench.staged_write, bench.latency):
+                part()
+        finally:
+            spark.stop()
+            daemon.stop()
+    print(f"{build_name()}, {given.messages:,} messages of 1 KiB, load average {os.getloadavg()[0]:.1f}")
+    for name, figure in bench.figures.items():
+        sign, target = TARGETS.get(name, ("", 0))
+        holds = not sign or (figure >= target if sign == ">=" else figure <= target)
+        missed += [] if holds else [name]
+        print(f"  {name:45} {figure:12,.0f}" + (f"   {sign} {target:,} {'' if holds else 'MISSED'}" if sign else ""))
+    results = ROOT / "build" / "bench-pipeline.json"
+    results.parent.mkdir(exist_ok=True)
+    results.write_text(json.dumps({"build": build_name(), "load": os.getloadavg(), "figures": bench.figures}, indent=1))
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

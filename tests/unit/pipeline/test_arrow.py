@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from entrepot.pipeline.leases import append_single
+from entrepot.pipeline.schema import COLUMNS
+from entrepot.protocols.stomp.ranges import Range
+
+from .fakes import frame
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from entrepot.pipeline.arrow import ROWS_MAX, Batches  # noqa: E402 - needs pyarrow
+
+TYPES = {
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "map<string,string>": pa.map_(pa.string(), pa.string()),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "array<string>": pa.list_(pa.string()),
+}
+SCHEMA = pa.schema([(column.name, TYPES[column.type]) for column in COLUMNS])
+
+
+def some(count: int = 2) -> Range:
+    portion = Range()
+    for number in range(count):
+        headers = {"message_id": f"m{number}", "destination": "/queue/q", "position": str(40 + number)}
+        append_single(portion, frame("MESSAGE", b"text", priority="4", timestamp="1000", colour="red", **headers))
+    return portion
+
+
+def test_every_column_has_a_maker_and_its_type() -> None:
+    (batch,) = Batches(SCHEMA, "A").of(some())
+    assert batch.schema == SCHEMA
+    row = batch.to_pylist()[1]
+    assert row["message_id"] == "m1"
+    assert row["position"] == 41
+    assert row["properties"] == [("colour", "red")]
+    assert row["timestamp"].timestamp() == 1
+    assert row["expiration"] is None
+    assert (row["broker"], row["path"], row["delivery_count"]) == ("A", [], 1)
+
+
+def test_a_large_body_that_came_as_a_frame_of_its_own_keeps_what_it_said() -> None:
+    portion = Range()
+    said = {
+        "content_length": "1",
+        "JMSXGroupID": "g:1",
+        "correlation_id": "c\n",
+        "broker_path": "A,B",
+        "redelivered": "true",
+    }
+    headers = {"JMSXGroupID": said.pop("JMSXGroupID")}
+    append_single(
+        portion, frame("MESSAGE", b"\xff", position="1", message_id="m", destination="/queue/q", **said, **headers)
+    )
+    (batch,) = Batches(SCHEMA, "A").of(portion)
+    (row,) = batch.to_pylist()
+    assert (row["text"], row["body"], row["group_id"]) == (None, b"\xff", "g:1")
+    assert (row["correlation_id"], row["path"], row["redelivered"]) == ("c\n", ["A", "B"], True)
+    assert row["properties"] == []
+
+
+def test_only_the_columns_that_are_asked_for_in_their_order() -> None:
+    schema = pa.schema([("position", pa.int64()), ("text", pa.string())])
+    (batch,) = Batches(schema, "A").of(some())
+    assert batch.to_pylist() == [{"position": 40, "text": "text"}, {"position": 41, "text": "text"}]
+
+
+@given(st.integers(0, 3 * ROWS_MAX))
+def test_batches_are_bounded_and_complete(count: int) -> None:
+    schema = pa.schema([("position", pa.int64())])
+    portion = Range()
+    portion.positions = list(range(count))
+    sizes = [batch.num_rows for batch in Batches(schema, "A").of(portion)]
+    assert sum(sizes) == count
+    assert all(0 < size <= ROWS_MAX for size in sizes)

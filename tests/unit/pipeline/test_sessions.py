@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import importlib.metadata
+
+import pytest
+
+from entrepot.base.errors import LeaseError, OperatorError
+from entrepot.pipeline import schema, sessions
+from entrepot.pipeline.causes import cause_of
+
+
+def installed(monkeypatch: pytest.MonkeyPatch, versions: dict[str, str]) -> None:
+    def version(name: str) -> str:
+        if name not in versions:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return versions[name]
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+
+
+def test_old_versions_are_refused_by_name_and_41_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(monkeypatch, {"pyspark": "4.3.0"})
+    assert sessions.reduced(sessions.spark_version()) == ""
+    installed(monkeypatch, {"pyspark-client": "4.2.0"})
+    assert sessions.reduced(sessions.spark_version()) == ""
+    installed(monkeypatch, {"pyspark": "4.1.1"})
+    assert "one batch late" in sessions.reduced(sessions.spark_version())
+    for old in ("4.0.1", "3.5.6"):
+        installed(monkeypatch, {"pyspark": old})
+        with pytest.raises(OperatorError, match=f"PySpark {old} is too old"):
+            sessions.spark_version()
+    installed(monkeypatch, {})
+    with pytest.raises(OperatorError, match="not installed"):
+        sessions.spark_version()
+
+
+def test_the_cause_is_found_in_what_java_made_of_it() -> None:
+    text = (
+        "org.apache.spark.SparkException: ...\nTraceback:\nentrepot.base.errors.LeaseError: it is over (stop)\n  at j"
+    )
+    try:
+        try:
+            raise RuntimeError(text)
+        except RuntimeError as error:
+            raise ValueError("the query failed") from error
+    except ValueError as error:
+        found = cause_of(error)
+    assert found is not None
+    assert found.kind is LeaseError
+    assert str(found) == "it is over (stop)"
+    assert cause_of(RuntimeError("a failure of others")) is None
+    assert cause_of(None) is None
+
+
+def test_the_schema_names_each_column_once() -> None:
+    assert len(schema.BY_NAME) == len(schema.COLUMNS)
+    assert set(schema.PASSED_OVER) <= set(schema.BY_NAME)
+    assert set(schema.BY_NAME) <= {*schema.WRITABLE, *schema.PASSED_OVER}
+    schema.check_written([(column.name, column.type) for column in schema.COLUMNS], [], "/queue/q")
