@@ -15,7 +15,7 @@ from entrepot.base.errors import InvalidConfiguration, InvalidOption, InvalidURI
 from entrepot.base.uri import Composite, Endpoint, parse
 from entrepot.cluster.discovery import parse_connector
 from entrepot.config.findings import Severity
-from entrepot.config.model import NetworkConnector
+from entrepot.config.model import BrokerConfig, NetworkConnector
 from entrepot.config.reading import Bean, Reading
 from entrepot.config.topology.model import (
     ANY_HOST,
@@ -45,10 +45,12 @@ PORT: Final = 61616
 
 
 def member_of(reading: Reading, file: str, host: str = "") -> Member | None:
-    """Return the broker of one file of Classic; None where there is none in it."""
+    """Return the broker of one file; None where there is none in it. One of Artemis has places to be dialled at."""
     config, bean = reading.draft, reading.bean
-    if config is None or bean is None:
+    if config is None:
         return None
+    if bean is None:
+        return _of_artemis(config, file, host)
     view = _View(reading, file)
     return Member(
         name=config.broker.name,
@@ -65,6 +67,35 @@ def member_of(reading: Reading, file: str, host: str = "") -> Member | None:
         replays=tuple(view.replays()),
         listeners=tuple(view.listeners(bean)),
         channels=tuple(view.channel(one) for one in config.networks),
+    )
+
+
+def _of_artemis(config: BrokerConfig, file: str, host: str) -> Member:
+    """Return what others may dial: bridges come to Artemis as they come to Classic; its clusters are not read yet."""
+    listeners = []
+    for connector in config.connectors:
+        place = parse(connector.uri)
+        if isinstance(place, Endpoint):
+            spot = Spot(file, connector.line, f"configuration/core/acceptors/acceptor {connector.name!r}")
+            listeners.append(
+                Listener(
+                    name=connector.name,
+                    host=place.host,
+                    port=place.port,
+                    protocol=connector.protocol,
+                    secure=place.secure,
+                    spot=spot,
+                )
+            )
+    return Member(
+        name=config.broker.name,
+        file=file,
+        spot=Spot(file, 1, "configuration/core/name"),
+        host=host,
+        store=config.store.directory,
+        shares_store=config.sharing is not None,
+        virtual_topics=False,
+        listeners=tuple(listeners),
     )
 
 

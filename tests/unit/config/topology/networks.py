@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from entrepot.config import artemis
 from entrepot.config.classic import interpret
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.sources import Sources
@@ -53,7 +54,11 @@ class Files:
         for file, text in self.texts.items():
             sources = Sources(Findings())
             sources.file = file
-            reading = interpret(parse(text.encode(), file), sources, spoken=SPOKEN, bridges=True)
+            root = parse(text.encode(), file)
+            if artemis.belongs(root):
+                reading = artemis.interpret(root, sources, spoken=SPOKEN)
+            else:
+                reading = interpret(root, sources, spoken=SPOKEN, bridges=True)
             assert reading.draft is not None
             member = member_of(reading, file, self.hosts.get(reading.draft.broker.name, ""))
             assert member is not None

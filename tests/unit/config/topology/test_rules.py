@@ -132,6 +132,19 @@ def test_auto_takes_either() -> None:
     assert Files().add("a", connector("b:61616")).add("b", listen="auto://0.0.0.0:61616").said(ERROR) == []
 
 
+def test_a_bridge_may_lead_to_a_broker_of_artemis() -> None:
+    files = Files().add("a", connector("art:61617"))
+    files.texts["art.xml"] = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core"><name>art</name>
+<security-enabled>false</security-enabled><acceptors><acceptor name="x">tcp://0.0.0.0:{}</acceptor></acceptors></core>
+</configuration>"""
+    missed = files.texts["art.xml"]
+    files.texts["art.xml"] = missed.format("61617?protocols=STOMP,OPENWIRE")
+    assert [(link.source, link.target) for link in files.network().links] == [(0, 1)]
+    assert files.said(ERROR) + files.said(WARNING) == []
+    files.texts["art.xml"] = missed.format("61617?protocols=STOMP")
+    found(files, "speaks stomp", ERROR, "a.xml")
+
+
 # -- ways --------------------------------------------------------------------------------------------------------------
 
 
