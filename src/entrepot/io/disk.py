@@ -14,8 +14,11 @@ Writing into zeros that are already on disk makes an fdatasync 1.5 to 2 times ch
 length and no extent has to be recorded; so a segment begins as the spare file, or is filled a step ahead.
 
 Syncing on the loop itself when a single request waits was tried and brings nothing (0.16 against 0.14 ms for one record
-a sync), so only the writer thread changes files. Completions are collected and run where ``notify`` runs them: pass
-``loop.call_soon_threadsafe``. Must never: call fdatasync again after it failed and believe the answer.
+a sync): the way to the thread and back is 0.02 ms of the 0.125 ms that one record takes at the median, and a slow disk
+would stop every connection. So only the writer thread changes files.
+
+Completions are collected and run where ``notify`` runs them: pass ``loop.call_soon_threadsafe``. Must never: call
+fdatasync again after it failed and believe the answer.
 """
 
 from __future__ import annotations
