@@ -126,11 +126,12 @@ class Broker(ABC):
         """Why this broker cannot run here, or None when it can."""
 
     @abstractmethod
-    def command(self, home: Path, ports: Ports, *, fast_fill: bool) -> list[str]:
+    def command(self, home: Path, ports: Ports, *, fast_fill: bool, bridge_to: int = 0) -> list[str]:
         """What to execute for a broker that keeps its files under `home` and listens on `ports`.
 
         The one for STOMP must open last: it tells that the broker is ready.
         `fast_fill` permits durable writes without a sync, where filling a store is not what is measured.
+        `bridge_to` is the OpenWire port of another broker of the same kind, to be bridged to with default options.
         """
 
     def describe(self) -> dict[str, str]:
@@ -139,7 +140,13 @@ class Broker(ABC):
 
     @contextmanager
     def running(
-        self, home: Path, *, patience_s: float = 60.0, fast_fill: bool = False, ports: Ports | None = None
+        self,
+        home: Path,
+        *,
+        patience_s: float = 60.0,
+        fast_fill: bool = False,
+        ports: Ports | None = None,
+        bridge_to: int = 0,
     ) -> Iterator[Running]:
         """A ready broker on `home`, which may hold an earlier run's files; stopped at the end whatever happens.
 
@@ -147,7 +154,7 @@ class Broker(ABC):
         """
         home.mkdir(parents=True, exist_ok=True)
         ports = ports or Ports.free()
-        command = self.command(home, ports, fast_fill=fast_fill)
+        command = self.command(home, ports, fast_fill=fast_fill, bridge_to=bridge_to)
         log = home / "broker.log"
         with log.open("ab") as output:
             started = time.monotonic()
@@ -182,9 +189,11 @@ class Entrepot(Broker):
             return None
         return (asked.stderr.strip().splitlines() or [f"exit status {asked.returncode}"])[-1]
 
-    def command(self, home: Path, ports: Ports, *, fast_fill: bool) -> list[str]:
+    def command(self, home: Path, ports: Ports, *, fast_fill: bool, bridge_to: int = 0) -> list[str]:
         listen = ["--listen", f"openwire://{HOST}:{ports.openwire}"] if ports.openwire else []
         listen += ["--listen", f"stomp://{HOST}:{ports.stomp}"]
+        if bridge_to:
+            listen += ["--name", "a", "--connect", f"static:(tcp://{HOST}:{bridge_to})?initialReconnectDelay=100"]
         return [*self._command, "run", *listen, "--data", str(home / "data")]
 
     def describe(self) -> dict[str, str]:
@@ -212,18 +221,21 @@ class ActiveMQ(Broker):
             return "no /usr/share/activemq/lib; Debian: apt install activemq"
         return None
 
-    def command(self, home: Path, ports: Ports, *, fast_fill: bool) -> list[str]:
+    def command(self, home: Path, ports: Ports, *, fast_fill: bool, bridge_to: int = 0) -> list[str]:
         configuration = home / "activemq.xml"
         sync = "never" if fast_fill else "always"
+        agent = f"static:(tcp://{HOST}:{bridge_to})?initialReconnectDelay=100"
+        networks = f'<networkConnectors><networkConnector name="NC" uri="{agent}"/></networkConnectors>'
         configuration.write_text(f"""\
 <beans xmlns="http://www.springframework.org/schema/beans" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
        xsi:schemaLocation="http://www.springframework.org/schema/beans
                            http://www.springframework.org/schema/beans/spring-beans-2.0.xsd
                            http://activemq.apache.org/schema/core
                            http://activemq.apache.org/schema/core/activemq-core.xsd">
-  <broker xmlns="http://activemq.apache.org/schema/core" brokerName="bench" useJmx="false"
+  <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{"a" if bridge_to else "bench"}" useJmx="false"
           dataDirectory="{home}/data">
     <persistenceAdapter><kahaDB directory="{home}/kahadb" journalDiskSyncStrategy="{sync}"/></persistenceAdapter>
+    {networks if bridge_to else ""}
     <transportConnectors>
       <transportConnector name="openwire" uri="tcp://{HOST}:{ports.openwire or free_port()}"/>
       <transportConnector name="stomp" uri="stomp://{HOST}:{ports.stomp}"/>

@@ -26,6 +26,18 @@ import click
 from brokers import ActiveMQ, BenchError, Broker, Entrepot, Ports, Running
 from jvm import JavaClients
 from jvm import unavailable as java_unavailable
+from network_rows import (
+    HOP,
+    HOP_DEMAND,
+    HOP_LATENCY,
+    HOP_PERSISTENT,
+    NETWORK_ROWS,
+    Network,
+    added_latency,
+    flood,
+    network,
+    new_demand,
+)
 from openwire_rows import (
     CLIENT_RECEIVE,
     CLIENT_SEND,
@@ -71,7 +83,7 @@ from rows import ROWS as STOMP_ROWS
 
 HERE = Path(__file__).resolve().parent
 OURS, REFERENCE = Entrepot.name, ActiveMQ.name
-ROWS = (*STOMP_ROWS, *OPENWIRE_ROWS)
+ROWS = (*STOMP_ROWS, *OPENWIRE_ROWS, *NETWORK_ROWS)
 PLAIN_WIDTH = 150  # of the table when the output is no terminal
 LEAST_S = 10.0  # nothing is begun with less time than this left
 
@@ -115,6 +127,8 @@ class Bench:
             self._attempt(self._codec)
         if self._wants(CLIENT_SEND, CLIENT_RECEIVE) or any(self._wants_java(flow.row) for flow in JAVA_FLOWS):
             self._attempt(self._openwire)
+        if self._wants(*NETWORK_ROWS):
+            self._attempt(self._network)
         if self._wants(FAILOVER):
             self._attempt(partial(self._failover, FAILOVER, None))
         if self._wants_java(FAILOVER_JAVA):
@@ -139,6 +153,7 @@ class Bench:
         flows = sum(self._wants(flow.row) for flow in FLOWS) + self._wants(TRIP_P50, TRIP_P99)
         rows = flows + self._wants(START, IDLE_MEMORY, PER_CONNECTION) + self._wants(RECOVERY, RECOVERY_MEMORY)
         rows += sum(self._wants_java(flow.row) for flow in JAVA_FLOWS) + self._wants(CLIENT_SEND, CLIENT_RECEIVE)
+        rows += sum(self._wants(row) for row in NETWORK_ROWS)
         kills = (self._wants(FAILOVER) + self._wants_java(FAILOVER_JAVA)) * self._kills
         return (rows * self._pairs + kills) * len(self._recipes) + self._wants(CODEC_DECODE, CODEC_ENCODE) * self._pairs
 
@@ -258,6 +273,38 @@ class Bench:
         self._pair(
             "Python client",
             lambda recipe, number: python_client(up[recipe.name], self._effort.measure_s / 2, f"{number}"),
+        )
+
+    def _network(self) -> None:
+        """Two brokers of each kind, bridged, stay up for all of these rows."""
+        if self._is_late("a hop over a bridge"):
+            return
+        with ExitStack() as stack:
+            up: dict[str, Network] = {}
+            for recipe in self._recipes:
+                self._say(f"starting two of {recipe.title}")
+                up[recipe.name] = stack.enter_context(network(recipe, self._home("network", recipe)))
+            for row in (HOP, HOP_PERSISTENT):
+                if self._wants(row):
+                    self._attempt(partial(self._hop, row, up))
+            if self._wants(HOP_LATENCY):
+                self._pair(
+                    HOP_LATENCY.key,
+                    lambda recipe, number: added_latency(self._load, up[recipe.name], self._effort, number),
+                )
+            if self._wants(HOP_DEMAND):
+                self._pair(HOP_DEMAND.key, lambda recipe, number: new_demand(up[recipe.name], number))
+
+    def _hop(self, row: Row, up: dict[str, Network]) -> None:
+        for recipe in self._recipes:
+            self._say(f"{row.key}: warming {recipe.title}")
+            warm_s = self._effort.jvm_warm_s if recipe.name == REFERENCE else self._effort.warm_s
+            flood(self._load, up[recipe.name], row, self._effort, "warm", warm_s)
+        self._pair(
+            row.key,
+            lambda recipe, number: flood(
+                self._load, up[recipe.name], row, self._effort, f"{number}", self._effort.warm_s
+            ),
         )
 
     def _failover(self, row: Row, clients: JavaClients | None) -> None:
@@ -397,7 +444,7 @@ def main(
             java = JavaClients(output.resolve().parent)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     try:
-        if not chosen or any(row.key in chosen for row in STOMP_ROWS):
+        if not chosen or any(row.key in chosen for row in (*STOMP_ROWS, *NETWORK_ROWS)):
             load.build()
         if java is not None:
             java.build()

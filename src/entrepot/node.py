@@ -455,6 +455,7 @@ class Node:
         self._acceptor = Acceptor(broker)
         if self.options.config is not None:
             self._acceptor.advisories.anonymous = self.options.config.broker.anonymous_advisories
+            self._acceptor.advisories.virtual = self.options.config.broker.virtual_subscriptions
         filters = no_filters if self.options.config is None else bridge_filters(self.options.config)
         self._neighbourhood = Neighbourhood(self._acceptor, filters=filters, say=log_bridges)
         self._turn = turn

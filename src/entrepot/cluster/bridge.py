@@ -20,11 +20,12 @@ import zlib
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant
+from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, LimitExceeded, Refused, StorageError
 from entrepot.cluster.admission import ADVISORY, All, BrokerPath, Interpreted, Replay, Rule, is_interpreted
 from entrepot.cluster.crossing import Crossing
 from entrepot.cluster.demand import (
+    DURABLE_PREFIX,
     SESSION,
     AdvisoryDemand,
     Demand,
@@ -59,6 +60,7 @@ from entrepot.protocols.openwire.commands import (
     ActiveMQTopic,
     BrokerId,
     BrokerInfo,
+    BrokerSubscriptionInfo,
     Command,
     ConnectionError,
     ConnectionId,
@@ -111,10 +113,12 @@ class Neighbourhood:
         acceptor: Acceptor,
         *,
         filters: Callable[[str, bool], BridgeFilterOptions | None] = lambda name, topic: None,
-        interval: Duration = 10 * SECOND,
+        interval: Duration = 0,
         say: Callable[[str, str], None] = lambda who, what: None,
     ) -> None:
-        """``interval``: of supervision, see `LinkOptions`. ``say``: what an operator should know, for the log."""
+        """``interval``: of supervision, for all bridges; 0: each connector has its own.
+
+        ``say``: what an operator should know, for the log."""
         self.acceptor: Final = acceptor
         self.broker: Final[BrokerCore] = acceptor.broker
         self.filters: Final = filters
@@ -226,6 +230,7 @@ class Bridge(LinkPort):
         self.canary = ""  # topic over which canaries come back, once one did; see `probe`
         self._trial = 0
         self._canary_topic = ""
+        self._listed: BrokerSubscriptionInfo | None = None
         self._canaries = 0
         self._flying = 0  # the number under which the link waits for a canary
         self._producer = ProducerId("", 1, SESSION)
@@ -371,6 +376,11 @@ class Bridge(LinkPort):
         self._obey(self.demand.begin(self.names))
         queues = [(queue.owner, queue.address) for queue in self.broker.table.queues.values() if queue.owner]
         self._obey(self.demand.restore(durables_of(queues, self.names.local_client)))
+        listed, self._listed = self._listed, None
+        if listed is not None:
+            self._reconcile(listed)
+        if self.options.sync_durable_subscriptions and self.duplex and self.initiator:
+            self._list_durables()
 
     def lost(self, why: str) -> None:
         """The link gave the connection up."""
@@ -414,6 +424,8 @@ class Bridge(LinkPort):
             self.responded(command, now)
         elif isinstance(command, MessageDispatch):
             self._dispatched(command)
+        elif isinstance(command, BrokerSubscriptionInfo):
+            self._reconcile(command)
         elif isinstance(command, ConnectionError) and _is_forbidden(command.exception):
             self.say("the other broker refused a message that asked for no answer: our user may not send there")
         elif isinstance(command, ConnectionError):
@@ -431,6 +443,20 @@ class Bridge(LinkPort):
         else:
             return False
         return True
+
+    def _reconcile(self, told: BrokerSubscriptionInfo) -> None:
+        """The other broker lists its durable subscriptions (``syncDurableSubs``); the other end of a duplex answers."""
+        if self.link.state is not State.OPEN:
+            self._listed = told  # a one-way peer says it before it answers our introduction
+            return
+        self._obey(self.demand.reconciled([one for one in told.subscription_infos or () if one is not None]))
+        if self.duplex and not self.initiator:
+            self._list_durables()
+
+    def _list_durables(self) -> None:
+        wire = self.wire
+        if wire is not None:
+            wire.post(durable_list(self.neighbourhood.acceptor, self.options, self.lists))
 
     def _answer(self, command: Command) -> None:
         if command.response_required and self.wire is not None:
@@ -754,6 +780,7 @@ class Bridge(LinkPort):
             "failures": counts.failures,
             "error": link.why,
             "error_ms": (now - link.failed_at) // MILLISECOND if link.failed_at else -1,
+            "down_ms": (now - link.down_since) // MILLISECOND if link.down_since else -1,
             "next_attempt_ms": max(0, due - now) // MILLISECOND if link.state is State.WAITING else -1,
             "canary": "message" if self.canary else ("answer" if self.answers_probes else "none"),
             "canary_us": link.round_trip // 1000 if link.round_trip_at else -1,
@@ -839,6 +866,35 @@ def canary_topic(connector: str, broker: str) -> str:
     """Return the topic of one bridge's canaries: no broker announces who reads or writes a topic with such a name."""
     word = "".join(one if one.isalnum() or one in "-_" else "_" for one in f"{connector}_{broker}")
     return CANARY_TOPIC + word
+
+
+def durable_list(acceptor: Acceptor, options: NetworkConnectorOptions, lists: Lists) -> BrokerSubscriptionInfo:
+    """Return the durable subscriptions of our broker that its peer should serve (classic.md 1.10).
+
+    Classic lists only what its dynamicallyIncludedDestinations name; without such a list all are (a decision of ours).
+    Those that stand for other brokers' subscriptions are listed only where subscriptions travel on.
+    """
+    broker = acceptor.broker
+    found: list[ConsumerInfo] = []
+    for queue in broker.table.queues.values():
+        client, tab, name = queue.owner.partition("\t")
+        where = ActiveMQTopic(queue.address)
+        if not tab or not name or not lists.permits(where, temporary=False) or options.consumer_ttl == 0:
+            continue
+        if name.startswith(DURABLE_PREFIX) and (options.consumer_ttl == 1 or client.startswith(options.name)):
+            continue
+        found.append(
+            ConsumerInfo(
+                consumer_id=ConsumerId(f"{client}:{name}", SESSION, 0),
+                destination=where,
+                client_id=client,
+                subscription_name=name,
+                selector=None if queue.filter is None else queue.filter.text,
+            )
+        )
+    return BrokerSubscriptionInfo(
+        broker_id=BrokerId(broker.node_id), broker_name=broker.options.name, subscription_infos=found
+    )
 
 
 def _compress(made: commands.Message) -> None:

@@ -61,7 +61,9 @@ class NetworkConnector:
         ):
             return
         name = f"{self.options.name} to {target.key}"
-        options = LinkOptions(reconnect=self.discovery.reconnect, interval=neighbourhood.interval)
+        options = LinkOptions(
+            reconnect=self.discovery.reconnect, interval=neighbourhood.interval or self.options.supervision
+        )
         link = LinkCore(name, neighbourhood.broker, options, target.places)
         bridge = Bridge(neighbourhood, self.options, self.lists, link, initiator=True, driver=self._perform)
         self.bridges[target.key] = bridge

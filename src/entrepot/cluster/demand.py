@@ -277,6 +277,20 @@ class AdvisoryDemand:
             effects.append(ForgetDurable(name))
         return effects
 
+    def reconciled(self, told: Sequence[ConsumerInfo]) -> list[Effect]:
+        """Take the list of the far side's durable subscriptions: new ones are served, ours for gone ones go (1.10)."""
+        effects: list[Effect] = []
+        for info in told:
+            if info.subscription_name:
+                if info.consumer_id is None:
+                    info.consumer_id = ConsumerId(f"{info.client_id}:{info.subscription_name}", SESSION, 0)
+                effects += self.consumer_added(info)
+        for demand in list(self.demands):
+            wanted = demand.durables or demand.remote or demand.static or self.lists.forces_durable(demand.where)
+            if demand.durable_name and not wanted:
+                effects += self._drop(demand, forget=True)
+        return effects
+
     # -- parts ---------------------------------------------------------------------------------------------------------
 
     def _permits(self, where: Destination) -> bool:

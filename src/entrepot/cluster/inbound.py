@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from entrepot.base.errors import AccessDenied, EntrepotError, InvalidDestination, Refused, StorageError
 from entrepot.cluster.admission import ADVISORY
 from entrepot.cluster.wires import Wire
-from entrepot.core.broker import BLOCKED, SpaceWaiter
+from entrepot.core.broker import BLOCKED, DUPLICATE, SpaceWaiter
 from entrepot.core.routing import Target
 from entrepot.journal.log import Waiter
 from entrepot.model.address import ANYCAST, MULTICAST
@@ -95,7 +95,10 @@ class Inbound:
             message.need_rare().duplicate_id = text_of(command.message_id).encode()
         if not target.name.startswith(ADVISORY):
             self.accepted += 1
-        return broker.send(message, target) == BLOCKED
+        verdict = broker.send(message, target)
+        if verdict == DUPLICATE:
+            self.duplicates += 1
+        return verdict == BLOCKED
 
     def _target(self, where: Destination) -> Target:
         addresses = [address_of(part) for part in components(where)]

@@ -106,7 +106,7 @@ class LinkOptions:
         window_octets: int = WINDOW_OCTETS,
         drain_patience: Duration = 30 * SECOND,
     ) -> None:
-        """``interval``: between two signs of life, a third of Java's 30 s; ``drain_patience``: classic.md 1.3."""
+        """``interval``: between two canaries, a third of Java's 30 s; ``drain_patience``: classic.md 1.3."""
         self.reconnect = ReconnectOptions() if reconnect is None else reconnect
         self.interval = interval
         self.window_octets = window_octets
@@ -292,6 +292,7 @@ class LinkCore:
         self.round_trip: Duration = 0  # of the last canary that came back, ns; 0: none yet
         self.round_trip_at: Instant = 0
         self.failed_at: Instant = 0
+        self.down_since: Instant = 0  # when it was open last; 0: it is, or never was
         self._unconfirmed: list[tuple[LinkConsumer, int]] = []  # to be settled without the peer's word
         self._doubts: dict[int, None] = {} if doubts is None else doubts
 
@@ -314,6 +315,7 @@ class LinkCore:
         """Both brokers know each other: feeds may be attached."""
         self._become(Signal.OPENED, now)
         self.counts.connections += 1
+        self.down_since = 0
         self._due = NEVER
         self._heard_at = self._confirmed_at = now
         self._look_due = now + self.options.interval
@@ -370,11 +372,13 @@ class LinkCore:
         self.place = self._round.pop(0)
         self.attempt += 1
         self._become(Signal.DIAL, now)
-        self._due = NEVER  # whoever dials has its own patience, and says `failed`
+        self._due = now + INTERVALS_SILENT * self.options.interval
         return [Dial(self.attempt, self.place)]
 
     def _lost(self, now: Instant) -> list[Effect]:
         lived = now - self.since if self.state is State.OPEN else 0
+        if self.state is State.OPEN:
+            self.down_since = now
         draining = self.state is State.DRAINING
         if lived >= self.options.reconnect.min_connect_time:
             self.backoff.succeeded()
@@ -582,6 +586,9 @@ class LinkCore:
         """Do what is due: dial, give up on a silent peer, send the canary."""
         if self.state is State.WAITING and self._due <= now:
             return self._dial_round(now)
+        if self.state is State.DIALLING and self._due <= now:
+            attempt = self.attempt
+            return [Drop(attempt), *self.failed(attempt, "the peer did not answer in OpenWire", now)]
         if self.state is State.OPENING and self._due <= now:
             return self.failed(self.attempt, "the peer did not introduce itself", now)
         if self.state is State.DRAINING and self._due <= now:

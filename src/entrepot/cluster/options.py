@@ -133,6 +133,13 @@ class NetworkConnectorOptions(Options, frozen=True):
         classic="checkDuplicateMessagesOnDuplex",
         about="whether what arrives on the reverse side is looked up in the store",
     )
+    supervision: Duration = setting(
+        10 * SECOND,
+        unit=Unit.DURATION,
+        low=1,
+        classic="supervisionInterval",
+        about="time between two canaries; what is dead is found within three of it (an attribute of ours)",
+    )
     local_uri: str = setting("", classic="localUri", about="how the bridge reaches its own broker")
 
 

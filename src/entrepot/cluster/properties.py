@@ -38,7 +38,7 @@ def write_properties(options: NetworkConnectorOptions, lists: Lists) -> str:
             continue
         if isinstance(value, bool):
             text = str(value).lower()
-        elif name == "gcSweepTime":
+        elif name in ("gcSweepTime", "supervisionInterval"):
             text = str(int(value) // 1_000_000)
         else:
             text = str(value)

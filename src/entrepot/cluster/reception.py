@@ -7,11 +7,13 @@ A broker that comes back takes the place of its own stale connection, which woul
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
 from entrepot.base.environment import Instant
 from entrepot.base.errors import Refused
-from entrepot.cluster.bridge import MESSAGES_PORTION, Bridge, Neighbourhood
+from entrepot.cluster.bridge import MESSAGES_PORTION, Bridge, Neighbourhood, durable_list
 from entrepot.cluster.link import LinkCore, LinkOptions
 from entrepot.cluster.properties import read_properties
 from entrepot.cluster.wires import SessionWire
@@ -22,6 +24,8 @@ from entrepot.protocols.openwire.ids import text_of
 from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.openwire.server import OpenWireSession
 from entrepot.protocols.session import Shell
+
+LISTED_SINCE: Final = 12  # version of OpenWire that has BrokerSubscriptionInfo
 
 
 class NetworkSession(OpenWireSession):
@@ -34,6 +38,7 @@ class NetworkSession(OpenWireSession):
         self.neighbourhood: Neighbourhood = neighbourhood
         self.peer_broker: BrokerInfo | None = None
         self.bridge: Bridge | None = None
+        self.listed: bool = False
 
     @property
     def peer_name(self) -> str:
@@ -61,12 +66,22 @@ class NetworkSession(OpenWireSession):
         if self.info is None and isinstance(command, BrokerInfo) and command.network_connection:
             self.peer_broker = command
             self.portion = MESSAGES_PORTION
+            self.audited = self.options.audit_network
         peer = self.peer_broker
         if peer is not None and self.info is None and isinstance(command, ConnectionInfo):
             self._replace(peer, command)
         super()._take(command)
         if peer is not None and peer.duplex_connection and self.bridge is None and self.info is not None:
             self._be_the_other_end(peer)
+        elif peer is not None and not self.listed and self.info is not None:
+            self._list_durables(peer)
+
+    def _list_durables(self, peer: BrokerInfo) -> None:
+        """Tell a one-way bridge once which durable subscriptions there are here, if it asked (``syncDurableSubs``)."""
+        self.listed = True
+        options, lists = read_properties(peer.network_properties or "")
+        if options.sync_durable_subscriptions and self.encoder.wire_format.version >= LISTED_SINCE:
+            self.write(durable_list(self.acceptor, options, lists))
 
     def _replace(self, peer: BrokerInfo, info: ConnectionInfo) -> None:
         """End the stale connection of the same broker that holds the client id, if this one may come in."""
@@ -88,7 +103,7 @@ class NetworkSession(OpenWireSession):
         link = LinkCore(
             f"{options.name} from {peer.broker_name or there}",
             self.broker,
-            LinkOptions(interval=self.neighbourhood.interval),
+            LinkOptions(interval=self.neighbourhood.interval or options.supervision),
             doubts=self.neighbourhood.doubts_about(options.name, there),
         )
         bridge = Bridge(self.neighbourhood, options, lists, link, initiator=False)

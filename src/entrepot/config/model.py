@@ -34,6 +34,11 @@ class BrokerSettings(Options, frozen=True):
     )
     scheduler: bool = setting(False, classic="schedulerSupport", about="whether messages may ask for a delay")
     virtual_topics: bool = setting(True, classic="useVirtualTopics", about="whether VirtualTopic.> has consumer queues")
+    virtual_subscriptions: bool = setting(
+        False,
+        classic="useVirtualDestSubs",
+        about="whether consumers of virtual topics' queues are announced as consumers of the topic, for bridges",
+    )
     mirrored_queues: bool = setting(
         False, classic="useMirroredQueues", about="whether each queue is published on a topic too"
     )

@@ -261,3 +261,110 @@ def test_what_is_reported_of_a_bridge_follows_it() -> None:
     assert told["state"] in ("waiting", "dialling")
     assert told["error"]
     assert told["failures"]
+
+
+@pytest.mark.parametrize("duplex", [False, True])
+@pytest.mark.parametrize("synced", [False, True])
+def test_a_subscription_that_went_while_the_bridge_was_down_goes_here_too_if_lists_are_compared(
+    duplex: bool, synced: bool
+) -> None:
+    network = Network(41, [("A", "B")], duplex=duplex, options="syncDurableSubs=true" if synced else "").start()
+    a, b = network.sites["A"], network.sites["B"]
+    b.read(T, durable="gone")
+    b.read("topic://kept", durable="kept")
+    network.run(500)
+
+    def ours() -> list[str]:
+        assert a.broker is not None
+        return sorted(queue.address for queue in a.broker.table.queues.values() if "NC-DS_" in queue.owner)
+
+    assert ours() == ["T", "kept"]
+    network.cut("A", "B")
+    b.leave(T)
+    assert b.broker is not None
+    b.broker.forget_durable("B", "gone")
+    assert b.neighbourhood is not None
+    told = b.neighbourhood.acceptor.advisories
+    for consumer_id in [key for key, info in told.consumers.items() if info.subscription_name == "gone"]:
+        told.consumer_removed(consumer_id)  # as the session of its client says it
+    network.run(200)
+    network.heal()
+    network.run(2000)
+    assert network.is_open()
+    assert ours() == (["kept"] if synced else ["T", "kept"])
+
+
+def test_a_subscription_that_came_while_the_bridge_was_down_is_served_before_it_is_used() -> None:
+    network = Network(42, [("A", "B")], options="syncDurableSubs=true").start()
+    a, b = network.sites["A"], network.sites["B"]
+    network.run(300)
+    network.cut("A", "B")
+    b.read(T, durable="new")
+    network.run(100)
+    b.leave(T)
+    network.heal()
+    network.run(1000)
+    assert a.broker is not None
+    assert [queue.address for queue in a.broker.table.queues.values() if "NC-DS_" in queue.owner] == ["T"]
+
+
+def test_readers_of_a_virtual_topics_queue_are_demand_for_the_topic() -> None:
+    lists = "useVirtualDestSubs=true"
+    network = Network(43, [("A", "B")], options=lists).start()
+    a, b = network.sites["A"], network.sites["B"]
+    assert b.neighbourhood is not None
+    b.neighbourhood.acceptor.advisories.virtual = True
+    b.read("queue://Consumer.x.VirtualTopic.Y")
+    network.run(300)
+    (bridge,) = a.bridges()
+    assert sorted(demand.name for demand in bridge.demand.demands) == ["Consumer.x.VirtualTopic.Y", "VirtualTopic.Y"]
+    a.send("topic://VirtualTopic.Y", "m")
+    network.run(500)
+    assert network.seen["m"] == ["B"]
+    b.leave("queue://Consumer.x.VirtualTopic.Y")
+    network.run(300)
+    assert not bridge.demand.demands
+
+
+@pytest.mark.parametrize("audited", [False, True])
+def test_an_audited_producer_behind_a_duplex_bridge_is_heard_once(audited: bool) -> None:
+    options = f"checkDuplicateMessagesOnDuplex={str(audited).lower()}"
+    network = Network(44, [("A", "B")], duplex=True, options=options).start()
+    a, b = network.sites["A"], network.sites["B"]
+    b.read(Q)
+    network.run(300)
+    (bridge,) = a.bridges()
+    genuine = bridge.link.confirmed
+
+    def deaf(confirmation: int, now: int) -> bool:
+        return confirmation not in bridge.link.under_way and genuine(confirmation, now)
+
+    bridge.link.confirmed = deaf  # type: ignore[method-assign]
+    a.send(Q, "m")
+    network.run(200)
+    assert network.seen["m"] == ["B"]
+    network.cut("A", "B")
+    bridge.link.confirmed = genuine  # type: ignore[method-assign]
+    network.run(200)
+    network.heal()
+    network.run(2000)
+    assert network.seen["m"] == (["B"] if audited else ["B", "B"])
+    (far,) = b.bridges()
+    assert far.inbound.duplicates == (1 if audited else 0)
+
+
+def test_two_connectors_between_one_pair_serve_what_each_is_for() -> None:
+    network = Network(45, [("A", "B")])
+    site = network.sites["A"]
+    site.wiring = [f"static:(tcp://B:1)?name={name}&destinationFilter=Queue.{name}.%3E" for name in ("orders", "news")]
+    network.start()
+    network.sites["B"].read("queue://orders.x")
+    network.sites["B"].read("queue://news.y")
+    network.run(500)
+    found = {bridge.options.name: [one.name for one in bridge.demand.demands] for bridge in site.bridges()}
+    assert found == {"orders": ["orders.x"], "news": ["news.y"]}
+    for number in range(5):
+        site.send("queue://orders.x", f"o{number}")
+        site.send("queue://news.y", f"n{number}")
+    network.run(500)
+    assert len(network.seen) == 10

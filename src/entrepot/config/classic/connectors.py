@@ -39,6 +39,9 @@ LANGUAGES: Final = {
 }
 URI_LIST: Final = ","
 
+OPENWIRE_FLAGS: Final = ("allowLinkStealing", "auditNetworkProducers")
+"""Attributes of a transport connector that are options of OpenWire in its URI."""
+
 STORE_OPTIONS: Final = {
     "keyStore": "keyStorePath",
     "keyStorePassword": "keyStorePassword",
@@ -82,8 +85,8 @@ class Connectors:
         elif not starts:
             self.reader.note(bean, "it is not opened", "take autoStart out to open it", "autoStart")
         else:
-            steals = bean.get("allowLinkStealing", False)
-            self._place(bean, name, text, "uri", self._discovery(bean), steals=steals)
+            flags = [flag for flag in OPENWIRE_FLAGS if bean.get(flag, False)]
+            self._place(bean, name, text, "uri", self._discovery(bean), flags)
 
     def _discovery(self, bean: Bean) -> str:
         """Return where the connector is announced; an error for what announces nothing."""
@@ -101,7 +104,7 @@ class Connectors:
         return text
 
     def _place(
-        self, bean: Bean, name: str, text: str, attribute: str, discovery: str = "", *, steals: bool = False
+        self, bean: Bean, name: str, text: str, attribute: str, discovery: str = "", flags: Collection[str] = ()
     ) -> None:
         try:
             place = parse(text)
@@ -127,8 +130,8 @@ class Connectors:
             return
         scheme = "+".join([protocol, *(word for word in words if word in LAYERS and word != "tcp")])
         endpoint = self._with_tls(replace(place, scheme=scheme))
-        if steals:
-            endpoint = replace(endpoint, options={**endpoint.options, "allowLinkStealing": "true"})
+        if protocol in (OPENWIRE, AUTO):
+            endpoint = replace(endpoint, options={**endpoint.options, **dict.fromkeys(flags, "true")})
         self.found.append(
             Connector(
                 name=name,
@@ -147,8 +150,7 @@ class Connectors:
 
     def _with_tls(self, place: Endpoint) -> Endpoint:
         """Return the endpoint with the broker's certificates, where it needs some and names none."""
-        named = any(name.rpartition(".")[2] in ("keyStorePath", "keyStore") for name in place.options)
-        return replace(place, options={**self.tls, **place.options}) if place.secure and not named else place
+        return _secured(place, self.tls)
 
     def _tls(self, bean: Bean) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -193,6 +195,8 @@ class Connectors:
         return tuple(found)
 
     def _network(self, bean: Bean) -> NetworkConnector | None:
+        child = bean.one("sslContext")
+        tls = self.tls if child is None else self._tls(child)
         lists = {
             name: included(self.reader, bean.many(name))
             for name in ("excludedDestinations", "dynamicallyIncludedDestinations", "staticallyIncludedDestinations")
@@ -214,6 +218,8 @@ class Connectors:
             return None
         if options.static and not lists["staticallyIncludedDestinations"]:
             self.reader.warn(bean, "a static bridge without destinations carries nothing", "name some", "staticBridge")
+        if tls:
+            options = options.replaced(uri=_all_secured(parse(options.uri), tls).format())
         return NetworkConnector(
             options=options,
             excluded=lists["excludedDestinations"],
@@ -236,6 +242,18 @@ class Connectors:
             self.reader.error(bean, error.message, error.remedy, attribute)
             return False
         return True
+
+
+def _secured(place: Endpoint, tls: dict[str, str]) -> Endpoint:
+    named = any(name.rpartition(".")[2] in ("keyStorePath", "keyStore") for name in place.options)
+    return replace(place, options={**tls, **place.options}) if place.secure and not named else place
+
+
+def _all_secured(found: Endpoint | Composite, tls: dict[str, str]) -> Endpoint | Composite:
+    """Return the URI of a network connector with the certificates that its secure places show and believe."""
+    if isinstance(found, Endpoint):
+        return _secured(found, tls)
+    return replace(found, members=tuple(_all_secured(member, tls) for member in found.members))
 
 
 def _uris(text: str) -> list[str]:

@@ -34,7 +34,7 @@ STARTER: Final = "that is the business of whoever starts the process"
 GONE: Final = "ActiveMQ itself has dropped it"
 CUSTOM: Final = "a Java class cannot be loaded here"
 
-BRIDGES_WITHOUT: Final = ("syncDurableSubs", "useBrokerNameAsIdSees", "gcDestinationViews", "gcSweepTime", "localUri")
+BRIDGES_WITHOUT: Final = ("useBrokerNameAsIdSees", "gcDestinationViews", "gcSweepTime", "localUri")
 DESTINATIONS: Final = ("queue", "topic", "tempQueue", "tempTopic")
 LOCKERS: Final = ("shared-file-locker", "lease-database-locker", "database-locker", "transact-database-locker")
 STORES: Final = (
@@ -125,8 +125,8 @@ BROKER: Final = Kind(
     no_effect("one limit holds for all", "producerSystemUsagePortion:number consumerSystemUsagePortion:number"),
     otherwise("a temporary destination must exist before it is sent to", "allowTempAutoCreationOnSend:flag=false"),
     otherwise(
-        "there are no advisories of virtual destinations",
-        "useVirtualDestSubs:flag=false useVirtualDestSubsOnCreation:flag=false",
+        "advisories of virtual destinations come with consumers, not with queues",
+        "useVirtualDestSubsOnCreation:flag=false",
     ),
     otherwise("a transaction that lost a message can only roll back", "rollbackOnlyOnAsyncException:flag=true"),
     otherwise("transactions are not limited in length", "maxUncommittedCount:number=0"),
@@ -343,7 +343,7 @@ STORE_KINDS: Final = [
 TRANSPORT_KINDS: Final = [
     Kind(
         "transportConnector",
-        obeyed("name:text uri:text autoStart:flag allowLinkStealing:flag discoveryUri:text"),
+        obeyed("name:text uri:text autoStart:flag allowLinkStealing:flag discoveryUri:text auditNetworkProducers:flag"),
         otherwise(
             NO_PUSH,
             "updateClusterClients:flag=false rebalanceClusterClients:flag=false",
@@ -356,7 +356,6 @@ TRANSPORT_KINDS: Final = [
         ),
         no_effect("slow and blocked connections are always noticed", "enableStatusMonitor:flag"),
         no_effect(ONE_THREAD, "disableAsyncDispatch:flag"),
-        otherwise("producers behind bridges are not audited", "auditNetworkProducers:flag=false"),
         no_effect("see --log-level", "warnOnRemoteClose:flag displayStackTrace:flag"),
         Slot("publishedAddressPolicy", does=Does.OTHERWISE, why=NO_PUSH),
         Slot("messageAuthorizationPolicy", does=Does.REFUSED, why=CUSTOM),
@@ -391,17 +390,16 @@ NETWORK_KINDS: Final = [
     Kind(
         "networkConnector",
         of_options(NetworkConnectorOptions, without=BRIDGES_WITHOUT),
-        otherwise("durable subscriptions are not compared when a bridge starts", "syncDurableSubs:flag=false"),
         no_effect("ids of bridges begin with the names of the brokers", "useBrokerNameAsIdSees:flag=true"),
         no_effect("there are no figures that would have to be forgotten", "gcDestinationViews:flag gcSweepTime:ms"),
         no_effect("a bridge is within its own broker", "localUri:text"),
         refused(CUSTOM, "connectionFilter:text bridgeFactory:text"),
-        otherwise("the broker's own certificates are used", "sslContext:text"),
+        refused("it refers to a Java bean", "sslContext:text", remedy="write <sslContext> inside"),
         Slot("excludedDestinations", DESTINATIONS, many=True),
         Slot("dynamicallyIncludedDestinations", DESTINATIONS, many=True),
         Slot("staticallyIncludedDestinations", DESTINATIONS, many=True),
         Slot("durableDestinations", does=Does.NO_EFFECT, why="it is computed"),
-        Slot("sslContext", does=Does.OTHERWISE, why="the broker's own certificates are used"),
+        Slot("sslContext", ("sslContext",)),
         Slot("bridgeFactory", does=Does.REFUSED, why=CUSTOM),
         Slot("connectionFilter", does=Does.REFUSED, why=CUSTOM),
         about="bridges to other brokers",

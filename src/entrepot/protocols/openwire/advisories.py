@@ -15,7 +15,7 @@ from entrepot.base.patterns import MIXED
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.core.broker import BrokerCore
 from entrepot.core.policy import RECALL_NONE
-from entrepot.core.routing import Target
+from entrepot.core.routing import Target, VirtualTopic
 from entrepot.core.subscription import Subscription
 from entrepot.core.timed import Alarm
 from entrepot.model.address import ANYCAST, MULTICAST
@@ -43,6 +43,7 @@ PREFIX: Final = "ActiveMQ.Advisory."
 CONNECTION: Final = PREFIX + "Connection"
 MASTER: Final = PREFIX + "MasterBroker"
 ANONYMOUS: Final = PREFIX + "Producer.Anonymous"
+VIRTUAL: Final = PREFIX + "VirtualDestination.Consumer.Topic."
 ADVISORY_TYPE: Final = "Advisory"
 ADVISER: Final = 2  # the producer of advisories, beside the one that stands for other protocols
 ADVISER_SESSION: Final = -1
@@ -75,6 +76,7 @@ class Advisories:
         self.broker = broker
         self.url = ""
         self.anonymous = False  # anonymousProducerAdvisorySupport: tell of producers that name no destination
+        self.virtual = False  # readers of virtual topics' queues are announced as readers of the topic
         self.connections: dict[str, ConnectionInfo] = {}
         self.consumers: dict[ConsumerId, ConsumerInfo] = {}
         self.producers: dict[ProducerId, ProducerInfo] = {}
@@ -173,10 +175,27 @@ class Advisories:
                 topic = f"{PREFIX}Consumer.{kind_word(part)}.{name}"
                 self.tell(topic, said, {"consumerCount": self._readers(part)})
 
+        for topic in self._sources(where):
+            self.tell(VIRTUAL + topic, _as_reader_of(said, topic), {})
+
     def later_about_consumer(self, where: Destination, said: Structure) -> None:
         """As `consumer_added` and `consumer_removed` tell it, for when the core is at work."""
         topic = f"{PREFIX}Consumer.{kind_word(where)}.{where.physical_name}"
         self.later(topic, said, {"consumerCount": self._readers(where)})
+        for source in self._sources(where):
+            self.later(VIRTUAL + source, _as_reader_of(said, source), {})
+
+    def _sources(self, where: Destination) -> list[str]:
+        """Return the virtual topics that fill the queues of ``where``, if their readers are announced."""
+        if not self.virtual or not is_queue(where):
+            return []
+        found: list[str] = []
+        for part in components(where):
+            for virtual in self.broker.table.virtual_topics:
+                topic = virtual_source(virtual, part.physical_name or "")
+                if topic:
+                    found.append(topic)
+        return found
 
     def _about_producer(self, where: Destination, said: Structure) -> None:
         for part in components(where):
@@ -284,6 +303,10 @@ class Advisories:
             facts.extend(_each("Producer", producer.destination, producer))
         for consumer in self.consumers.values():
             facts.extend(_each("Consumer", consumer.destination, consumer))
+            if consumer.destination is not None:
+                facts.extend(
+                    (VIRTUAL + one, _as_reader_of(consumer, one)) for one in self._sources(consumer.destination)
+                )
         for topic, said in facts:
             for read, reader in zip(subscription.destinations, subscription.consumers, strict=False):
                 queue_of = reader.queue
@@ -296,6 +319,33 @@ class Advisories:
                     message = self._message(topic, said, properties, consumer_id)
                     message.number = self.broker.next_number()
                     queue_of.accept(message)
+
+
+def virtual_source(virtual: VirtualTopic, queue: str) -> str:
+    """Return the topic whose messages come to ``queue``, "" for a queue that ``virtual`` does not fill."""
+    ahead = virtual.prefix.count(".")
+    words = queue.split(".")
+    if len(words) <= ahead or not queue.endswith(virtual.postfix):
+        return ""
+    topic = ".".join(words[ahead:]).removesuffix(virtual.postfix)
+    fits = pattern_matches(virtual.prefix.removesuffix("."), ".".join(words[:ahead]), MIXED)
+    return topic if topic and fits and pattern_matches(virtual.name, topic, MIXED) else ""
+
+
+def _as_reader_of(said: Structure, topic: str) -> Structure:
+    """Return what tells of a consumer of a virtual topic's queue, said as if it read the topic."""
+    if not isinstance(said, ConsumerInfo):
+        return said
+    return ConsumerInfo(
+        consumer_id=said.consumer_id,
+        destination=ActiveMQTopic(topic),
+        prefetch_size=said.prefetch_size,
+        dispatch_async=said.dispatch_async,
+        priority=said.priority,
+        broker_path=said.broker_path,
+        network_subscription=said.network_subscription,
+        network_consumer_path=said.network_consumer_path,
+    )
 
 
 def _each(word: str, where: Destination | None, said: Structure) -> list[tuple[str, Structure]]:

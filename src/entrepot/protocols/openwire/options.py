@@ -30,6 +30,7 @@ class OpenWireOptions:
         self.producers_max: i64 = 100_000
         self.write_high_octets: i64 = 1 * MIB  # what may wait for a slow reader before its consumers pause
         self.prefetch_extension: bool = True  # usePrefetchExtension
+        self.audit_network: bool = False  # auditNetworkProducers: what a bridge sends again is dropped
         self.link_stealing: bool = False  # allowLinkStealing: who comes with a client id in use takes it over
 
 
@@ -40,6 +41,9 @@ def read_option(options: OpenWireOptions, written: str, text: str) -> bool:
         return True
     if written in ("allowLinkStealing", "transport.allowLinkStealing"):
         options.link_stealing = _flag(written, text)
+        return True
+    if written in ("auditNetworkProducers", "transport.auditNetworkProducers"):
+        options.audit_network = _flag(written, text)
         return True
     for prefix in PREFIXES:
         name = written[len(prefix) :]

@@ -172,6 +172,7 @@ class OpenWireSession(Session):
         self.out: BytesWriter = self.writer
         self.high: i64 = options.write_high_octets
         self.frame_octets_max: i64 = 0
+        self.audited: bool = False  # a message whose id came before is dropped: another broker sends here
         self.agreed: bool = False
         self.plain: bool = False  # the peer reads messages as they are kept
         self.info: ConnectionInfo | None = None
@@ -525,8 +526,7 @@ class OpenWireSession(Session):
         if command.response_required:
             self._send_and_answer(command, target)
             return
-        message = message_of(command, target.name)
-        message.origin = self.number
+        message = self._message(command, target)
         verdict = broker.send(message, target)
         window = 0
         producer_id = command.producer_id
@@ -554,8 +554,7 @@ class OpenWireSession(Session):
         if self.resumed_by_failover and broker.sequences.seen(producer, sequence):
             broker.journal.confirm(self.answers, frame)
             return
-        message = message_of(command, target.name)
-        message.origin = self.number
+        message = self._message(command, target)
         durable = message.durable and not is_temporary_target(target)
         if durable:
             broker.journal.begin()
@@ -573,6 +572,14 @@ class OpenWireSession(Session):
             broker.journal.confirm(self.answers, frame)
         else:
             self.write_octets(frame)
+
+    def _message(self, command: commands.Message, target: Target) -> Message:
+        message = message_of(command, target.name)
+        message.origin = self.number
+        message_id = command.message_id
+        if self.audited and message_id is not None:
+            message.need_rare().duplicate_id = text_of(message_id).encode()
+        return message
 
     def _send_in(self, command: commands.Message, target: Target, transaction_id: TransactionId) -> None:
         transaction = self._transaction(transaction_id)
