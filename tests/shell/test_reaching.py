@@ -6,7 +6,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import tempfile
 from collections.abc import AsyncIterator, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ import entrepot
 from entrepot.base.errors import InvalidURI
 from entrepot.node import Broker
 from pairs import free_port
+from shell.certificates import Certificates
 
 PATIENCE = 20.0
 QUICK = "initialReconnectDelay=50&useExponentialBackOff=false"
@@ -189,3 +192,61 @@ def test_what_announces_nothing_is_refused() -> None:
 async def _started(announce: str) -> None:
     async with Broker(listen=OPENWIRE, announce=[announce]):
         pass
+
+
+@pytest.mark.parametrize("client", [False, True])
+def test_a_bridge_speaks_tls_in_both_directions(client: bool, tmp_path: Path) -> None:
+    made = Certificates(tmp_path)
+    asked = f"&needClientAuth=true&trustStorePath={made.authority}" if client else ""
+    shown = f"&keyStorePath={made.client}" if client else ""
+
+    async def main() -> None:
+        secure = f"openwire+ssl://127.0.0.1:0?keyStorePath={made.server}{asked}"
+        async with Broker(name="far", listen=[*OPENWIRE, secure]) as far:
+            port = int(far.uris[1].rpartition(":")[2])
+            there = f"static:(ssl://127.0.0.1:{port}?trustStorePath={made.authority}{shown})?{QUICK}"
+            async with Broker(name="near", listen=OPENWIRE, connect=[there], duplex=True) as near:
+                await crosses(near.uri("openwire"), far.uris[0])
+                await crosses(far.uris[0], near.uri("openwire"))
+
+    run(main())
+
+
+def test_a_bridge_trusts_nobody_whom_it_was_not_told_to() -> None:
+    async def main() -> None:
+        made = Certificates(Path(tempfile.mkdtemp()))
+        secure = f"openwire+ssl://127.0.0.1:0?keyStorePath={made.server}"
+        async with Broker(name="far", listen=[secure]) as far:
+            port = int(far.uris[0].rpartition(":")[2])
+            async with Broker(listen=OPENWIRE, connect=[f"static:(ssl://127.0.0.1:{port})?{QUICK}"]) as near:
+                links = near.node.links
+                assert links is not None
+                while not links.report()[0]["error"]:
+                    await asyncio.sleep(0.02)
+                assert "certificate verify failed" in str(links.report()[0]["error"]).lower()
+
+    run(main())
+
+
+@pytest.mark.parametrize("duplex", [False, True])
+def test_a_body_larger_than_the_memory_of_both_brokers_crosses(duplex: bool, tmp_path: Path) -> None:
+    body = bytes(range(256)) * 4 * 20 * 1024  # 20 MiB
+
+    async def main() -> None:
+        small = {"memory_limit": 4 * 1024 * 1024, "listen": ("auto://127.0.0.1:0",)}
+        async with Broker(name="far", data=tmp_path / "far", **small) as far:
+            there = f"static:({far.uri('openwire').replace('openwire', 'tcp')})?{QUICK}"
+            async with Broker(name="near", data=tmp_path / "near", connect=[there], duplex=duplex, **small) as near:
+                source, target = (far, near) if duplex else (near, far)
+                async with entrepot.connect(target.uri("openwire")) as one, one.session() as reading:
+                    async with reading.consumer("queue://large") as consumer:
+                        async with entrepot.connect(source.uri("openwire")) as other, other.session() as writing:
+                            async with writing.producer("queue://large") as producer:
+                                await producer.send(body)
+                                await producer.send(b"small")
+                        for expected in (body, b"small"):
+                            message = await consumer.receive(PATIENCE)
+                            assert message is not None
+                            assert message.body == expected
+
+    run(main())

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bridged import INTERVAL, Network
-from entrepot.base.environment import MILLISECOND
+from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.cluster.link import State
+from entrepot.cluster.options import BridgeFilterOptions
 
 Q = "queue://Q"
 T = "topic://T"
@@ -368,3 +369,28 @@ def test_two_connectors_between_one_pair_serve_what_each_is_for() -> None:
         site.send("queue://news.y", f"n{number}")
     network.run(500)
     assert len(network.seen) == 10
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_what_crossed_and_is_not_wanted_there_comes_back_where_the_policy_lets_it(replay: bool) -> None:
+    network = Network(51, [("A", "B")], duplex=True).start()
+    a, b = network.sites["A"], network.sites["B"]
+    for site in (a, b):
+        assert site.neighbourhood is not None
+        if replay:
+            # Classic needs enableAudit="false" for that; nothing here is switched off
+            site.neighbourhood.filters = lambda name, topic: BridgeFilterOptions(replay_when_no_consumers=True)  # type: ignore[misc]
+    b.read("queue://other")
+    b.read(Q, prefetch=1)
+    network.run(300)
+    slow = b.readers[Q]
+    slow.wake = lambda: None  # type: ignore[method-assign]  # takes one and settles nothing
+    for number in range(20):
+        a.send(Q, f"m{number}")
+    network.run(500)
+    b.leave(Q)
+    network.run(300)
+    a.read(Q)
+    network.world.run(network.world.time + 3 * SECOND)  # the checker of circles calls a return what it is
+    back = [name for name, sites in network.seen.items() if sites == ["A"]]
+    assert len(back) == (20 if replay else 0)
