@@ -27,6 +27,7 @@ stomp = pytest.importorskip("stomp")
 
 HAPROXY = shutil.which("haproxy") or ("/usr/sbin/haproxy" if Path("/usr/sbin/haproxy").exists() else "")
 KILLS = 2
+BATCHES = 250  # of five messages each
 
 
 class Pair:
@@ -90,7 +91,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
 @pytest.mark.parametrize("how", ["single", "transacted"])
 def test_a_java_client_follows(pair: Pair, program: Program, how: str) -> None:
     url = f"failover:({pair.uris()})?randomize=false&maxReconnectDelay=100"
-    command = program.command("Sender", url, f"java.{how}", how, "400")
+    command = program.command("Sender", url, f"java.{how}", how, str(BATCHES))
     sender = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     told: list[str] = []
     assert sender.stdout is not None
@@ -102,7 +103,7 @@ def test_a_java_client_follows(pair: Pair, program: Program, how: str) -> None:
             until(lambda mark=before: len(told) > mark + 30, "it sends")
             assert sender.poll() is None, "the load is still on"
             pair.kill()
-        reader.join(60)
+        reader.join(90)
     finally:
         sender.kill()
         sender.wait()
@@ -117,7 +118,7 @@ def test_a_java_client_follows(pair: Pair, program: Program, how: str) -> None:
         elif how == "transacted":
             assert there in ([], list(range(5))), f"{line}: torn, {there}"
             assert not (there and fate == "rolled-back"), line
-    assert sum(line.startswith("kept") for line in told) == 400
+    assert sum(line.startswith("kept") for line in told) == BATCHES
 
 
 @pytest.mark.parametrize("how", [Acknowledge.AUTO, Acknowledge.TRANSACTED], ids=["single", "transacted"])

@@ -31,7 +31,7 @@ public class Sender {
                     if (transacted && !doubt) try { session.rollback(); } catch (JMSException over) { }
                 }
             }
-            Thread.sleep(2);
+            Thread.sleep(8);
         }
         connection.close();
         System.out.println("done");
