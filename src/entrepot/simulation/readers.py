@@ -5,7 +5,7 @@ from __future__ import annotations
 from entrepot.base.environment import Duration
 from entrepot.protocols.stomp.client import Message
 from entrepot.protocols.stomp.ranges import decode, headers_of
-from entrepot.simulation.checkers import Copy
+from entrepot.simulation.checkers import Copy, Subscriber
 from entrepot.simulation.clients import Client, Stage
 
 
@@ -63,10 +63,11 @@ class LeaseReader(Client):
         self.reading: dict[int, str] = {}
         self.ending = False
         self.finished = False
+        self.shard = {"queue": f"/queue/{queue}"}
         self.more = stage.world.lots(f"{name}/more")  # lots of what came later: seeds keep what they drew before
 
     def _ask(self, command: str, **headers: int | str) -> str:
-        fields = {"queue": f"/queue/{self.queue}", "group": self.name, "epoch": str(self.epoch)}
+        fields = {**self.shard, "group": self.name, "epoch": str(self.epoch)}
         fields.update({name: str(value) for name, value in headers.items()})
         self.world.note(f"{self.name} {command} {headers}")
         return self.client.request(command, fields)
@@ -252,3 +253,34 @@ class LeaseReader(Client):
     def quiet(self) -> bool:
         """Whether nothing is held any more."""
         return self.finished and self.link is None
+
+
+class TopicReader(LeaseReader):
+    """Reads a topic by lease, through a durable subscription that its first ATTACH makes; stays to the very end."""
+
+    def __init__(self, stage: Stage, name: str, topic: str, most: int, pause: Duration) -> None:
+        super().__init__(stage, name, name, most, pause)
+        self.topic = topic
+        self.shard = {"topic": f"/topic/{topic}", "subscription": name}
+        self.waiting = -1  # how many messages the last claim left
+
+    def _attached(self, code: str) -> None:
+        if not code and self.name not in self.ledger.subscribers:
+            self.ledger.subscribers[self.name] = Subscriber(self.topic, "", self.world.time)
+        super()._attached(code)
+
+    def _step(self) -> None:
+        if self.ending and self.base == self.tail:
+            self.receipts[self._ask("CLAIM", max=self.most, wait=100)] = self._claimed
+        else:
+            super()._step()
+
+    def _claimed(self, code: str) -> None:
+        if not code:
+            self.waiting = int(self.answer["more"])
+        super()._claimed(code)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is held, and nothing was left to claim."""
+        return self.ending and self.online and self.base == self.tail and self.waiting == 0

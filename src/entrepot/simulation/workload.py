@@ -19,7 +19,7 @@ from entrepot.simulation.checkers import DEAD_LETTERS, Invariants, Ledger
 from entrepot.simulation.clients import COLORS, Client, Producer, ProducerOptions, Stage
 from entrepot.simulation.consumers import Consumer, ConsumerOptions, drainer
 from entrepot.simulation.machine import Machine, MachineOptions, Parts
-from entrepot.simulation.readers import Browsing, LeaseReader
+from entrepot.simulation.readers import Browsing, LeaseReader, TopicReader
 from entrepot.simulation.sinks import SinkWriter
 from entrepot.simulation.world import Lots, World
 
@@ -57,7 +57,10 @@ KINDS: Final = (  # kind, how many in one plan at the most, how likely each is
     ("pause", 1, 0.3),
     ("purge", 1, 0.2),
 )
-LATE_KINDS: Final = (("sink", 2, 0.35),)  # drawn and numbered behind the others: seeds keep the steps that they had
+LATE_KINDS: Final = (
+    ("sink", 2, 0.35),
+    ("shard", 1, 0.3),
+)  # drawn and numbered behind the others: seeds keep the steps that they had
 
 
 class Workload:
@@ -225,6 +228,9 @@ class Workload:
             pause = lots.skewed(MILLISECOND, 60 * MILLISECOND)
             writer = SinkWriter(self.stage, step.name, self.names, lots.between(1, 12), lots.between(1, 3), pause)
             self._come(writer)
+        elif step.kind == "shard":
+            pause = lots.skewed(MILLISECOND, 100 * MILLISECOND)
+            self._come(TopicReader(self.stage, step.name, "t", lots.skewed(1, 40), pause))
         elif step.kind == "browser":
             self._come(Browsing(self.stage, step.name, lots.one_of(self.names), lots.between(1, 4)))
         else:

@@ -144,4 +144,4 @@ def parts_of(headers: dict[str, str]) -> list[str]:
     text = headers.get("parts")
     if text is None:
         raise Refused("the header parts is missing", remedy="an empty one says: none")
-    return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    return list(dict.fromkeys([part.strip() for part in text.split(",") if part.strip()]))
