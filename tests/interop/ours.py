@@ -57,7 +57,9 @@ class Entrepot:
 
     def start(self) -> Entrepot:
         command = [sys.executable, "-m", "entrepot", "run", "--name", self.name, "--data", str(self.data)]
-        command += ["--listen", f"openwire{self.layer}://{HOST}:{self.port}{self.query}", *self.arguments]
+        if not self.stomp_port:  # else the connectors are those of the file
+            command += ["--listen", f"openwire{self.layer}://{HOST}:{self.port}{self.query}"]
+        command += self.arguments
         with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         return self

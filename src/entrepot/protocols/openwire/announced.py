@@ -20,6 +20,7 @@ from entrepot.protocols.openwire.advisories import ADVISER_SESSION, PREFIX, Advi
 from entrepot.protocols.openwire.commands import (
     ActiveMQMessage,
     ActiveMQTopic,
+    ConnectionId,
     ConsumerId,
     ConsumerInfo,
     Destination,
@@ -62,6 +63,7 @@ class Announced(NoticePort):
         self.advisories = advisories
         self.broker = advisories.broker
         self.behind = behind
+        self.temporaries: dict[str, ConnectionId] = {}  # queues of clients of other protocols
 
     def notice(self, what: str, subject: str, detail: dict[str, str]) -> None:
         """Tell what ``what`` means for readers of advisories, and pass it on."""
@@ -69,7 +71,10 @@ class Announced(NoticePort):
         if what == notices.QUEUE_CREATED:
             self._created(subject)
         elif what == notices.QUEUE_DELETED:
-            if detail.get("routing") == str(ANYCAST) and detail.get("temporary") != "1":
+            connection_id = self.temporaries.pop(subject, None)
+            if connection_id is not None:
+                self.advisories.temporary_removed(named(subject, False, True), connection_id)
+            elif detail.get("routing") == str(ANYCAST) and detail.get("temporary") != "1":
                 self._destination(subject, DestinationOperation.REMOVE)
         elif what == notices.CONSUMER_ATTACHED:
             self._attached(subject, detail)
@@ -170,8 +175,26 @@ class Announced(NoticePort):
         if queue.routing == MULTICAST:
             if not is_pattern(queue.address, MIXED):
                 self._topic_used(queue.address)
-        elif not queue.temporary and not queue.owner:
+        elif queue.owner:
+            self._temporary(queue)
+        elif not queue.temporary:
             self._destination(name, DestinationOperation.ADD)
+
+    def _temporary(self, queue: Queue) -> None:
+        """A client of another protocol made ``queue`` for itself. A Java client sends to none that it did not hear of.
+
+        So it is told at once: whoever is given the name must know it already. Nothing else happens in its making.
+        """
+        connection, _, _ = queue.name.rpartition(":")
+        if connection != queue.owner:  # those of OpenWire are reported by their session
+            connection_id = ConnectionId(connection)
+            self.temporaries[queue.name] = connection_id
+            made = DestinationInfo(
+                connection_id=connection_id,
+                destination=named(queue.name, False, True),
+                operation_type=int(DestinationOperation.ADD),
+            )
+            self.advisories.temporary_added(made)
 
     def _topic_used(self, name: str) -> None:
         """As `Advisories.topic_used`, for when the core is at work."""

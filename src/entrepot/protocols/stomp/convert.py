@@ -67,7 +67,7 @@ class StompLanguage(Language):
         body_at = int(message.body_at)
         headers = decode_headers(message.raw[:body_at], V12 if message.escaped else V10, False)
         body = message.raw[body_at:-1]
-        kind = headers.pop("amq-msg-type", "")
+        kind = headers.get("amq-msg-type", "")  # which stays a property, as in ActiveMQ
         if kind == "bytes" or (not kind and "content-length" in headers):
             said = Common(BODY_BYTES, body)
         else:

@@ -18,6 +18,9 @@ from entrepot.protocols.openwire.commands import (
 )
 from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import AckType, DestinationOperation
+from entrepot.protocols.session import Shell
+from entrepot.protocols.stomp.options import StompOptions
+from entrepot.protocols.stomp.server import StompSession
 from kit import Rig
 
 from .wired import Client, Hub, text_in
@@ -241,3 +244,27 @@ def test_a_topic_that_somebody_makes_is_told_of_once() -> None:
     client.ask(made)
     client.ask(made)
     assert len(told(watcher, "Topic")) == 1
+
+
+def test_a_temporary_queue_of_another_protocol_is_told_of_before_anybody_can_answer_to_it() -> None:
+    hub, _ = watching({})
+    session = StompSession(Shell(), hub.rig.broker, StompOptions(), 99, "stomp")
+    session.receive(b"CONNECT\naccept-version:1.1\n\n\0", hub.rig.now)
+    server = hub.client()
+    server.consume(ActiveMQTopic("ActiveMQ.Advisory.TempQueue"), prefetch=10)
+    server.consume(QUEUE, value=2)
+    server.take()
+    subscribe = b"SUBSCRIBE\nid:1\ndestination:/temp-queue/mine\n\n\0"
+    session.receive(subscribe + b"SEND\ndestination:/queue/q\nreply-to:/temp-queue/mine\n\nx\0", hub.rig.now)
+    advised, question = server.dispatches()
+    assert advised.message is not None
+    assert question.message is not None
+    info = advised.message.data_structure
+    assert isinstance(info, DestinationInfo)
+    assert info.destination == question.message.reply_to
+    session.detach("gone", hub.rig.now)
+    (advised,) = server.dispatches()
+    assert advised.message is not None
+    info = advised.message.data_structure
+    assert isinstance(info, DestinationInfo)
+    assert info.operation_type == int(DestinationOperation.REMOVE)
