@@ -266,3 +266,62 @@ def test_a_broker_that_is_no_entrepot(stand: Stand) -> None:
     listening.close()
     assert "ActiveMQ/6.1.0" in told(caught.value).message
     assert "too old, or no entrepot" in told(caught.value).message
+
+
+def test_the_reduced_mode_of_older_sparks_settles_late_and_loses_nothing(stand: Stand) -> None:
+    from entrepot.pipeline import options as option_table
+    from entrepot.pipeline.datasource import EntrepotDataSource
+    from entrepot.pipeline.source import ReducedStreamReader
+
+    class Reduced(EntrepotDataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "entrepot-reduced"
+
+        def streamReader(self, schema: Any) -> ReducedStreamReader:  # noqa: N802
+            return ReducedStreamReader(option_table.read(dict(self.options), option_table.STREAM), schema)
+
+    stand.spark.dataSource.register(Reduced)
+    sent = stand.produce(bodies("m", 30))
+    for _ in range(2):
+        stream = stand.spark.readStream.format("entrepot-reduced")
+        stand.run(stream.options(**stand.given(maxMessagesPerTrigger="20")).load())
+        sent += stand.produce(bodies("later", 10))
+    stand.run(stand.spark.readStream.format("entrepot-reduced").options(**stand.given()).load())
+    assert stand.texts() == sent
+
+
+USERS = """
+user good readers plain:secret
+user other others plain:secret
+allow readers all >
+allow others read,consume >
+"""
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    home = tmp_path_factory.mktemp("guarded")
+    (home / "users").write_text(USERS)
+    running = Daemon(home, "--users", str(home / "users")).start()
+    yield running
+    running.stop()
+
+
+@pytest.mark.parametrize(
+    ("login", "passcode", "part"),
+    [
+        ("good", "secret", ""),
+        ("good", "wrong", "password"),
+        ("", "", "password"),
+        ("other", "secret", "not authorized"),
+    ],
+)
+def test_who_may_not_is_told_so(stand: Stand, guarded: Daemon, login: str, passcode: str, part: str) -> None:
+    stream = stand.stream(url=f"stomp://127.0.0.1:{guarded.port}", login=login, passcode=passcode)
+    if not part:
+        stand.run(stream)
+        return
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        stand.run(stream)
+    assert part in told(caught.value).message

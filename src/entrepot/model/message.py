@@ -78,6 +78,7 @@ class Common:
         self.type: str | None = None
         self.content_type: str | None = None
         self.user_id: str | None = None
+        self.path: list[str] = []  # brokers that it passed, as they call themselves
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

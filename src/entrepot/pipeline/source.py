@@ -138,6 +138,29 @@ class _Stream(DataSourceStreamReader):
             self._made.close()
 
 
+class ReducedStreamReader(_Stream):
+    """``spark.readStream`` before Spark 4.2, which does not tell a source where a batch begins.
+
+    So it settles in `commit`, which comes one batch late and never for the last; nothing is lost or doubled by that,
+    the brokers only keep messages longer. A batch may hold ``maxMessagesPerTrigger`` more than that when it follows a
+    restart, and AvailableNow is one batch.
+    """
+
+    _end: Offsets | None = None
+
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802
+        """Claim the next batch behind all that was claimed before; return its end."""
+        subscription = self.subscription
+        if self._end is None:
+            self._end = subscription.tails()
+        self._end = subscription.latest(self._end, self._options.number("maxMessagesPerTrigger"), settle=False)
+        return self._end.as_json()
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Settle a batch that Spark is done with."""
+        self.subscription.settle(self.subscription.parse(end).shards)
+
+
 if ADMISSION_CONTROL:
 
     class StreamReader(_Stream, SupportsTriggerAvailableNow):
@@ -164,37 +187,10 @@ if ADMISSION_CONTROL:
             return None
         raise InvalidOption(f"a read limit of the kind {type(limit).__name__} is not supported", remedy="limit rows")
 
-    def stream_reader(options: Options, schema: StructType) -> DataSourceStreamReader:
-        """Return the reader for this version of Spark."""
-        return StreamReader(options, schema)
 
-else:
-
-    class ReducedStreamReader(_Stream):
-        """``spark.readStream`` before Spark 4.2, which does not tell a source where a batch begins.
-
-        So it settles in `commit`, which comes one batch late and never for the last; nothing is lost or doubled by
-        that, the brokers only keep messages longer. A batch may hold ``maxMessagesPerTrigger`` more than that when it
-        follows a restart, and AvailableNow is one batch.
-        """
-
-        _end: Offsets | None = None
-
-        def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802
-            """Claim the next batch behind all that was claimed before; return its end."""
-            subscription = self.subscription
-            if self._end is None:
-                self._end = subscription.tails()
-            self._end = subscription.latest(self._end, self._options.number("maxMessagesPerTrigger"), settle=False)
-            return self._end.as_json()
-
-        def commit(self, end: dict[str, Any]) -> None:
-            """Settle a batch that Spark is done with."""
-            self.subscription.settle(self.subscription.parse(end).shards)
-
-    def stream_reader(options: Options, schema: StructType) -> DataSourceStreamReader:
-        """Return the reader for this version of Spark."""
-        return ReducedStreamReader(options, schema)
+def stream_reader(options: Options, schema: StructType) -> DataSourceStreamReader:
+    """Return the reader for this version of Spark."""
+    return StreamReader(options, schema) if ADMISSION_CONTROL else ReducedStreamReader(options, schema)
 
 
 def cores() -> int:

@@ -127,6 +127,9 @@ class OpenWireLanguage(Language):
         said.correlation_id = opened.correlation_id
         said.type = opened.jms_type
         said.user_id = opened.user_id
+        passed = opened.broker_path
+        if passed is not None:
+            said.path = [broker.value or "" for broker in passed]
         if opened.reply_to is not None:
             said.reply_to = stomp_name(opened.reply_to)
         for name, value in _properties(opened).items():

@@ -100,6 +100,8 @@ def tail_of(message: Message) -> tuple[bytes, int]:
     ):
         if text is not None:
             lines.append(_line(name, text))
+    if said.path:  # no client of STOMP knows it; readers by lease do (docs/spark.md)
+        lines.append(_line("broker-path", ",".join(said.path)))
     if said.body_kind == BODY_MAP:
         lines.append(b"transformation:jms-map-json\n")
     for name, value in said.properties.items():

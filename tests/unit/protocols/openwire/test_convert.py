@@ -25,6 +25,7 @@ from entrepot.protocols.openwire.commands import (
     ActiveMQTempQueue,
     ActiveMQTextMessage,
     ActiveMQTopic,
+    BrokerId,
     MessageId,
     ProducerId,
 )
@@ -80,6 +81,15 @@ def test_headers_cross_with_their_meaning() -> None:
     command.reply_to = ActiveMQTempQueue("ID:c:1")
     tail, _ = tail_of(message(command))
     assert {b"correlation-id:c", b"type:t", b"reply-to:/remote-temp-queue/ID\\cc\\c1"} <= set(tail.split(b"\n"))
+
+
+def test_the_path_through_a_network_is_shown_to_readers() -> None:
+    command = text_message("x")
+    assert message(command).common().path == []
+    command.broker_path = [BrokerId("A"), BrokerId("B")]
+    crossed = message(command)
+    assert crossed.common().path == ["A", "B"]
+    assert b"broker-path:A,B" in tail_of(crossed)[0].split(b"\n")
 
 
 def test_what_stomp_says_java_reads() -> None:
