@@ -211,7 +211,7 @@ class Soak:
             )
 
     def until_started(self) -> None:
-        self.until(lambda: (self.home / "started").exists(), 60, "the driver did not start")
+        self.until(lambda: (self.home / "started").exists(), 180, "the driver did not start")
 
     def kill_driver(self) -> None:
         """Kill the driver and its JVM; the Python workers find out by themselves."""
