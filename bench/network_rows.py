@@ -24,6 +24,7 @@ HOP_PERSISTENT: Final = Row("hop-persistent", "one hop A to B, 100 B, persistent
 HOP_LATENCY: Final = Row("hop-latency", "latency that a hop adds at 500 msg/s, p50", "ms", ceiling=0.2)
 HOP_DEMAND: Final = Row("hop-demand", "a message that waits at A reaches a new subscription at B", "ms", ceiling=5)
 NETWORK_ROWS: Final = (HOP, HOP_PERSISTENT, HOP_LATENCY, HOP_DEMAND)
+PERSISTENT_BACKLOG: Final = "5000"  # seconds of work for the slower one
 PATIENCE_S: Final = 30.0
 SUBSCRIPTIONS: Final = 25
 
@@ -54,12 +55,14 @@ def network(recipe: Broker, home: Path) -> Iterator[Network]:
 
 
 def flood(load: Load, pair: Network, row: Row, effort: Effort, label: str, warm_s: float) -> Sample:
-    """As many messages as get through, at most `BACKLOG` under way."""
-    options = ["--persistent"] if row is HOP_PERSISTENT else []
+    """As many messages as get through, a backlog under way."""
+    options = ["--backlog", BACKLOG]
+    if row is HOP_PERSISTENT:
+        options = ["--persistent", "--backlog", PERSISTENT_BACKLOG, "--drain", "60"]
     cpu = pair.cpu_s()
     said = load.run(
         pair.a, "--consume-port", str(pair.b.port), "--destination", f"/queue/{row.key}.{label}", "--size", "100",
-        "--backlog", BACKLOG, "--warm-seconds", f"{warm_s}", "--seconds", f"{effort.measure_s}", *options,
+        "--warm-seconds", f"{warm_s}", "--seconds", f"{effort.measure_s}", *options,
         at_most_s=warm_s + effort.measure_s + LOAD_MARGIN_S,
     )  # fmt: skip
     cpu = pair.cpu_s() - cpu

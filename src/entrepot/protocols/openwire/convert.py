@@ -102,6 +102,12 @@ class OpenWireLanguage(Language):
             self._properties = None
         return opened
 
+    def remember(self, raw: bytes, opened: commands.Message) -> None:
+        """Note that ``raw`` says ``opened``: who reads it in another language does so at once, mostly."""
+        self._raw = raw
+        self._opened = opened
+        self._properties = None
+
     def identity(self, message: Message) -> str:
         """Return the id that its sender gave it."""
         message_id = self.opened(message).message_id
@@ -232,6 +238,7 @@ def message_of(command: commands.Message, address: str) -> Message:
     if first is not None and first.layout == LAYOUT:
         message = Message(OPENWIRE_LANGUAGE, address, first.octets)
         message.body_at = first.sequence_mark
+        OPENWIRE_LANGUAGE.remember(first.octets, command)
     else:
         raw = encode(command)
         message = Message(OPENWIRE_LANGUAGE, address, raw)
