@@ -147,6 +147,7 @@ def main() -> int:
         try:
             for part in (bench.batch_read, bench.streaming_read, bench.staged_write, bench.latency):
                 part()
+                print({name: round(figure) for name, figure in bench.figures.items()}, flush=True)
         finally:
             spark.stop()
             daemon.stop()

@@ -26,6 +26,7 @@ class Ledger:
 
     def attached(self, answer: Mapping[str, str]) -> None:
         """Take the answer to ATTACH."""
+        self.base = self.tail = 0
         self._take(answer)
         self.epoch = number(answer, "epoch")
         self.first = self.settled = self.base
@@ -35,8 +36,9 @@ class Ledger:
         self._take(answer)
 
     def _take(self, answer: Mapping[str, str]) -> None:
-        self.base = number(answer, "base")
-        self.tail = number(answer, "tail")
+        # The answer to a claim that waited comes behind younger ones; under one epoch neither end ever goes back.
+        self.base = max(self.base, number(answer, "base"))
+        self.tail = max(self.tail, number(answer, "tail"))
         if "more" in answer:
             self.more = number(answer, "more")
 
