@@ -20,5 +20,5 @@ def test_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
 @pytest.mark.timeout(600)
 def test_the_harness_finds_a_source_that_settles_when_it_has_read(tmp_path: Path) -> None:
     soak = Soak(tmp_path, 3, seed=1, on_receipt=True)
-    with pytest.raises(AssertionError, match=r"is settled|missing"):
+    with pytest.raises(AssertionError, match=r"settled and gone|missing"):
         soak.run()
