@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from entrepot.base.compiled import is_compiled
 from networked import BUGS, planted, run
 
 SEEDS = 25
@@ -20,6 +21,7 @@ def test_nothing_confirmed_is_lost_or_stuck_and_nothing_runs_in_circles(seed: in
     assert not wrong, f"seed {seed}: {wrong}"
 
 
+@pytest.mark.skipif(is_compiled(), reason="native callers do not see a replaced method: planted in the plain build")
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str) -> None:
     with planted(bug):
