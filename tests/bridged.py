@@ -11,12 +11,15 @@ from collections.abc import Callable
 from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
+from entrepot.cluster.admission import message_path
 from entrepot.cluster.bridge import Bridge, Neighbourhood, Opening
 from entrepot.cluster.connector import NetworkConnector, connector_of
 from entrepot.cluster.link import Effect, State
+from entrepot.cluster.outlook import outlook
 from entrepot.cluster.reception import NetworkSession
 from entrepot.core.broker import BrokerCore, BrokerOptions
 from entrepot.core.consumer import Consumer
+from entrepot.core.controls import Census
 from entrepot.core.policy import Policies
 from entrepot.core.ports import NoticePort
 from entrepot.core.queue import Queue
@@ -364,6 +367,20 @@ class Site:
 
     def bridges(self) -> list[Bridge]:
         return [] if self.neighbourhood is None or self.broker is None else list(self.neighbourhood.bridges)
+
+
+class SiteCensus(Census):
+    """What a site knows of its bridges, as a node tells it."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    def path(self, message: Message) -> list[str]:
+        return list(message_path(message))
+
+    def outlook(self, name: str, topic: bool) -> list[dict[str, object]]:
+        assert self.site.neighbourhood is not None
+        return outlook(self.site.neighbourhood, self.site.connectors, name, topic=topic, now=self.site.world.time)
 
 
 class Network:

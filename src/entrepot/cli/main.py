@@ -25,6 +25,8 @@ COMMANDS: Final = {
     "schedule": "schedule",
     "connection": "connection",
     "bridge": "bridge",
+    "explain": "explain",
+    "where": "explain",
     "perf": "perf",
     "data": "data",
     "user": "user",

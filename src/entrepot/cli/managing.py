@@ -57,7 +57,7 @@ class Desk:
                 )
             answer = self.dialogue.messages.popleft()
             if answer.headers.get("correlation-id") == question:
-                return _result(answer.headers, answer.body)
+                return answered(answer.headers, answer.body)
 
     async def in_chunks(
         self, what: str, most: int, resource: str, operation: str, arguments: Callable[[int], list[object]]
@@ -104,7 +104,8 @@ def tell(said: str, fields: dict[str, Any], output: str) -> None:
         click.echo(said, err=True)
 
 
-def _result(headers: dict[str, str], body: bytes) -> Any:
+def answered(headers: dict[str, str], body: bytes) -> Any:
+    """Return the result of an answer of management. Raises what the broker refused, by its code."""
     answer = json.loads(body)
     if headers.get("_AMQ_OperationSucceeded") == "true":
         return answer[0]

@@ -130,6 +130,24 @@ def resume(*, names: tuple[str, ...], url: str, output: str) -> None:
     _switch(names, url, output, "resume", "resumed")
 
 
+@queue.command()
+@name_argument
+@click.option("--group", default="", help="Of this group only.")
+@url_option
+@output_option
+def regroup(*, name: str, group: str, url: str, output: str) -> None:
+    """Forget which consumer owns a message group of a queue, or all of them; the next message chooses anew."""
+
+    async def act(desk: Desk) -> None:
+        if group:
+            await desk.ask(f"queue.{name}", "resetGroup", group)
+        else:
+            await desk.ask(f"queue.{name}", "resetAllGroups")
+
+    at_desk(url, act)
+    tell(f"{name}: {group or 'all groups'} may go to another consumer", {"queue": name, "group": group}, output)
+
+
 def _switch(names: tuple[str, ...], url: str, output: str, operation: str, said: str) -> None:
     async def act(desk: Desk) -> None:
         for name in names:

@@ -14,6 +14,7 @@ from mypy_extensions import mypyc_attr
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.crossing import has_no_path
 from entrepot.cluster.options import BridgeFilterOptions
+from entrepot.core.consumer import Objection
 from entrepot.core.queue import Queue
 from entrepot.core.timed import Alarm
 from entrepot.model.address import ANYCAST
@@ -26,6 +27,10 @@ ADVISORY: Final = "ActiveMQ.Advisory."
 CONSUMER_ADVISORY: Final = ADVISORY + "Consumer."
 VIRTUAL_ADVISORY: Final = ADVISORY + "VirtualDestination.Consumer."
 TEMPORARY_ADVISORIES: Final = (ADVISORY + "TempQueue", ADVISORY + "TempTopic")
+
+REPLAY_ON: Final = (
+    'networkBridgeFilterFactory <conditionalNetworkBridgeFilterFactory replayWhenNoConsumers="true"/> in the policy'
+)
 
 Path = tuple[str, ...]
 """Identities of the brokers that a message or a subscription came through, the first one first."""
@@ -59,6 +64,11 @@ class Rule:
         """Return why ``message`` may not cross, "" when it may. ``queue``: where it waits."""
         raise NotImplementedError
 
+    def objection(self, message: Message, queue: Queue | None) -> Objection | None:
+        """Return the same with what an operator can do; None when it may cross."""
+        why = self.refusal(message, queue)
+        return Objection("bridge-rule", why) if why else None
+
 
 class All(Rule):
     """Every one of several rules."""
@@ -73,6 +83,14 @@ class All(Rule):
             if why:
                 return why
         return ""
+
+    def objection(self, message: Message, queue: Queue | None) -> Objection | None:
+        """Return that of the first rule that refuses."""
+        for rule in self.rules:
+            found = rule.objection(message, queue)
+            if found is not None:
+                return found
+        return None
 
 
 class BrokerPath(Rule):
@@ -92,6 +110,19 @@ class BrokerPath(Rule):
         if UNLIMITED < self.ttl <= len(path):
             return f"it came through {len(path)} brokers and messageTTL is {self.ttl}"
         return ""
+
+    def objection(self, message: Message, queue: Queue | None) -> Objection | None:
+        """Tell what stops a circle from what stops a long way."""
+        why = self.refusal(message, queue)
+        if not why:
+            return None
+        if self.target not in message_path(message):
+            return Objection("ttl", why, "raise messageTTL (or networkTTL) of the network connector")
+        return Objection(
+            "path",
+            f"{why}, and bridges do not send a message back (replay is off)",
+            f"read it on this broker, or let it go back: {REPLAY_ON}",
+        )
 
 
 class Interpreted(Rule):
@@ -164,6 +195,21 @@ class Replay(Rule):
             return f"{why}, and it may go back in {(due - wall) // MILLISECOND} ms (replayDelay)"
         return self._limit(queue) if limited else ""
 
+    def objection(self, message: Message, queue: Queue | None) -> Objection | None:
+        """Tell which of the conditions of a return is not fulfilled."""
+        why = self.refusal(message, queue)
+        if not why:
+            return None
+        if "rateLimit" in why or "replayDelay" in why:
+            return Objection("replay-waits", why, "wait, or change rateLimit and replayDelay of the bridge filter")
+        if "a consumer here wants it" in why:
+            return Objection(
+                "replay-wanted-here",
+                why,
+                "the consumer here must take it or leave; with selectorAware=true only one that matches counts",
+            )
+        return self.path.objection(message, queue)
+
     def look_again(self, queue: Queue) -> None:
         """The time for which something was held back is over."""
         self._looking.pop(queue.name, None)
@@ -185,17 +231,19 @@ class Replay(Rule):
         assert queue is not None
         now = int(queue.host.now)
         if now - self._window_began >= self.options.rate_duration:
+            if queue.host.asking:
+                return ""
             self._window_began = now
             self._matched = 0
         if self._matched < self.options.rate_limit:
-            self._matched += 1
+            self._matched += 0 if queue.host.asking else 1
             return ""
         self._later(queue, self._window_began + self.options.rate_duration)
         return f"{self.options.rate_limit} crossed already in this window (rateLimit)"
 
     def _later(self, queue: Queue, due: int) -> None:
         known = self._looking.get(queue.name, 0)
-        if known and known <= due:
+        if queue.host.asking or (known and known <= due):
             return
         self._looking[queue.name] = due
         timetable = getattr(queue.host, "timetable", None)

@@ -47,6 +47,7 @@ from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOption
 from entrepot.cluster.properties import write_properties
 from entrepot.cluster.wires import ClientWire, Wire
 from entrepot.core.broker import BrokerCore, selector_or_none
+from entrepot.core.consumer import Objection
 from entrepot.core.directory import Subject
 from entrepot.core.queue import Queue
 from entrepot.core.timed import Alarm
@@ -187,6 +188,10 @@ class BridgeFeed(Feed):
         """Ask the bridge's rules."""
         return not self.rule.refusal(message, queue)
 
+    def objection(self, message: Message, queue: Queue | None) -> Objection | None:
+        """Ask the same rules for their reasons."""
+        return self.rule.objection(message, queue)
+
     def named(self, key: str) -> None:
         """The advisory about us is made from the demand: the core's own would lack the path."""
         self.bridge.neighbourhood.acceptor.advisories.own[key] = self.demand.info
@@ -220,6 +225,7 @@ class Bridge(LinkPort):
         kind = StaticDemand if options.static else AdvisoryDemand
         self.demand: Final = kind(options, lists, neighbourhood.interests)
         self.names = Names("", "", "", "", "", "")
+        self.peer_url = ""  # where the other broker says that it is reached
         self.subject: Subject | None = None  # for whom the peer came in; None: we dialled, as the operator wants it
         self.wire: Wire | None = None
         self.feeds: dict[Demand, BridgeFeed] = {}
@@ -282,6 +288,7 @@ class Bridge(LinkPort):
             self.perform(self.link.give_up(LOOP, now))
             return
         self._name(wire, peer.broker_name or "", there)
+        self.peer_url = peer.broker_url or ""
         options = self.options
         wire.post(
             BrokerInfo(
@@ -314,6 +321,7 @@ class Bridge(LinkPort):
             before.perform(before.link.close("the other broker came in again", now))
         self.neighbourhood.duplex[key] = self
         self._name(wire, peer.broker_name or "", there)
+        self.peer_url = peer.broker_url or ""
         self.link.connected(0, now)
         wire.post(
             ConnectionInfo(
@@ -745,13 +753,18 @@ class Bridge(LinkPort):
 
     # -- for people ----------------------------------------------------------------------------------------------------
 
-    def explain(self, message: Message, queue: Queue) -> list[str]:
-        """Return for each feed that reads ``queue`` why ``message`` does not cross, "" when it may."""
-        return [
-            feed.rule.refusal(message, queue)
-            for feed in self.feeds.values()
-            if any(consumer.queue is queue for consumer in feed.consumers)
-        ]
+    def peer(self) -> str:
+        """Return the name of the other broker."""
+        return self.names.there
+
+    def reads(self, queue: Queue) -> bool:
+        """Return whether a demand of the other broker takes messages of ``queue``."""
+        return any(consumer.queue is queue for feed in self.feeds.values() for consumer in feed.consumers)
+
+    def permits(self, name: str, *, topic: bool) -> bool:
+        """Return whether the lists of the connector let demand for this queue or topic cross."""
+        where: Destination = commands.ActiveMQTopic(name) if topic else commands.ActiveMQQueue(name)
+        return self.lists.permits(where, temporary=self.options.bridge_temporary)
 
     def report(self, now: Instant) -> dict[str, object]:
         """Return what an operator wants to know; times in ms, the round trip in us, -1 for what never was."""
@@ -762,6 +775,7 @@ class Bridge(LinkPort):
             "connector": self.options.name,
             "peer": self.names.there,
             "peer_id": self.names.there_id,
+            "peer_url": self.peer_url,
             "place": "" if link.place is None else link.place.masked(),
             "state": "stalled" if link.stalled_since and link.state is State.OPEN else link.state.value,
             "since_ms": (now - link.since) // MILLISECOND,

@@ -27,7 +27,7 @@ from entrepot.base.errors import EntrepotError, Fault
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.options import ReconnectOptions
 from entrepot.core.broker import BrokerCore
-from entrepot.core.consumer import Consumer
+from entrepot.core.consumer import Consumer, Objection
 from entrepot.core.queue import NONE_DELIVERED, Queue
 from entrepot.core.subscription import Subscription
 from entrepot.core.timed import Alarm
@@ -155,6 +155,10 @@ class LinkPort:
     def lost(self, why: str) -> None:
         """The link gave the connection up: close it. What it reports afterwards is ignored."""
 
+    def peer(self) -> str:
+        """Return the name of the broker on the other side; "" before it is known."""
+        return ""
+
     def retired(self, feed: Feed) -> None:
         """``feed`` is removed: all that it had on its way arrived."""
 
@@ -181,6 +185,10 @@ class Feed(Subscription):
     def admits(self, message: Message, queue: Queue | None) -> bool:
         """Return whether ``message`` may cross."""
         return True
+
+    def objection(self, message: Message, queue: Queue | None) -> Objection | None:
+        """Return in words why `admits` says no; None where it says yes."""
+        return None
 
     def consumer(self, queue: Queue) -> Consumer:
         """Return a consumer that writes to the link."""
@@ -213,6 +221,23 @@ class LinkConsumer(Consumer):
         if selector is not None and not selector.matches(message):
             return False
         return self.takes_all or self.feed.admits(message, self.queue)
+
+    def objection(self, message: Message) -> Objection | None:
+        """Return in words why `wants` says no: the selector of the far consumer, or the rules of the bridge."""
+        selector = self.selector
+        if selector is not None and not selector.matches(message):
+            return Objection(
+                "selector", f"the selector {selector.text!r} of who reads beyond the bridge does not match"
+            )
+        return None if self.takes_all else self.feed.objection(message, self.queue)
+
+    def called(self) -> str:
+        """Return whose bridge this is."""
+        return f"the bridge {self.feed.link.name}"
+
+    def peer(self) -> str:
+        """Return the name of the broker on the other side."""
+        return self.feed.link.port.peer()
 
     def deliver(self, message: Message, deliveries: i64) -> None:
         """Send it, or settle it unsent where it may not cross."""

@@ -46,6 +46,11 @@ class NetworkSession(OpenWireSession):
         return "" if self.peer_broker is None else self.peer_broker.broker_name or ""
 
     @property
+    def peer_url(self) -> str:
+        """Where the other broker says that it is reached."""
+        return "" if self.peer_broker is None else self.peer_broker.broker_url or ""
+
+    @property
     def connector(self) -> str:
         """The name of the other broker's network connector."""
         if self.peer_broker is None:

@@ -803,12 +803,12 @@ class BrokerCore(Host):
             )
         if full == FULL_DROP:
             return DROPPED
-        if self._blocks(queue):
+        if self.blocks(queue):
             self.blocking = queue
             return BLOCKED
         return SENT
 
-    def _blocks(self, queue: Queue) -> bool:
+    def blocks(self, queue: Queue) -> bool:
         """Return whether ``queue`` stops producers when it is full: by policy, or for want of a disk to page to."""
         full = queue.policy.full
         if full == FULL_PAGE:

@@ -53,6 +53,15 @@ class Window:
                 queue.opened(consumer)
 
 
+class Objection:
+    """Why one consumer does not take one message, for people. ``code`` is a word that stays; ``remedy``: what to do."""
+
+    def __init__(self, code: str, text: str, remedy: str = "") -> None:
+        self.code: str = code
+        self.text: str = text
+        self.remedy: str = remedy
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Consumer:
     """One reader of one queue. Owned by its session; changed only by the queue that it is attached to."""
@@ -94,3 +103,20 @@ class Consumer:
             return False
         selector = self.selector
         return selector is None or selector.matches(message)
+
+    def objection(self, message: Message) -> Objection | None:
+        """Return in words why `wants` says no; None where it says yes. Nothing changes."""
+        if self.no_local and message.origin == self.origin:
+            return Objection("no-local", "its own connection sent the message, and it wants none of those (no-local)")
+        selector = self.selector
+        if selector is not None and not selector.matches(message):
+            return Objection("selector", f"its selector {selector.text!r} does not match")
+        return None
+
+    def called(self) -> str:
+        """Return who this is, for people."""
+        return f"consumer {self.key} of {self.connection}" if self.connection else f"consumer {self.key}"
+
+    def peer(self) -> str:
+        """Return the name of the broker that reads here through a bridge; "" for a client."""
+        return ""

@@ -18,14 +18,18 @@ from entrepot.base.errors import InvalidDestination, Refused
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.core import upkeep
 from entrepot.core.broker import BrokerCore, selector_or_none
+from entrepot.core.explain import explain
 from entrepot.core.listing import Arguments, Listing, page_of
 from entrepot.core.queue import Queue
-from entrepot.core.routing import Address
+from entrepot.core.routing import Address, default_routing
 from entrepot.core.upkeep import UNBOUNDED, Burial, Count, Discard, Move, Progress, Purge, Removal, Retry
-from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES, parse_one
+from entrepot.core.where import Search
+from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES, UNTYPED, parse_one
+from entrepot.model.message import Message
 
 DESCRIBED_MOST: Final = 500  # queues, consumers or schedules in one answer: each may cost a read from disk
 LISTED_MOST: Final = 1_000  # messages in one answer
+EXPLAINED_MOST: Final = 50  # queues of one topic
 PAGE: Final = 200  # messages of a page when the caller does not say: Artemis' management-browse-page-size
 
 
@@ -51,6 +55,19 @@ class Census:
     def switch_connector(self, name: str, start: bool) -> bool:
         """Start or stop the network connector ``name``; False when there is none."""
         return False
+
+    def path(self, message: Message) -> list[str]:
+        """Return the ids of the brokers that ``message`` came through, the first one first."""
+        return []
+
+    def outlook(self, name: str, topic: bool) -> list[dict[str, object]]:
+        """Return each bridge and what it does for this queue or topic (`cluster/outlook.py`)."""
+        return []
+
+    @property
+    def url(self) -> str:
+        """Where this broker is reached by others; "" when nobody can."""
+        return ""
 
 
 class Work(Protocol):
@@ -240,6 +257,8 @@ class QueueControl(Control):
             "retryMessage": lambda given: self._one(given, Retry(self.broker, self.name)),
             "sendMessageToDeadLetterAddress": lambda given: self._one(given, Burial(self.broker, self.name)),
             "listConsumersAsJSON": self._consumers,
+            "resetGroup": lambda given: self.queue.close_group(given.text(0)),
+            "resetAllGroups": lambda given: self.queue.close_group(""),
         }
 
     def _count(self, given: Arguments) -> object:
@@ -346,6 +365,41 @@ class AddressControl(Control):
         return Several([Counted(Purge(self.broker, queue.name)) for queue in self.queues()])
 
 
+# -- why and where ----------------------------------------------------------------------------------------------------
+
+
+def explained(broker: BrokerCore, census: Census, text: str) -> dict[str, Any]:
+    """Return why the queues of a destination stand as they do, and what the bridges do for it; see `core/explain.py`.
+
+    A destination that this broker does not have is no error: others may have it. Raises InvalidDestination for text
+    that names none.
+    """
+    queue = broker.table.queues.get(text)
+    if queue is not None:
+        name, topic, found = queue.address, queue.routing == MULTICAST, [queue]
+    else:
+        destination = parse_one(text)
+        name = destination.name
+        address = broker.table.addresses.get(name)
+        routing = destination.routing
+        if routing == UNTYPED:
+            routing = default_routing(broker.table, name)
+        topic = routing == MULTICAST
+        found = [] if address is None else list(address.multicast if topic else address.anycast)
+        if destination.queue:
+            found = [one for one in found if one.name == destination.queue]
+    return {
+        "broker": broker.options.name,
+        "node": broker.node_id,
+        "url": census.url,
+        "destination": name,
+        "topic": topic,
+        "queues": [msgspec.to_builtins(explain(broker, one, census)) for one in found[:EXPLAINED_MOST]],
+        "more": max(0, len(found) - EXPLAINED_MOST),
+        "bridges": census.outlook(name, topic),
+    }
+
+
 # -- the broker -------------------------------------------------------------------------------------------------------
 
 QUEUE_COLUMNS: Final = tuple(name for name in QUEUE_ATTRIBUTES if name not in ("deadLetterAddress", "expiryAddress"))
@@ -401,6 +455,8 @@ class BrokerControl(Control):
                 _fields(view) for view in upkeep.list_stages(self.broker, given.text(0, ""), DESCRIBED_MOST)
             ],
             "dropStages": self._drop_stages,
+            "explain": lambda given: explained(self.broker, self.census, given.text(0)),
+            "where": lambda given: Search(self.broker, self.census, given.identity(0)),
             "describeScheduled": self._describe_scheduled,
             "cancelScheduled": lambda given: upkeep.cancel_scheduled(self.broker, given.number(0)),
         }

@@ -164,18 +164,38 @@ class Roster:
             self.unlist(consumer)
         return None
 
+    def foreseen(self, message: Message) -> Consumer | None:
+        """Return whom `choose` would give ``message`` to now: it is asked, and what it moved is put back."""
+        ready = self.ready
+        consumers = self.consumers
+        turn = self.turn
+        self.ready = list(ready)
+        self.consumers = list(consumers)
+        try:
+            return self.choose(message)
+        finally:
+            self.ready = ready
+            self.consumers = consumers
+            self.turn = turn
+            for consumer in ready:
+                consumer.listed = True
+
     def may_take(self, consumer: Consumer, message: Message) -> bool:
         """Return whether ``consumer`` may have ``message``: exclusive right, group owner, selector, no-local."""
+        return self.reserved_for(consumer, message) is None and consumer.wants(message)
+
+    def reserved_for(self, consumer: Consumer, message: Message) -> Consumer | None:
+        """Return another one who alone may have ``message``: the exclusive consumer, or the owner of its group."""
         exclusive = self.exclusive
         if exclusive is not None and exclusive is not consumer:
-            return False
+            return exclusive
         rare = message.rare
         groups = self.groups
         if groups is not None and rare is not None and rare.group and rare.group_sequence != 1:
             owner = groups.owner(rare.group)
             if owner is not None and owner is not consumer:
-                return False
-        return consumer.wants(message)
+                return owner
+        return None
 
     def took(self, consumer: Consumer, message: Message) -> bool:
         """Note that ``message`` goes to ``consumer``; return whether it is the first of its group there (4.4)."""

@@ -92,6 +92,7 @@ class Host:
         self.wall: i64 = 0
         self.fraction: float = 0.5  # in [0, 1), fresh each turn: the jitter of redelivery delays
         self.working: dict[str, bool] = {}  # queues that go on in the next turn
+        self.asking: bool = False  # somebody only asks what would happen: whoever counts or plans must not do so now
 
     def dead_letter(self, queue: Queue, message: Message, reason: str, deliveries: i64) -> None:
         """Move ``message`` out of ``queue`` to its dead-letter address, or drop it as the policy says."""

@@ -62,7 +62,7 @@ class Links:
         now = int(self.turn.now)
         rows = [bridge.report(now) for bridge in self.neighbourhood.bridges]
         rows += [
-            _row(session.connector, session.peer_name, "open")
+            _row(session.connector, session.peer_name, "open", peer_url=session.peer_url)
             for session in self.neighbourhood.arrivals.values()
             if isinstance(session, NetworkSession) and session.bridge is None
         ]
@@ -218,11 +218,14 @@ class Links:
             connector.tidy(now)
 
 
-def _row(connector: str, peer: str, state: str, *, place: str = "", initiator: bool = False) -> dict[str, object]:
+def _row(
+    connector: str, peer: str, state: str, *, place: str = "", initiator: bool = False, peer_url: str = ""
+) -> dict[str, object]:
     """Return what is known of a bridge whose other end does the work, or of one that is not there; see `Bridge`."""
     return {
         "connector": connector,
         "peer": peer,
+        "peer_url": peer_url,
         "place": place,
         "state": state,
         "initiator": initiator,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import islice
 
+from entrepot.cluster.admission import message_path
+from entrepot.cluster.outlook import outlook
 from entrepot.core.controls import Census
 from entrepot.io.connection import Connection
 from entrepot.io.links import Links
 from entrepot.io.tcp import Listener
+from entrepot.model.message import Message
 
 
 class OpenConnections(Census):
@@ -49,6 +52,23 @@ class OpenConnections(Census):
         """Return every bridge, and every connector that has none."""
         links = self.links()
         return [] if links is None else links.report()
+
+    def path(self, message: Message) -> list[str]:
+        """Return the brokers that ``message`` came through."""
+        return list(message_path(message))
+
+    def outlook(self, name: str, topic: bool) -> list[dict[str, object]]:
+        """Return what each bridge does for a destination."""
+        links = self.links()
+        if links is None:
+            return []
+        return outlook(links.neighbourhood, links.connectors, name, topic=topic, now=int(links.turn.now))
+
+    @property
+    def url(self) -> str:
+        """Where others reach this broker over OpenWire."""
+        links = self.links()
+        return "" if links is None else links.neighbourhood.acceptor.url
 
     def switch_connector(self, name: str, start: bool) -> bool:
         """Start or stop a network connector."""

@@ -1,0 +1,206 @@
+"""Asking every broker of a network the same question: from one, along its bridges, to all that answer in time.
+
+The first is reached as every command reaches it. The others are reached over OpenWire, which every broker of a network
+speaks, at the place that a bridge dialled, or where the broker itself says that it listens. Nobody is waited for longer
+than the patience, and who did not answer is named with the reason: an answer must not hide a part of the network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import click
+import msgspec
+
+from entrepot.base.environment import SECOND, Duration
+from entrepot.base.errors import EntrepotError, InvalidURI, Unreachable
+from entrepot.base.uri import Endpoint
+from entrepot.base.uri import parse as parse_uri
+from entrepot.cli.dialogue import credentials, places
+from entrepot.cli.errors import describe_os_error
+from entrepot.cli.managing import answered, managing
+from entrepot.client.connection import connect
+from entrepot.client.message import Message
+from entrepot.client.session import Session
+from entrepot.core.management import ADDRESS, OPERATION, RESOURCE
+
+BROKERS_MOST: Final = 200
+
+Ask = Callable[..., Awaitable[Any]]
+"""Does an operation of the resource ``broker`` there: name, then arguments; returns its result."""
+
+
+class Silent(msgspec.Struct, frozen=True):
+    """A broker that did not answer. ``named`` by one that did, or by its place."""
+
+    broker: str
+    place: str
+    why: str
+
+
+class Survey:
+    """What a network said. ``told``: an answer of each broker; ``names``: broker by node id."""
+
+    def __init__(self, operation: str, arguments: tuple[object, ...], patience: Duration) -> None:
+        self.operation: Final = operation
+        self.arguments: Final = arguments
+        self.patience: Final = patience
+        self.told: list[dict[str, Any]] = []
+        self.names: dict[str, str] = {}
+        self.silent: list[Silent] = []
+        self._tried: dict[str, None] = {}
+
+    async def run(self, url: str) -> None:
+        """Ask the broker at ``url``, then those that its bridges lead to or come from, and so on.
+
+        Raises Unreachable, Refused, InvalidURI for the first one: without it there is no network to ask.
+        """
+        user, password = credentials(places(url)[0])
+        async with asyncio.timeout(self.patience / SECOND), managing(url) as desk:
+
+            async def ask(operation: str, *values: object) -> Any:
+                return await desk.ask("broker", operation, *values, patience=self.patience)
+
+            waiting = await self._question(ask)
+        while waiting and len(self.told) < BROKERS_MOST:
+            rows, waiting = _by_name(waiting, self.names), []
+            reached = await asyncio.gather(*(self._reach(name, found, user, password) for name, found in rows.items()))
+            for further in reached:
+                waiting += further
+        known = {answer["broker"] for answer in self.told}
+        self.silent = [one for one in self.silent if one.broker not in known]
+
+    async def _question(self, ask: Ask) -> list[dict[str, Any]]:
+        """Put the question; return the rows of the broker's bridges."""
+        answer = await ask(self.operation, *self.arguments)
+        rows: list[dict[str, Any]] = await ask("describeBridges")
+        if answer["node"] not in self.names:
+            self.names[answer["node"]] = answer["broker"]
+            self.told.append(answer)
+            if answer["url"]:
+                self._tried[_place(answer["url"])] = None
+        return rows
+
+    async def _reach(self, name: str, found: list[str], user: str | None, password: str | None) -> list[dict[str, Any]]:
+        """Ask the broker ``name`` at the first of several places that answers."""
+        why = "no bridge says where it is; name one of its places with --also"
+        tried = ""
+        for place in found:
+            if place in self._tried:
+                continue
+            self._tried[place] = None
+            tried = place
+            try:
+                async with asyncio.timeout(self.patience / SECOND):
+                    return await self._ask_there(place, user, password)
+            except TimeoutError:
+                why = f"no answer within {self.patience / SECOND:g} s"
+            except EntrepotError as error:
+                why = error.message
+            except OSError as error:
+                why = describe_os_error(error)
+        if tried or not found:
+            self.silent.append(Silent(name or tried, tried, why))
+        return []
+
+    async def _ask_there(self, place: str, user: str | None, password: str | None) -> list[dict[str, Any]]:
+        async with connect(place, user=user, password=password) as connection, connection.session() as session:
+            return await self._question(_over(session, self.patience))
+
+    async def add(self, url: str, user: str | None, password: str | None) -> None:
+        """Ask a broker that no bridge leads to, and those beyond it."""
+        rows = await self._reach("", [_place(url)], user, password)
+        while rows:
+            named, rows = _by_name(rows, self.names), []
+            for name, found in named.items():
+                rows += await self._reach(name, found, user, password)
+
+
+def _over(session: Session, patience: Duration) -> Ask:
+    """Return how to ask over OpenWire: a request to the management address, with its reply."""
+
+    async def ask(operation: str, *values: object) -> Any:
+        asked = Message(json.dumps(values), properties={RESOURCE: "broker", OPERATION: operation})
+        reply = await session.request(f"queue://{ADDRESS}", asked, timeout=patience / SECOND)
+        body = reply.body
+        if not isinstance(body, str):
+            raise Unreachable("it answers, and not as an entrepot broker does")
+        headers = {name: _text(value) for name, value in reply.properties.items()}
+        return answered(headers, body.encode())
+
+    return ask
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _by_name(rows: list[dict[str, Any]], names: dict[str, str]) -> dict[str, list[str]]:
+    """Return broker -> places where it may be, of those that did not answer yet."""
+    known = set(names.values())
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        name = str(row.get("peer") or "")
+        if name in known or row.get("state") == "stopped":
+            continue
+        places_of = [_place(str(row[key])) for key in ("place", "peer_url") if row.get(key)]
+        key = name or next((one for one in places_of if one), "")
+        if not key:
+            continue
+        kept = found.setdefault(key, [])
+        kept += [one for one in places_of if one and one not in kept]
+    return found
+
+
+def _place(text: str) -> str:
+    """Return a place to dial, without user and options of whoever else dials it; "" when it is none."""
+    try:
+        found = parse_uri(text)
+    except InvalidURI:
+        return ""
+    while not isinstance(found, Endpoint):
+        if not found.members:
+            return ""
+        found = found.members[0]
+    scheme = "ssl" if "ssl" in found.scheme else "tcp"
+    return Endpoint(scheme, found.host, found.port).format() if found.host else ""
+
+
+patience_option = click.option(
+    "--timeout",
+    "patience",
+    default=3.0,
+    show_default=True,
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds to wait for each broker.",
+)
+also_option = click.option(
+    "--also", multiple=True, metavar="URL", help="Another broker of the network, which no bridge leads to now."
+)
+alone_option = click.option("--alone", is_flag=True, help="Ask this broker only, not its network.")
+
+
+async def survey(
+    url: str, operation: str, *arguments: object, patience: float, also: tuple[str, ...] = (), alone: bool = False
+) -> Survey:
+    """Ask ``operation`` of the broker at ``url`` and, unless ``alone``, of its network; ``patience`` in s for each."""
+    found = Survey(operation, arguments, int(patience * SECOND))
+    try:
+        if alone:
+            async with asyncio.timeout(patience), managing(url) as desk:
+                answer = await desk.ask("broker", operation, *arguments, patience=found.patience)
+                found.told.append(answer)
+                found.names[answer["node"]] = answer["broker"]
+        else:
+            await found.run(url)
+    except TimeoutError:
+        raise Unreachable(
+            f"the broker did not answer within {patience:g} s", remedy="raise --timeout, or see its log"
+        ) from None
+    user, password = credentials(places(url)[0])
+    for one in also:
+        await found.add(one, user, password)
+    return found

@@ -1,0 +1,475 @@
+"""Why does this queue not move, and where would its next message go?
+
+Nothing here has an opinion of its own: whether a consumer may have a message is asked of `Roster.may_take`, whether it
+takes any of `Window.is_open`, who is next of `Roster.choose`, the very code that dispatch runs. What is added is words,
+and for each reason what changes it. Nothing is changed by asking.
+
+Invariant that the simulation checks: each message that waits has a reason, and `UNEXPLAINED` is never one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from entrepot.base.environment import MILLISECOND, SECOND
+from entrepot.core.broker import BrokerCore
+from entrepot.core.consumer import UNLIMITED, Consumer, Objection
+from entrepot.core.policy import FULL_DROP, FULL_FAIL
+from entrepot.core.queue import Queue
+from entrepot.core.timed import SCHEDULED_TARGET
+from entrepot.model import address as names
+from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES
+from entrepot.model.message import BODY_TEXT, Common, Language, Message
+from entrepot.model.predicate import Value
+
+if TYPE_CHECKING:
+    from entrepot.core.controls import Census
+
+LOOK_MESSAGES: Final = 100  # at the head of a queue; what is behind them waits for them, or for the same
+SCHEDULES_LOOKED_AT: Final = 200
+CONSUMERS_SHOWN: Final = 100
+HOARDED_AFTER: Final = SECOND  # a consumer that settled something within it is at work
+UNEXPLAINED: Final = "unexplained"
+SAMPLE_CODE: Final = 0  # of no language that is ever stored
+
+
+class Reason(msgspec.Struct):
+    """One reason. ``messages``: how many of those that were looked at it holds back; 0 where it holds back others.
+
+    ``code`` is a word that stays the same; ``who``: the consumer, group, transaction or bridge that it is about.
+    """
+
+    code: str
+    text: str
+    remedy: str = ""
+    messages: int = 0
+    who: str = ""
+
+
+class ConsumerFacts(msgspec.Struct, frozen=True):
+    """One reader as it stands. ``peer``: the broker beyond, when it is a bridge. ``prefetch`` -1 is no limit."""
+
+    who: str
+    peer: str
+    takes: bool
+    in_flight: int
+    prefetch: int
+    idle_ms: int
+    selector: str
+    priority: int
+    groups: int
+    exclusive: bool
+
+
+class Next(msgspec.Struct, frozen=True):
+    """Whom dispatch would give the next message to. ``who`` "": nobody now. ``sample``: no message waits."""
+
+    who: str = ""
+    peer: str = ""
+    message: str = ""
+    sample: bool = False
+
+
+class Explanation(msgspec.Struct):
+    """What there is to say about one queue. ``looked_at``: messages from its head that the reasons count."""
+
+    queue: str
+    address: str
+    routing: str
+    waiting: int
+    in_flight: int
+    delayed: int
+    leased: int
+    scheduled: int
+    looked_at: int
+    head: str = ""  # id of the first message that waits
+    head_age_ms: int = 0
+    head_path: list[str] = []  # brokers that it came through
+    reasons: list[Reason] = []
+    consumers: list[ConsumerFacts] = []
+    next: Next = Next()
+
+
+class SampleLanguage(Language):
+    """A message that nobody sent, without a property: asked where one would go when none waits."""
+
+    def __init__(self) -> None:
+        super().__init__(SAMPLE_CODE, "sample")
+
+    def common(self, message: Message) -> Common:
+        """Return an empty text."""
+        return Common(BODY_TEXT, "")
+
+    def fact(self, message: Message, name: str) -> Value:
+        """There is none."""
+        return None
+
+
+SAMPLE: Final = SampleLanguage()
+
+
+class _Tally:
+    """Reasons as they are found: the same one about the same party is one, with a count."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[str, str, str], Reason] = {}
+
+    def add(self, code: str, text: str, remedy: str = "", *, messages: int = 0, who: str = "", key: str = "") -> None:
+        """Count ``messages`` more for a reason. ``key``: what tells two of one code and party apart."""
+        known = self.found.get((code, who, key))
+        if known is None:
+            self.found[(code, who, key)] = Reason(code, text, remedy, messages, who)
+        else:
+            known.messages += messages
+
+
+def explain(broker: BrokerCore, queue: Queue, census: Census) -> Explanation:
+    """Say all there is to say about ``queue``; reads up to `LOOK_MESSAGES` from disk when they are not in memory."""
+    broker.asking = True
+    try:
+        return _explain(broker, queue, census)
+    finally:
+        broker.asking = False
+
+
+def _explain(broker: BrokerCore, queue: Queue, census: Census) -> Explanation:
+    walk = queue.walk()
+    looked: list[Message] = []
+    while not walk.done and len(looked) < LOOK_MESSAGES:
+        looked += [found.message for found in walk.step(LOOK_MESSAGES - len(looked))]
+    tally = _Tally()
+    _set_aside(broker, queue, tally)
+    scheduled = _scheduled(broker, queue, tally)
+    waiting = int(queue.backlog.count)
+    stopped = _stopped(broker, queue, tally, waiting)
+    for message in looked:
+        _why_waits(broker, queue, message, tally, census, stopped=stopped)
+    if not looked and waiting:
+        tally.add(UNEXPLAINED, "messages are counted that cannot be found", messages=waiting)
+    _in_flight(broker, queue, tally)
+    _producers(broker, queue, tally)
+    told = Explanation(
+        queue=queue.name,
+        address=queue.address,
+        routing=ROUTING_NAMES[queue.routing],
+        waiting=waiting,
+        in_flight=int(queue.in_flight),
+        delayed=len(queue.delayed),
+        leased=int(queue.leased),
+        scheduled=scheduled,
+        looked_at=len(looked),
+        reasons=list(tally.found.values()),
+        consumers=[_facts(broker, queue, consumer) for consumer in queue.roster.consumers[:CONSUMERS_SHOWN]],
+        next=_next(broker, queue, looked),
+    )
+    if looked:
+        told.head = broker.identity_of(looked[0])
+        told.head_age_ms = max(0, int(broker.wall) - int(looked[0].timestamp)) if looked[0].timestamp else 0
+        told.head_path = census.path(looked[0])
+    return told
+
+
+# -- the whole queue --------------------------------------------------------------------------------------------------
+
+
+def _stopped(broker: BrokerCore, queue: Queue, tally: _Tally, waiting: int) -> bool:
+    """Note what stops delivery whatever waits; return whether anything does."""
+    name = queue.name
+    if queue.paused:
+        tally.add("paused", "an operator paused this queue", f"entrepot queue resume {name}", messages=waiting)
+    elif queue.held and queue.roster.consumers:
+        policy = queue.policy
+        text = f"delivery begins with {policy.consumers_before_dispatch} consumers, there are "
+        text += str(len(queue.roster.consumers))
+        if queue.held_until:
+            text += f", or in {max(0, int(queue.held_until - broker.now)) // MILLISECOND} ms"
+        tally.add(
+            "held",
+            text,
+            "attach more consumers, or change consumers_before_dispatch and delay_before_dispatch of its policy",
+            messages=waiting,
+        )
+    elif not queue.roster.consumers and waiting:
+        _nobody(queue, tally, waiting)
+    else:
+        return False
+    return True
+
+
+def _nobody(queue: Queue, tally: _Tally, waiting: int) -> None:
+    if queue.routing == MULTICAST and queue.owner:
+        client, _, name = queue.owner.partition("\t")
+        text = f"the durable subscription {name!r} of the client {client!r} is offline"
+        tally.add("offline", text, "let its subscriber come back, or unsubscribe it", messages=waiting)
+        return
+    text = "nobody reads it on this broker, neither a client nor a bridge that another broker's demand would feed"
+    tally.add("no-consumer", text, "start a consumer, here or on a broker that a bridge leads to", messages=waiting)
+
+
+def _set_aside(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
+    """Note what is neither waiting nor in flight: delayed, leased, in the hands of a transaction."""
+    for number, reference in queue.delayed.items():
+        if number in queue.doomed or broker.journal.refusal() is not None:
+            text = "they leave for the dead letters when the disk takes records again"
+            tally.add("disk", text, "make room on the disk of the journal; see its log", messages=1)
+        else:
+            due = max(0, int(reference.due - broker.now)) // MILLISECOND
+            text = f"they failed and wait for their next try; the first to be listed in {due} ms"
+            tally.add("delayed", text, "redelivery_delay of its policy says how long", messages=1)
+    for lease in broker.leases.on(queue):
+        if lease.held:
+            tally.add(
+                "leased",
+                f"{lease.group!r} holds the range {lease.base} to {lease.tail} by lease",
+                f"entrepot lease release {queue.name} {lease.group}",
+                messages=lease.held,
+                who=lease.group,
+            )
+    for branch in broker.branches.prepared.values():
+        held = sum(1 for hold in branch.holds if hold.queue is queue)
+        if held:
+            tally.add(
+                "transaction",
+                f"the prepared transaction {branch.transaction.name} will settle them",
+                "its coordinator must commit it or roll it back",
+                messages=held,
+                who=branch.transaction.name,
+            )
+    if queue.promised:
+        text = "a transaction will settle them whose consumer has left"
+        tally.add("transaction", text, "its session must commit or roll back", messages=len(queue.promised))
+    for consumer in queue.roster.consumers:
+        for name in consumer.promised.values():
+            text = f"{consumer.called()} will settle them when it commits {name}"
+            tally.add("transaction", text, "its session must commit or roll back", messages=1, who=name)
+
+
+def _scheduled(broker: BrokerCore, queue: Queue, tally: _Tally) -> int:
+    """Count what will be sent here when its time comes."""
+    count = 0
+    first = 0
+    for number in list(broker.schedules)[:SCHEDULES_LOOKED_AT]:
+        kept = broker.schedules[number]
+        rare = (broker.journal.load(number) if kept is None else kept).need_rare()
+        target = rare.annotations.get(SCHEDULED_TARGET, "")
+        if queue.routing == ANYCAST and queue.name in [each.queue or each.name for each in names.parse(target)]:
+            count += 1
+            due = max(0, int(rare.deliver_at) - int(broker.wall))
+            first = due if count == 1 else min(first, due)
+    if count:
+        text = f"they were sent with a delay and wait for their time, the first for {first} ms more"
+        tally.add("scheduled", text, "entrepot schedule list", messages=count)
+    return count
+
+
+def _in_flight(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
+    """Note consumers that hold messages, and whether others could work on them (the prefetch)."""
+    roster = queue.roster
+    idle = [consumer for consumer in roster.consumers if not consumer.in_flight and consumer.window.is_open()]
+    for consumer in roster.consumers:
+        held = len(consumer.in_flight) - len(consumer.promised)
+        quiet = broker.now - consumer.settled_at >= HOARDED_AFTER
+        if held <= 0 or not quiet or queue.backlog.count > 0:
+            continue
+        since = _age(broker, consumer)
+        others = [one for one in idle if any(_could(queue, one, held.message) for held in consumer.in_flight.values())]
+        if others:
+            tally.add(
+                "hoarded",
+                f"{consumer.called()} has all {held} in its prefetch of {_limit(consumer)} and settled none for "
+                f"{since}; {others[0].called()} has nothing to do",
+                "a smaller prefetch: consumer.prefetchSize, activemq.prefetchSize, or queue_prefetch of the policy",
+                messages=held,
+                who=consumer.called(),
+            )
+        else:
+            tally.add(
+                "unsettled",
+                f"{consumer.called()} has them and settled none for {since}",
+                _wake(consumer),
+                messages=held,
+                who=consumer.called(),
+            )
+
+
+def _could(queue: Queue, consumer: Consumer, message: Message) -> bool:
+    return bool(queue.roster.may_take(consumer, message))
+
+
+def _producers(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
+    """Note what keeps messages out."""
+    refusal = broker.journal.refusal()
+    if refusal is not None:
+        tally.add("disk", f"the journal takes no records: {refusal.message}", refusal.remedy)
+    if not queue.is_full():
+        return
+    policy = queue.policy
+    used = f"{queue.backlog.octets:,} of {policy.max_octets:,} octets" if policy.max_octets < UNLIMITED else ""
+    used = used or f"{queue.backlog.octets:,} octets"
+    used += f", the broker {broker.memory.used:,} of {broker.memory.limit:,}"
+    if policy.full == FULL_FAIL:
+        effect = "producers are refused"
+    elif policy.full == FULL_DROP:
+        effect = "what is sent to it is dropped"
+    elif broker.blocks(queue):
+        effect = "producers wait (flow control)"
+    else:
+        effect = "what comes in goes to disk"
+    remedy = "let it be consumed; or raise max_octets of its policy, or the memory limit of the broker"
+    tally.add("full", f"it is full: it holds {used}; {effect}", remedy)
+
+
+# -- one message ------------------------------------------------------------------------------------------------------
+
+
+def _why_waits(
+    broker: BrokerCore, queue: Queue, message: Message, tally: _Tally, census: Census, *, stopped: bool
+) -> None:
+    """Find what keeps ``message``, which waits, from going out now."""
+    if message.expiration != 0 and message.expiration <= broker.wall:
+        where = queue.policy.expiry_address or queue.policy.dead_letter_address
+        text = f"their time to live is over; the next look, within a second, takes them to {where or 'nowhere'}"
+        tally.add("expired", text, "send with a longer time to live", messages=1)
+        return
+    if stopped:
+        return
+    takers = [consumer for consumer in queue.roster.consumers if queue.roster.may_take(consumer, message)]
+    if not takers:
+        for consumer in queue.roster.consumers:
+            _why_not(broker, queue, consumer, message, tally, census)
+        return
+    for consumer in takers:
+        if consumer.window.is_open():
+            if queue.name in broker.working or queue.backlog.paged_count > 0:
+                text = "they are on disk, and the search for who wants them goes on"
+                tally.add("searching", text, "wait", messages=1)
+            else:
+                tally.add(UNEXPLAINED, f"{consumer.called()} could take them", "report this: a bug", messages=1)
+            return
+    for consumer in takers:
+        full = why_full(broker, consumer)
+        tally.add(full.code, full.text, full.remedy, messages=1, who=consumer.called())
+
+
+def _why_not(
+    broker: BrokerCore, queue: Queue, consumer: Consumer, message: Message, tally: _Tally, census: Census
+) -> None:
+    other = queue.roster.reserved_for(consumer, message)
+    if other is not None:
+        state = "takes more" if other.window.is_open() else why_full(broker, other).text
+        if other is queue.roster.exclusive:
+            said = _objection(queue, other, message)
+            state = state if said is None else said.text
+            text = f"{other.called()} alone may read (exclusive consumer), and {state}"
+            tally.add("exclusive", text, "it must settle what it holds, or leave", messages=1, who=other.called())
+            return
+        group = message.need_rare().group
+        said = other.objection(message)
+        state = state if said is None else said.text
+        text = f"the group {group!r} belongs to {other.called()}, and {state}"
+        remedy = f"it must settle what it holds, or leave; or: entrepot queue regroup {queue.name} --group '{group}'"
+        tally.add("group", text, remedy, messages=1, who=other.called(), key=group)
+        return
+    objection = _objection(queue, consumer, message)
+    if objection is None:
+        text = f"{consumer.called()} refuses them and does not say why"
+        tally.add(UNEXPLAINED, text, "report this: a bug", messages=1, who=consumer.called())
+        return
+    if objection.code == "selector":
+        path = census.path(message)
+        if path:
+            tally.add(
+                "conduit",
+                f"they came from {path[-1]} over a bridge that shares one subscription without a selector (conduit), "
+                f"and for {consumer.called()} {objection.text}",
+                "conduitSubscriptions=false on the bridge that brought them; or let them go back: "
+                "replayWhenNoConsumers with selectorAware",
+                messages=1,
+                who=consumer.called(),
+            )
+            return
+        remedy = objection.remedy or f"a consumer whose selector matches; entrepot browse {queue.name} shows them"
+        text = f"{consumer.called()}: {objection.text}"
+        tally.add("selector", text, remedy, messages=1, who=consumer.called())
+        return
+    text = f"{consumer.called()}: {objection.text}"
+    tally.add(objection.code, text, objection.remedy, messages=1, who=consumer.called())
+
+
+def _objection(queue: Queue, consumer: Consumer, message: Message) -> Objection | None:
+    if consumer.wants(message):
+        return None
+    return consumer.objection(message)
+
+
+# -- consumers --------------------------------------------------------------------------------------------------------
+
+
+def why_full(broker: BrokerCore, consumer: Consumer) -> Objection:
+    """Return why ``consumer`` takes nothing more, whatever it is."""
+    window = consumer.window
+    who = consumer.called()
+    if window.paused:
+        if consumer.peer():
+            return Objection("bridge-busy", f"{who} is closing, or its broker does not read", "entrepot bridge list")
+        return Objection("not-reading", f"{who} does not read from its connection", "look at that client")
+    if window.messages <= 0:
+        return Objection("no-credit", f"{who} gave no credit", "it must ask for messages: a pull, or a prefetch over 0")
+    since = _age(broker, consumer)
+    shared = " (shared by all queues of its subscription)" if len(window.consumers) > 1 else ""
+    if window.used >= window.messages:
+        text = f"{who} holds {window.used} of {window.messages} unsettled{shared}, the last settled {since} ago"
+        code = "bridge-busy" if consumer.peer() else "prefetch"
+        return Objection(code, text, _wake(consumer))
+    text = f"{who} holds {window.used_octets:,} of {window.octets:,} octets unsettled{shared}"
+    return Objection("bridge-busy" if consumer.peer() else "prefetch", text, _wake(consumer))
+
+
+def _wake(consumer: Consumer) -> str:
+    if consumer.peer():
+        return f"see why {consumer.peer()} does not confirm: entrepot bridge list, and its own disk and limits"
+    return "it must acknowledge; or end it: entrepot connection list, entrepot connection close"
+
+
+def _limit(consumer: Consumer) -> str:
+    return "no limit" if consumer.window.messages >= UNLIMITED else str(consumer.window.messages)
+
+
+def _age(broker: BrokerCore, consumer: Consumer) -> str:
+    seconds = int(broker.now - consumer.settled_at) / SECOND
+    return f"{seconds:.1f} s"
+
+
+def _facts(broker: BrokerCore, queue: Queue, consumer: Consumer) -> ConsumerFacts:
+    window = consumer.window
+    return ConsumerFacts(
+        who=consumer.called(),
+        peer=consumer.peer(),
+        takes=bool(window.is_open()),
+        in_flight=len(consumer.in_flight),
+        prefetch=-1 if window.messages >= UNLIMITED else int(window.messages),
+        idle_ms=int(broker.now - consumer.settled_at) // MILLISECOND,
+        selector="" if consumer.selector is None else consumer.selector.text,
+        priority=int(consumer.priority),
+        groups=int(consumer.groups),
+        exclusive=queue.roster.exclusive is consumer,
+    )
+
+
+def _next(broker: BrokerCore, queue: Queue, looked: Iterable[Message]) -> Next:
+    """Ask dispatch whom it would choose for the first message that waits, or for one without properties."""
+    message = next(iter(looked), None)
+    sample = message is None
+    if message is None:
+        message = Message(SAMPLE, queue.address, b"")
+        message.timestamp = broker.wall
+    identity = "" if sample else broker.identity_of(message)
+    if queue.paused or queue.held:
+        return Next(message=identity, sample=sample)
+    chosen = queue.roster.foreseen(message)
+    if chosen is None:
+        return Next(message=identity, sample=sample)
+    return Next(chosen.called(), chosen.peer(), identity, sample)

@@ -1,0 +1,124 @@
+"""`entrepot explain` and `entrepot where` over three broker processes in a chain: west → north → east."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from entrepot import Acknowledge, blocking
+from pairs import free_port
+from shell.test_cli import Running
+
+PATIENCE_S = 20.0
+Chain = dict[str, Running]
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Iterator[Chain]:
+    """Each dials the next; networkTTL is 1, as it is when nobody says more."""
+    ports = {"north": free_port(), "east": free_port()}
+    brokers: Chain = {}
+    for name, towards in (("east", ""), ("north", "east"), ("west", "north")):
+        home = tmp_path / name
+        home.mkdir()
+        arguments = ["--ephemeral", "--name", name]
+        if name in ports:
+            arguments += ["--listen", f"openwire://127.0.0.1:{ports[name]}"]
+        if towards:
+            arguments += ["--connect", f"static:(tcp://127.0.0.1:{ports[towards]})?name=to-{towards}"]
+        brokers[name] = Running(home, *arguments)
+    yield brokers
+    for one in brokers.values():
+        if one.process.poll() is None:
+            one.stop()
+
+
+def lines(broker: Running, *arguments: str) -> list[dict[str, Any]]:
+    result = broker.do(*arguments, "-o", "json")
+    assert result.returncode == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def until(holds: Callable[[], Any]) -> Any:
+    end = time.monotonic() + PATIENCE_S
+    while not (found := holds()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return found
+
+
+def codes(told: list[dict[str, Any]]) -> set[tuple[str, str]]:
+    local = {
+        (answer["broker"], reason["code"])
+        for answer in told[:-1]
+        for queue in answer["queues"]
+        for reason in queue["reasons"]
+    }
+    return local | {(reason["broker"], reason["code"]) for reason in told[-1]["network"]}
+
+
+def openwire(broker: Running) -> str:
+    uri: str = next(uri for uri in broker.facts["uris"] if uri.startswith("openwire"))
+    return uri.replace("openwire", "tcp")
+
+
+def test_reasons_and_places_over_a_network(chain: Chain) -> None:
+    west, north, east = chain["west"], chain["north"], chain["east"]
+    until(lambda: [answer["broker"] for answer in lines(west, "explain", "Q")[:-1]] == ["west", "north", "east"])
+    with blocking.connect(openwire(east)) as connection, connection.session() as session:
+        consumer = session.consumer("queue://Q")
+        assert west.do("send", "/queue/Q", given="lost on its way\n").returncode == 0
+        until(lambda: codes(lines(west, "explain", "Q")) == {("west", "no-consumer"), ("west", "consumer-ttl")})
+        text = west.do("explain", "Q").stdout
+        assert "west: Q: 1 waiting" in text
+        assert "networkTTL=2" in text
+        assert "consumer " in text  # of east
+        assert consumer is not None
+    identity = lines(west, "explain", "Q", "--alone")[0]["queues"][0]["head"]
+    assert "west: waiting in Q as the next one" in west.do("where", identity).stdout
+    with blocking.connect(openwire(north)) as connection, connection.session(Acknowledge.CLIENT) as session:
+        reader = session.consumer("queue://Q")
+        until(lambda: "north: in flight in Q, consumer" in west.do("where", identity).stdout)
+        assert "it came west → north" in west.do("where", identity).stdout
+        received = reader.receive(5)
+        assert received is not None
+        session.acknowledge()
+    gone = west.do("where", identity)
+    assert "west: it was here and is no more" in gone.stdout
+    unknown = west.do("where", "ID:nobody")
+    assert unknown.returncode == 1
+    assert "asked: west, north, east" in unknown.stderr
+    assert west.do("send", "/queue/Q", given="again\n").returncode == 0
+    north.process.send_signal(signal.SIGKILL)
+    until(lambda: ("west", "bridge-down") in codes(lines(west, "explain", "Q")))
+    silent = lines(west, "explain", "Q")[-1]["silent"]
+    assert [one["broker"] for one in silent] == ["north"]
+    told = west.do("explain", "Q", "--also", openwire(east))
+    assert "no answer from north" in told.stderr
+    assert "east: " in told.stdout
+
+
+def test_a_group_may_go_to_another_consumer(chain: Chain) -> None:
+    east = chain["east"]
+    assert east.do("send", "/queue/G", given="x\n").returncode == 0
+    assert lines(east, "queue", "regroup", "G", "--group", "g") == [{"queue": "G", "group": "g"}]
+    assert lines(east, "queue", "regroup", "G") == [{"queue": "G", "group": ""}]
+
+
+def test_a_broker_that_says_nothing_is_not_waited_for_longer_than_asked(chain: Chain) -> None:
+    west, north = chain["west"], chain["north"]
+    until(lambda: [answer["broker"] for answer in lines(west, "explain", "Q")[:-1]] == ["west", "north", "east"])
+    north.process.send_signal(signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        told = lines(west, "explain", "Q", "--timeout", "0.5")
+        assert time.monotonic() - began < 0.5 * 4 + 2
+        assert [one["broker"] for one in told[-1]["silent"]] == ["north"]
+    finally:
+        north.process.send_signal(signal.SIGCONT)
