@@ -19,10 +19,12 @@ from entrepot.base.environment import KIB, MIB, SECOND, Clock, Instant
 from entrepot.base.errors import EntrepotError, InvalidOption, InvalidURI, StorageFull, StoreLost
 from entrepot.base.uri import Endpoint, parse
 from entrepot.cluster.bridge import Neighbourhood
+from entrepot.cluster.clients import read_filter
 from entrepot.cluster.connector import NetworkConnector, connector_of
 from entrepot.cluster.discovery import Beacon, parse_beacon
 from entrepot.cluster.options import NetworkConnectorOptions
 from entrepot.cluster.reception import NetworkSession
+from entrepot.cluster.zones import ZoneRules, check_zone
 from entrepot.config.founding import add_policies, found
 from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import bridge_filters, lists_of, no_filters
@@ -80,6 +82,7 @@ class NodeOptions:
     for a pattern that is in both, ``policies`` has the last word. ``shared``: how ``data`` is shared with others, None
     when it is not. ``security``: who may come in and what he may do; None: what ``config`` says.
     ``announce``: where the first place that speaks OpenWire is announced, like ``multicast://default``.
+    ``zone``: where this broker is, "" for nowhere in particular; ``client_zones``: rules of `cluster/zones.py`.
     """
 
     def __init__(
@@ -96,8 +99,12 @@ class NodeOptions:
         announce: Sequence[str] = (),
         shared: SharedStoreOptions | None = None,
         security: Security | None = None,
+        zone: str = "",
+        client_zones: Sequence[str] = (),
     ) -> None:
         self.shared = shared
+        self.zone = zone
+        self.client_zones = list(client_zones)
         self.security = security
         self.config = config
         self.networks = list(networks)
@@ -176,6 +183,9 @@ class Node:
         self._fencing: asyncio.Task[None] | None = None
         if options.memory_limit <= 0:
             raise InvalidOption(f"a broker cannot work with {options.memory_limit} octets of memory")
+        if options.zone:
+            check_zone(options.zone)
+        ZoneRules(options.client_zones)
         self.options: Final = options
         self.policies: Final = Policies()
         if options.config is not None:
@@ -188,6 +198,8 @@ class Node:
             Listening(text, partial(_read_option, stomp, openwire), LISTENED)
             for text, stomp, openwire in zip(options.listen, self.stomp, self.openwire, strict=True)
         ]
+        for one in self.openwire:
+            read_filter(one.update_filter)
         self.notices: Final = LoggedNotices(SystemClock())
         self.listeners: list[Listener] = []
         self.report: RecoveryReport | None = None
@@ -270,6 +282,9 @@ class Node:
             raise
         assert self._acceptor is not None
         self.turn.run(self._acceptor.advisories.now_master)
+        if self.options.zone or any(one.update_clients for one in self.openwire):
+            assert self._neighbourhood is not None
+            self.turn.run(self._neighbourhood.clients.activate)
         self._maintenance = loop.call_later(COMPACT_LOOK, self._maintain)
         assert self._neighbourhood is not None
         self.links = Links(self.turn, self._neighbourhood, self.connectors)
@@ -457,7 +472,13 @@ class Node:
             self._acceptor.advisories.anonymous = self.options.config.broker.anonymous_advisories
             self._acceptor.advisories.virtual = self.options.config.broker.virtual_subscriptions
         filters = no_filters if self.options.config is None else bridge_filters(self.options.config)
-        self._neighbourhood = Neighbourhood(self._acceptor, filters=filters, say=log_bridges)
+        self._neighbourhood = Neighbourhood(
+            self._acceptor,
+            filters=filters,
+            say=log_bridges,
+            zone=self.options.zone,
+            rules=ZoneRules(self.options.client_zones),
+        )
         self._turn = turn
         log.info("%s: recovered %s", self.options.name, self.report.describe())
         if self.options.config is not None:
@@ -493,7 +514,10 @@ class Node:
             place = _dialled(listener, OPENWIRE)
             layers = place.scheme.split("+")[1:]
             scheme = "ssl" if "ssl" in layers else "tcp"
-            self._acceptor.set_url(Endpoint(scheme, place.host, place.port, place.path).format())
+            if listener.place.host in ("0.0.0.0", "::", ""):  # for others, not for this machine alone
+                self._acceptor.set_url(public_uri(scheme, "", listener.port))
+            else:
+                self._acceptor.set_url(Endpoint(scheme, place.host, place.port, place.path).format())
 
     async def _close(self, why: str = "the broker stops") -> None:
         if self._maintenance is not None:

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Final
 from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, LimitExceeded, Refused, StorageError
 from entrepot.cluster.admission import ADVISORY, All, BrokerPath, Interpreted, Replay, Rule, is_interpreted
+from entrepot.cluster.clients import ClientCluster
+from entrepot.cluster.clients import LinkPort as CensusPort
 from entrepot.cluster.crossing import Crossing
 from entrepot.cluster.demand import (
     DURABLE_PREFIX,
@@ -46,6 +48,7 @@ from entrepot.cluster.lists import Lists, destination_filter
 from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.cluster.properties import write_properties
 from entrepot.cluster.wires import ClientWire, Wire
+from entrepot.cluster.zones import ZoneRules
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.consumer import Objection
 from entrepot.core.directory import Subject
@@ -63,6 +66,7 @@ from entrepot.protocols.openwire.commands import (
     BrokerInfo,
     BrokerSubscriptionInfo,
     Command,
+    ConnectionControl,
     ConnectionError,
     ConnectionId,
     ConnectionInfo,
@@ -115,9 +119,12 @@ class Neighbourhood:
         *,
         filters: Callable[[str, bool], BridgeFilterOptions | None] = lambda name, topic: None,
         interval: Duration = 0,
+        zone: str = "",
+        rules: ZoneRules | None = None,
         say: Callable[[str, str], None] = lambda who, what: None,
     ) -> None:
-        """``interval``: of supervision, for all bridges; 0: each connector has its own.
+        """``interval``: of supervision, for all bridges; 0: each connector has its own. ``zone``, ``rules``: where this
+        broker is, and where its clients are.
 
         ``say``: what an operator should know, for the log."""
         self.acceptor: Final = acceptor
@@ -126,6 +133,8 @@ class Neighbourhood:
         self.interval: Final = interval
         self.say: Final = say
         self.doubts: dict[tuple[str, str], dict[int, None]] = {}  # by connector and peer: see `LinkCore`
+        self.clients: Final = ClientCluster(acceptor, zone=zone, rules=rules)
+        acceptor.cluster = self.clients
         self.arrivals: dict[str, OpenWireSession] = {}  # client id -> the accepted connection of another broker
         self.interests: Final = Interests()
         self.bridges: dict[Bridge, None] = {}
@@ -151,6 +160,16 @@ class Neighbourhood:
         for key, known in list(self.duplex.items()):
             if known is bridge:
                 del self.duplex[key]
+
+
+class _BridgeCensus(CensusPort):
+    """Tells the other broker over the connection of a bridge."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+
+    def tell_census(self, token: bytes) -> None:
+        self.wire.post(ConnectionControl(token=token))
 
 
 class _Watch(Alarm):
@@ -239,6 +258,8 @@ class Bridge(LinkPort):
         self._listed: BrokerSubscriptionInfo | None = None
         self._canaries = 0
         self._flying = 0  # the number under which the link waits for a canary
+        self._peer: BrokerInfo | None = None
+        self.census: CensusPort | None = None
         self._producer = ProducerId("", 1, SESSION)
         self._listener = ConsumerId("", SESSION, 1)
         self._runs = 0
@@ -289,15 +310,17 @@ class Bridge(LinkPort):
             return
         self._name(wire, peer.broker_name or "", there)
         self.peer_url = peer.broker_url or ""
+        self._peer = peer
         options = self.options
+        acceptor = self.neighbourhood.acceptor
         wire.post(
             BrokerInfo(
                 broker_id=self._here,
-                broker_url=self.neighbourhood.acceptor.url,
+                broker_url=acceptor.url,
                 broker_name=self.names.here,
                 duplex_connection=self.duplex,
                 network_connection=True,
-                network_properties=write_properties(options, self.lists),
+                network_properties=write_properties(options, self.lists) + (acceptor.introduction or ""),
             )
         )
         info = ConnectionInfo(
@@ -322,6 +345,7 @@ class Bridge(LinkPort):
         self.neighbourhood.duplex[key] = self
         self._name(wire, peer.broker_name or "", there)
         self.peer_url = peer.broker_url or ""
+        self._peer = peer
         self.link.connected(0, now)
         wire.post(
             ConnectionInfo(
@@ -381,6 +405,9 @@ class Bridge(LinkPort):
         self.watch()
         self.say(f"the bridge to {self.names.there} ({self.names.there_id}) is open")
         self._advise(started=True)
+        if self._peer is not None:
+            self.census = _BridgeCensus(wire)
+            self.neighbourhood.clients.joined(self.census, self._peer)
         self._obey(self.demand.begin(self.names))
         queues = [(queue.owner, queue.address) for queue in self.broker.table.queues.values() if queue.owner]
         self._obey(self.demand.restore(durables_of(queues, self.names.local_client)))
@@ -393,6 +420,9 @@ class Bridge(LinkPort):
     def lost(self, why: str) -> None:
         """The link gave the connection up."""
         wire, self.wire = self.wire, None
+        census, self.census = self.census, None
+        if census is not None:
+            self.neighbourhood.clients.left(census)
         ended = self.demand.end()
         self._introduced = self._trial = self._flying = 0
         self.answers_probes = not self.duplex
@@ -434,6 +464,10 @@ class Bridge(LinkPort):
             self._dispatched(command)
         elif isinstance(command, BrokerSubscriptionInfo):
             self._reconcile(command)
+        elif isinstance(command, ConnectionControl):
+            if self.census is not None:
+                self.neighbourhood.clients.heard(self.census, command.token)
+            self._answer(command)
         elif isinstance(command, ConnectionError) and _is_forbidden(command.exception):
             self.say("the other broker refused a message that asked for no answer: our user may not send there")
         elif isinstance(command, ConnectionError):

@@ -14,11 +14,12 @@ from mypy_extensions import i64
 from entrepot.base.environment import Instant
 from entrepot.base.errors import Refused
 from entrepot.cluster.bridge import MESSAGES_PORTION, Bridge, Neighbourhood, durable_list
+from entrepot.cluster.clients import LinkPort
 from entrepot.cluster.link import LinkCore, LinkOptions
 from entrepot.cluster.properties import read_properties
 from entrepot.cluster.wires import SessionWire
 from entrepot.protocols.openwire.acceptor import AGAIN
-from entrepot.protocols.openwire.commands import BrokerInfo, Command, ConnectionInfo
+from entrepot.protocols.openwire.commands import BrokerInfo, Command, ConnectionControl, ConnectionInfo
 from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import text_of
 from entrepot.protocols.openwire.options import OpenWireOptions
@@ -26,6 +27,16 @@ from entrepot.protocols.openwire.server import OpenWireSession
 from entrepot.protocols.session import Shell
 
 LISTED_SINCE: Final = 12  # version of OpenWire that has BrokerSubscriptionInfo
+
+
+class _SessionCensus(LinkPort):
+    """Tells the broker that opened a one-way bridge."""
+
+    def __init__(self, session: OpenWireSession) -> None:
+        self.session = session
+
+    def tell_census(self, token: bytes) -> None:
+        self.session.write(ConnectionControl(token=token))
 
 
 class NetworkSession(OpenWireSession):
@@ -39,6 +50,7 @@ class NetworkSession(OpenWireSession):
         self.peer_broker: BrokerInfo | None = None
         self.bridge: Bridge | None = None
         self.listed: bool = False
+        self.census: LinkPort | None = None
 
     @property
     def peer_name(self) -> str:
@@ -80,6 +92,15 @@ class NetworkSession(OpenWireSession):
             self._be_the_other_end(peer)
         elif peer is not None and not self.listed and self.info is not None:
             self._list_durables(peer)
+            self.census = _SessionCensus(self)
+            self.neighbourhood.clients.joined(self.census, peer)
+        elif self.census is not None and isinstance(command, ConnectionControl):
+            self.neighbourhood.clients.heard(self.census, command.token)
+
+    @property
+    def follows(self) -> bool:
+        """Whether this is a client that obeys when it is told of other brokers; a broker is none."""
+        return self.peer_broker is None and super().follows
 
     def _list_durables(self, peer: BrokerInfo) -> None:
         """Tell a one-way bridge once which durable subscriptions there are here, if it asked (``syncDurableSubs``)."""
@@ -137,6 +158,9 @@ class NetworkSession(OpenWireSession):
 
     def release(self) -> None:
         """Give back all that this connection holds."""
+        census, self.census = self.census, None
+        if census is not None:
+            self.neighbourhood.clients.left(census)
         bridge, self.bridge = self.bridge, None
         if bridge is not None:
             bridge.link.failed(0, "the other broker closed the connection", int(self.broker.now))

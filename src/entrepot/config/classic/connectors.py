@@ -6,13 +6,15 @@ Classic, and only that. A protocol that this build does not speak is reported by
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from msgspec.structs import replace
 
 from entrepot.base.errors import InvalidOption, InvalidURI
 from entrepot.base.uri import Composite, Endpoint, parse
+from entrepot.cluster.clients import read_filter
 from entrepot.cluster.discovery import parse_beacon
 from entrepot.cluster.options import NetworkConnectorOptions
 from entrepot.config.classic.destinations import included
@@ -39,8 +41,16 @@ LANGUAGES: Final = {
 }
 URI_LIST: Final = ","
 
-OPENWIRE_FLAGS: Final = ("allowLinkStealing", "auditNetworkProducers")
+OPENWIRE_FLAGS: Final = (
+    "allowLinkStealing",
+    "auditNetworkProducers",
+    "updateClusterClients",
+    "rebalanceClusterClients",
+    "updateClusterClientsOnRemove",
+)
 """Attributes of a transport connector that are options of OpenWire in its URI."""
+
+CLUSTER_FILTER: Final = "updateClusterFilter"
 
 STORE_OPTIONS: Final = {
     "keyStore": "keyStorePath",
@@ -85,8 +95,19 @@ class Connectors:
         elif not starts:
             self.reader.note(bean, "it is not opened", "take autoStart out to open it", "autoStart")
         else:
-            flags = [flag for flag in OPENWIRE_FLAGS if bean.get(flag, False)]
+            flags = {flag: "true" for flag in OPENWIRE_FLAGS if bean.get(flag, False)}
+            if bean.text(CLUSTER_FILTER):
+                flags[CLUSTER_FILTER] = self._filter(bean)
             self._place(bean, name, text, "uri", self._discovery(bean), flags)
+
+    def _filter(self, bean: Bean) -> str:
+        """Return which brokers the clients hear of; an error for what is no list of expressions."""
+        text = str(bean.text(CLUSTER_FILTER))
+        try:
+            read_filter(text)
+        except InvalidOption as error:
+            self.reader.error(bean, error.message, error.remedy, CLUSTER_FILTER)
+        return text
 
     def _discovery(self, bean: Bean) -> str:
         """Return where the connector is announced; an error for what announces nothing."""
@@ -104,7 +125,13 @@ class Connectors:
         return text
 
     def _place(
-        self, bean: Bean, name: str, text: str, attribute: str, discovery: str = "", flags: Collection[str] = ()
+        self,
+        bean: Bean,
+        name: str,
+        text: str,
+        attribute: str,
+        discovery: str = "",
+        flags: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         try:
             place = parse(text)
@@ -131,7 +158,7 @@ class Connectors:
         scheme = "+".join([protocol, *(word for word in words if word in LAYERS and word != "tcp")])
         endpoint = self._with_tls(replace(place, scheme=scheme))
         if protocol in (OPENWIRE, AUTO):
-            endpoint = replace(endpoint, options={**endpoint.options, **dict.fromkeys(flags, "true")})
+            endpoint = replace(endpoint, options={**endpoint.options, **flags})
         self.found.append(
             Connector(
                 name=name,

@@ -24,7 +24,7 @@ from entrepot.config.vocabulary import (
 
 NO_JMX: Final = "there is no JMX here"
 ONE_THREAD: Final = "one thread takes all decisions"
-NO_PUSH: Final = "this build does not tell clients about other brokers"
+PUBLISHED: Final = "clients are told the first address that speaks OpenWire, with the name of this machine for 0.0.0.0"
 IN_JOURNAL: Final = "all queues are in one journal"
 INDEX: Final = "the index is in memory and rebuilt from the journal"
 WOKEN: Final = "a broker that waits is woken the moment the lock is free"
@@ -344,10 +344,9 @@ TRANSPORT_KINDS: Final = [
     Kind(
         "transportConnector",
         obeyed("name:text uri:text autoStart:flag allowLinkStealing:flag discoveryUri:text auditNetworkProducers:flag"),
-        otherwise(
-            NO_PUSH,
-            "updateClusterClients:flag=false rebalanceClusterClients:flag=false",
-            "updateClusterClientsOnRemove:flag=false updateClusterFilter:text",
+        obeyed(
+            "updateClusterClients:flag rebalanceClusterClients:flag updateClusterClientsOnRemove:flag",
+            "updateClusterFilter:text",
         ),
         otherwise(
             "consumers and producers of one connection are not counted",
@@ -357,7 +356,7 @@ TRANSPORT_KINDS: Final = [
         no_effect("slow and blocked connections are always noticed", "enableStatusMonitor:flag"),
         no_effect(ONE_THREAD, "disableAsyncDispatch:flag"),
         no_effect("see --log-level", "warnOnRemoteClose:flag displayStackTrace:flag"),
-        Slot("publishedAddressPolicy", does=Does.OTHERWISE, why=NO_PUSH),
+        Slot("publishedAddressPolicy", does=Does.OTHERWISE, why=PUBLISHED),
         Slot("messageAuthorizationPolicy", does=Does.REFUSED, why=CUSTOM),
         Slot("taskRunnerFactory", does=Does.NO_EFFECT, why=ONE_THREAD),
         Slot("discoveryAgent", does=Does.OTHERWISE, why="no beans are made; discoveryUri announces a broker"),

@@ -4,15 +4,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from mypy_extensions import mypyc_attr
+
 from entrepot.core.broker import BrokerCore
 from entrepot.protocols.openwire.advisories import Advisories
 from entrepot.protocols.openwire.announced import Announced
 from entrepot.protocols.openwire.refusals import ClientIdInUse, DestinationGone
 
 if TYPE_CHECKING:
+    from entrepot.protocols.openwire.commands import BrokerInfo
+    from entrepot.protocols.openwire.options import OpenWireOptions
     from entrepot.protocols.openwire.server import OpenWireSession
 
 AGAIN: Final = "the same connection came in on another socket"
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Cluster:
+    """What a connection asks about other brokers; this one knows none."""
+
+    def list_for(self, session: OpenWireSession) -> str:
+        """Return the URIs that a client should know, "" for no list."""
+        return ""
+
+    def infos(self, options: OpenWireOptions) -> list[BrokerInfo]:
+        """Return the other brokers, for an introduction."""
+        return []
+
+    def entered(self, session: OpenWireSession) -> None:
+        """A connection was let in."""
+
+    def exited(self, session: OpenWireSession) -> None:
+        """A connection that was let in is gone."""
 
 
 class Acceptor:
@@ -21,6 +44,8 @@ class Acceptor:
     def __init__(self, broker: BrokerCore) -> None:
         self.broker: BrokerCore = broker
         self.url: str = ""  # where clients and other brokers reach this broker
+        self.introduction: str | None = None  # networkProperties of our BrokerInfo: what ActiveMQ does not know
+        self.cluster: Cluster = Cluster()
         self.advisories: Advisories = Advisories(broker)
         self.connections: dict[str, OpenWireSession] = {}
         self.temporaries: dict[str, str] = {}  # name -> id of the connection that made it
@@ -47,6 +72,7 @@ class Acceptor:
         """A connection is gone."""
         if self.connections.get(session.connection_id) is session:
             del self.connections[session.connection_id]
+            self.cluster.exited(session)
         self.broker.disclaim(session.client_id, session.holder)
 
     def check_temporary(self, name: str) -> None:

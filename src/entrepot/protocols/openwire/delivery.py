@@ -146,10 +146,10 @@ class OpenWireSubscription(Subscription):
         window = self.window
         if self.pulling:
             window.messages = UNLIMITED
-            window.paused = self.session.choked or self.pulls == 0
+            window.paused = self.session.choked or self.session.held_back or self.pulls == 0
         else:
             window.messages = self.base + self.extension
-            window.paused = self.session.choked
+            window.paused = self.session.choked or self.session.held_back
         if not window.paused:
             window.reopen()
 

@@ -14,6 +14,12 @@ from entrepot.base.environment import MIB
 from entrepot.base.errors import InvalidOption
 from entrepot.protocols.openwire.negotiation import OPTION_NAMES, WireFormatOptions
 
+CLUSTER_FLAGS: Final = {
+    "updateClusterClients": "update_clients",
+    "rebalanceClusterClients": "rebalance_clients",
+    "updateClusterClientsOnRemove": "update_clients_on_remove",
+}
+CLUSTER_FILTER: Final = "updateClusterFilter"
 PREFIXES: Final = ("wireFormat.openwire.", "auto.openwire.", "wireFormat.")
 
 
@@ -32,6 +38,10 @@ class OpenWireOptions:
         self.prefetch_extension: bool = True  # usePrefetchExtension
         self.audit_network: bool = False  # auditNetworkProducers: what a bridge sends again is dropped
         self.link_stealing: bool = False  # allowLinkStealing: who comes with a client id in use takes it over
+        self.update_clients: bool = False  # updateClusterClients: failover clients are told of other brokers
+        self.rebalance_clients: bool = False  # rebalanceClusterClients: and asked to move
+        self.update_clients_on_remove: bool = False  # updateClusterClientsOnRemove: also when one is gone
+        self.update_filter: str = ""  # updateClusterFilter: expressions that the names of brokers must match
 
 
 def read_option(options: OpenWireOptions, written: str, text: str) -> bool:
@@ -44,6 +54,12 @@ def read_option(options: OpenWireOptions, written: str, text: str) -> bool:
         return True
     if written in ("auditNetworkProducers", "transport.auditNetworkProducers"):
         options.audit_network = _flag(written, text)
+        return True
+    if written in CLUSTER_FLAGS:
+        setattr(options, CLUSTER_FLAGS[written], _flag(written, text))
+        return True
+    if written == CLUSTER_FILTER:
+        options.update_filter = text
         return True
     for prefix in PREFIXES:
         name = written[len(prefix) :]

@@ -77,6 +77,7 @@ from entrepot.protocols.openwire.commands import (
 )
 from entrepot.protocols.openwire.convert import LAYOUT, message_of, presented
 from entrepot.protocols.openwire.delivery import OpenWireConsumer, OpenWireSubscription
+from entrepot.protocols.openwire.departure import Departure
 from entrepot.protocols.openwire.frames import FirstEncoding, Structure, Throwable
 from entrepot.protocols.openwire.ids import (
     AckType,
@@ -103,6 +104,9 @@ MESSAGE_OVERHEAD: Final = 1024  # what ActiveMQ charges a message beyond its oct
 DEFAULT_QUEUE_PREFETCH: Final = 1000
 DEFAULT_TOPIC_PREFETCHES: Final = (32_766, 32_767)
 DEFAULT_DURABLE_PREFETCHES: Final = (100, 1000)
+STEERED_SINCE: Final = 6  # version of OpenWire whose ConnectionControl names brokers
+ZONE_TOKEN: Final = b"entrepot-zone "
+ZONE_TOKEN_OCTETS_MAX: Final = 256
 NOBODY: Final = Subject("")  # who has not connected yet
 
 
@@ -114,10 +118,15 @@ class _Answers(Waiter):
 
     def stored(self, token: bytes) -> None:
         """Write the answer."""
-        self.session.write_octets(token)
+        session = self.session
+        session.write_octets(token)
+        session.unconfirmed -= 1
+        if session.departure is not None and session.unconfirmed == 0:
+            session.departure.advance(int(session.broker.now))
 
     def store_failed(self, token: bytes, error: EntrepotError) -> None:
         """Say that it is not stored."""
+        self.session.unconfirmed -= 1
         self.session.answer_failed(token, error)
 
 
@@ -191,6 +200,12 @@ class OpenWireSession(Session):
         self.overdue: bool = False
         self.choked: bool = False
         self.socket_full: bool = False
+        self.fault_tolerant: bool = False  # a failover client: it goes elsewhere when told so, or when we are gone
+        self.told_zone: str = ""  # where the client says that it is
+        self.held_back: bool = False  # nothing is delivered: the client is to move
+        self.departure: Departure | None = None
+        self.unconfirmed: i64 = 0  # answers that wait for the disk
+        self.sent_away: bool = False  # it was told; what it asks for now, it will ask another broker again
         self.targets: dict[Destination, Target] = {}
         self.consumers: dict[ConsumerId, OpenWireSubscription] = {}
         self.browsers: dict[ConsumerId, OpenWireSubscription] = {}
@@ -360,6 +375,8 @@ class OpenWireSession(Session):
             return
         if not isinstance(command, Command):
             raise ProtocolViolation(f"type {command.type_id} is no command")
+        if self.sent_away and command.response_required and not isinstance(command, MessageAck):
+            return
         try:
             if isinstance(command, commands.Message):
                 self._send(command)
@@ -382,7 +399,10 @@ class OpenWireSession(Session):
         elif isinstance(command, ShutdownInfo):
             self.closing = True
             self.note()
-        elif isinstance(command, (ConnectionControl, commands.ControlCommand, commands.FlushCommand, BrokerInfo)):
+        elif isinstance(command, ConnectionControl):
+            self._controlled(command)
+            self._answer(command, False)
+        elif isinstance(command, (commands.ControlCommand, commands.FlushCommand, BrokerInfo)):
             self._answer(command, False)
         elif self.info is None:
             raise ProtocolViolation(f"a {type(command).__name__} came before the connection was opened")
@@ -417,9 +437,10 @@ class OpenWireSession(Session):
             BrokerInfo(
                 broker_id=BrokerId(value=self.broker.node_id),
                 broker_url=self.acceptor.url,
-                peer_broker_infos=[],
+                peer_broker_infos=list(self.acceptor.cluster.infos(self.options)),
                 broker_name=self.broker.options.name,
                 fault_tolerant_configuration=self.broker.journal.pages,
+                network_properties=self.acceptor.introduction,
             )
         )
 
@@ -446,14 +467,75 @@ class OpenWireSession(Session):
         self.connection_id = connection_id.value
         self.client_id = info.client_id or ""
         self.resumed_by_failover = info.failover_reconnect
+        self.fault_tolerant = self.fault_tolerant or info.fault_tolerant
+        self.acceptor.cluster.entered(self)
         self.advisories.connected(info)
         self._answer(info, False)
         if info.manageable:
             self.write(
                 ConnectionControl(
-                    fault_tolerant=self.broker.journal.pages, connected_brokers="", reconnect_to="", token=None
+                    fault_tolerant=self.broker.journal.pages,
+                    connected_brokers=self.acceptor.cluster.list_for(self),
+                    reconnect_to="",
+                    token=None,
                 )
             )
+        elif self.follows:
+            brokers = self.acceptor.cluster.list_for(self)
+            if brokers:
+                self.tell_brokers(brokers)
+
+    # -- other brokers (classic.md 2.4) -------------------------------------------------------------------------------
+
+    @property
+    def follows(self) -> bool:
+        """Whether this is a client that obeys when it is told of other brokers."""
+        return (
+            self.fault_tolerant
+            and self.info is not None
+            and not self.closing
+            and self.encoder.wire_format.version >= STEERED_SINCE
+        )
+
+    def _controlled(self, control: ConnectionControl) -> None:
+        """The client says that it survives its broker, and perhaps where it is."""
+        self.fault_tolerant = self.fault_tolerant or control.fault_tolerant
+        token = control.token
+        if token is not None and token.startswith(ZONE_TOKEN) and len(token) <= ZONE_TOKEN_OCTETS_MAX:
+            self.told_zone = token[len(ZONE_TOKEN) :].decode("utf-8", "replace")
+
+    def tell_brokers(self, brokers: str) -> None:
+        """Say which brokers there are."""
+        self.write(
+            ConnectionControl(
+                fault_tolerant=self.broker.journal.pages, connected_brokers=brokers, reconnect_to="", token=None
+            )
+        )
+
+    def hold_back(self, departure: Departure | None) -> None:
+        """Deliver nothing more, since the client is to move; None: go on."""
+        self.departure = departure
+        self.held_back = departure is not None
+        for subscription in list(self.consumers.values()):
+            subscription.settle_credit()
+
+    def unsettled(self) -> int:
+        """Return how many messages the client holds, and answers that it waits for."""
+        count = int(self.unconfirmed)
+        for subscription in self.consumers.values():
+            for consumer in subscription.consumers:
+                count += len(consumer.in_flight)
+        return count
+
+    def send_away(self, place: str, brokers: str) -> None:
+        """Tell the client to go to ``place``; ``brokers``: what it should know from now on."""
+        self.tell_brokers(brokers)
+        self.write(
+            ConnectionControl(
+                fault_tolerant=self.broker.journal.pages, connected_brokers="", reconnect_to=place, token=None
+            )
+        )
+        self.sent_away = True
 
     def superseded(self, why: str) -> None:
         """Another socket brought the same connection or client id: it takes over, this one ends (classic.md 4.18)."""
@@ -552,7 +634,7 @@ class OpenWireSession(Session):
         sequence = message_id.producer_sequence_id
         frame = self._response(command)
         if self.resumed_by_failover and broker.sequences.seen(producer, sequence):
-            broker.journal.confirm(self.answers, frame)
+            self._confirm(frame)
             return
         message = self._message(command, target)
         durable = message.durable and not is_temporary_target(target)
@@ -569,7 +651,7 @@ class OpenWireSession(Session):
         if verdict == BLOCKED:
             self._hold(frame, durable, target)
         elif durable:
-            broker.journal.confirm(self.answers, frame)
+            self._confirm(frame)
         else:
             self.write_octets(frame)
 
@@ -632,7 +714,7 @@ class OpenWireSession(Session):
         self.held = []
         for frame, durable in held:
             if durable:
-                self.broker.journal.confirm(self.answers, frame)
+                self._confirm(frame)
             else:
                 self.write_octets(frame)
         if not self.readable:
@@ -1065,7 +1147,7 @@ class OpenWireSession(Session):
     def _result(self, command: Command, result: int) -> None:
         if command.response_required:
             frame = self.encoder.encode(IntegerResponse(correlation_id=command.command_id, result=result))
-            self.broker.journal.confirm(self.answers, frame)
+            self._confirm(frame)
 
     def _commit_prepared(self, transaction_id: TransactionId) -> None:
         if not isinstance(transaction_id, XATransactionId):
@@ -1189,6 +1271,11 @@ class OpenWireSession(Session):
             if not self.noted:
                 self.note()
 
+    def _confirm(self, frame: bytes) -> None:
+        """Write ``frame`` when all that was taken so far is on disk."""
+        self.unconfirmed += 1
+        self.broker.journal.confirm(self.answers, frame)
+
     def _response(self, command: Command) -> bytes:
         return self.encoder.encode(Response(correlation_id=command.command_id))
 
@@ -1196,7 +1283,7 @@ class OpenWireSession(Session):
         """Answer ``command`` if it asked for that: at once, or when all of it is on disk."""
         if command.response_required:
             if on_disk:
-                self.broker.journal.confirm(self.answers, self._response(command))
+                self._confirm(self._response(command))
             else:
                 self.write(Response(correlation_id=command.command_id))
 

@@ -1,0 +1,274 @@
+"""Clusters of clients: tells failover clients which brokers there are, and asks them to move (classic.md 2.4, 2.6).
+
+`census.py` knows who is there, `balance.py` decides who moves; this carries it out on the accepted connections of one
+broker. Attributes of the connector say how far: ``updateClusterClients`` sends the lists and lets its clients count,
+``rebalanceClusterClients`` lets them be moved, ``updateClusterClientsOnRemove`` takes a broker that is gone out of the
+lists, ``updateClusterFilter`` chooses brokers by name.
+
+Decided on purpose, where Classic does otherwise:
+- a list never sets ``rebalanceConnection``: that leaves the choice of who moves, and where to, to the dice of each
+  client. Who is to move is told alone (``reconnectTo``), after what he holds has been settled (`Departure`);
+- a list changes nothing for a client that already knows it, so it is sent only if it is another one;
+- each client's list begins at another broker, so that those of a dead broker spread over the rest, also the clients
+  that do not shuffle; this broker itself comes first, for it is where the client is;
+- the passive side of a one-way connector learns the other broker too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from typing import Final
+
+import msgspec
+
+from entrepot.base.environment import MILLISECOND, SECOND, Duration
+from entrepot.base.errors import InvalidOption
+from entrepot.cluster.balance import Balance, Client, Move
+from entrepot.cluster.census import TOKEN, Census, Facts
+from entrepot.cluster.zones import ZoneRules
+from entrepot.core.timed import Alarm
+from entrepot.protocols.openwire.acceptor import Acceptor, Cluster
+from entrepot.protocols.openwire.commands import BrokerId, BrokerInfo
+from entrepot.protocols.openwire.departure import Departure
+from entrepot.protocols.openwire.ids import text_of
+from entrepot.protocols.openwire.options import OpenWireOptions
+from entrepot.protocols.openwire.server import OpenWireSession
+
+LOOK_EVERY: Final = 250 * MILLISECOND
+DEPARTING_EVERY: Final = 20 * MILLISECOND  # a client that is to go waits for nothing but what it holds
+DRAIN_PATIENCE: Final[Duration] = 15 * SECOND  # for a client to settle what it holds; then it stays
+ZONE_KEY: Final = "entrepot.zone"
+RETRY: Final = 60 * SECOND  # a client that could not be moved is left alone for so long
+TRANSACTED_COST: Final = 1_000_000
+TEMPORARY_COST: Final = 100_000
+
+
+class _Look(Alarm):
+    def __init__(self, due: int, cluster: ClientCluster) -> None:
+        super().__init__(due)
+        self.cluster = cluster
+
+    def ring(self, now: int) -> None:
+        self.cluster.look(now)
+
+
+class ClientCluster(Cluster):
+    """What one broker does for its clients. ``active``: some connector updates its clients, or there are zones."""
+
+    def __init__(self, acceptor: Acceptor, *, zone: str = "", rules: ZoneRules | None = None) -> None:
+        self.acceptor: Final = acceptor
+        self.broker: Final = acceptor.broker
+        self.zone: Final = zone
+        self.rules: Final = ZoneRules() if rules is None else rules
+        self.active = False
+        here = Facts(self.broker.node_id, self.broker.options.name, acceptor.url, zone)
+        self.census: Final = Census(here, int(self.broker.wall))
+        self.balance: Final = Balance()
+        self.moved = 0
+        self.links: dict[Hashable, LinkPort] = {}
+        self._departures: dict[int, Departure] = {}
+        self._stubborn: dict[int, int] = {}  # a client that could not be moved -> when it may be asked again
+        self._filters: dict[str, list[re.Pattern[str]]] = {}
+        self._lost: dict[str, Facts] = {}  # brokers that are gone and that some lists still hold
+        self._told: dict[int, str] = {}
+
+    def activate(self) -> None:
+        """Begin: say to other brokers that we tell more, and look at the clients now and then."""
+        if not self.active:
+            self.active = True
+            self.census.here = msgspec.structs.replace(self.census.here, url=self.acceptor.url)
+            self.acceptor.introduction = f"{ZONE_KEY}={self.zone}\n"
+            self._again(int(self.broker.now), LOOK_EVERY)
+
+    # -- other brokers -------------------------------------------------------------------------------------------------
+
+    def joined(self, link: LinkPort, peer: BrokerInfo) -> None:
+        """A bridge to ``peer`` is open."""
+        there = "" if peer.broker_id is None else text_of(peer.broker_id)
+        url = peer.broker_url or ""
+        told = (peer.network_properties or "").find(ZONE_KEY + "=") >= 0
+        if told:
+            self.links[link] = link
+        if there and url:
+            self.census.joined(link, Facts(there, peer.broker_name or "", url), int(self.broker.now))
+        if self.active and told:
+            link.tell_census(self.census.token())
+        self._changed()
+
+    def left(self, link: LinkPort) -> None:
+        """A bridge ended."""
+        self.links.pop(link, None)
+        before = {one.id: one for one in self.census.brokers()}
+        self.census.left(link, int(self.broker.now))
+        self._forget(before)
+
+    def heard(self, link: LinkPort, token: bytes | None) -> None:
+        """Another broker tells what it knows."""
+        if self.active and token is not None and token.startswith(TOKEN):
+            self.census.heard(token, int(self.broker.now))
+            self._changed()
+
+    def _forget(self, before: dict[str, Facts]) -> None:
+        for one in self.census.brokers():
+            before.pop(one.id, None)
+        self._lost.update(before)
+        self._changed()
+
+    # -- lists ---------------------------------------------------------------------------------------------------------
+
+    def list_for(self, session: OpenWireSession) -> str:
+        """Return the brokers that a client should know, in the order in which it should try them; "" for no list."""
+        options = session.options
+        if not options.update_clients:
+            return ""
+        zone = self.zone_of(session) or self.zone
+        others = self._listed(options)
+        near = [one.url for one in others if one.zone == zone]
+        far = [one.url for one in others if one.zone != zone]
+        turn = int(session.number)
+        lists = [_rotated(near, turn), _rotated(far, turn)]
+        place = 0 if self.zone == zone or not near else 1
+        lists.insert(place, [self.acceptor.url])
+        return ",".join(dict.fromkeys(url for urls in lists for url in urls))
+
+    def infos(self, options: OpenWireOptions) -> list[BrokerInfo]:
+        """Return the other brokers for our own introduction."""
+        if not options.update_clients:
+            return []
+        return [
+            BrokerInfo(broker_id=BrokerId(one.id), broker_url=one.url, broker_name=one.name)
+            for one in self._listed(options)
+        ]
+
+    def entered(self, session: OpenWireSession) -> None:
+        """A connection was let in."""
+        self._told[int(session.number)] = self.list_for(session)
+        self._count()
+
+    def exited(self, session: OpenWireSession) -> None:
+        """A connection is gone."""
+        self._told.pop(int(session.number), None)
+        departure = self._departures.pop(int(session.number), None)
+        if departure is not None and departure.told:
+            self.moved += 1
+        self._stubborn.pop(int(session.number), None)
+        self._count()
+
+    def _listed(self, options: OpenWireOptions) -> list[Facts]:
+        known = {one.id: one for one in self.census.brokers()}
+        if not options.update_clients_on_remove:
+            known = {**self._lost, **known}
+        urls: dict[str, Facts] = {}
+        for key in sorted(known):  # a broker that lost its store comes back with another identity
+            urls.setdefault(known[key].url, known[key])
+        return [one for one in urls.values() if self._passes(one, options)]
+
+    def _passes(self, one: Facts, options: OpenWireOptions) -> bool:
+        text = options.update_filter
+        if not text:
+            return True
+        patterns = self._filters.get(text)
+        if patterns is None:
+            patterns = self._filters[text] = read_filter(text)
+        return any(pattern.fullmatch(one.name) for pattern in patterns)
+
+    def _changed(self) -> None:
+        """Tell those clients whose list is another one now."""
+        if not self.census.changed:
+            return
+        self.census.changed = False
+        for one in self.census.brokers():
+            self._lost.pop(one.id, None)
+        for session in list(self.acceptor.connections.values()):
+            number = int(session.number)
+            if session.follows and number not in self._departures and number in self._told:
+                brokers = self.list_for(session)
+                if brokers and brokers != self._told[number]:
+                    self._told[number] = brokers
+                    session.tell_brokers(brokers)
+
+    # -- clients -------------------------------------------------------------------------------------------------------
+
+    def zone_of(self, session: OpenWireSession) -> str:
+        """Return where a client belongs: what it says itself, else what the rules say, "" if nobody says it."""
+        return session.told_zone or self.rules.zone(session.client_id, session.subject.name, session.peer)
+
+    def clients(self) -> list[OpenWireSession]:
+        """Return the connections that can be told where to go, and are not on their way."""
+        return [
+            one
+            for one in self.acceptor.connections.values()
+            if one.follows and one.options.update_clients and one.number not in self._departures
+        ]
+
+    def _count(self) -> None:
+        self.census.count(len(self.clients()) + len(self._departures))
+
+    def _client(self, session: OpenWireSession, now: int) -> Client:
+        busy = bool(session.transactions)
+        cost = session.unsettled() + (TRANSACTED_COST if busy else 0) + (TEMPORARY_COST if session.temporary else 0)
+        movable = (
+            session.options.rebalance_clients
+            and now >= self._stubborn.get(int(session.number), 0)
+            and not any(one.durable_name for one in session.consumers.values())
+        )
+        return Client(int(session.number), self.zone_of(session), movable, cost)
+
+    def look(self, now: int) -> None:
+        """See who should move, go on with those who do, and tell the other brokers."""
+        before = {one.id: one for one in self.census.brokers()}
+        self.census.advance(now)
+        self._forget(before)
+        self._proceed(now)
+        self._count()
+        leaving = len(self._departures)
+        settled = [one.facts for key, one in sorted(self.census.members.items()) if one.settled(now)]
+        clients = [] if leaving else [self._client(session, now) for session in self.clients()]
+        for move in self.balance.look(self.census.here, settled, clients, leaving=leaving, now=now):
+            self._begin(move, now)
+        told = self.census.tell(now, int(self.broker.wall))
+        if told:
+            for link in list(self.links.values()):
+                link.tell_census(told)
+        self._again(now, DEPARTING_EVERY if self._departures else LOOK_EVERY)
+
+    def _begin(self, move: Move, now: int) -> None:
+        for session in self.clients():
+            if session.number == move.key and self._passes(move.to, session.options):
+                self._departures[move.key] = Departure(session, move.to.url, self.acceptor.url, now)
+                return
+
+    def _proceed(self, now: int) -> None:
+        for number, departure in list(self._departures.items()):
+            departure.advance(now)
+            if not departure.told and now - departure.since > DRAIN_PATIENCE:
+                departure.cancel()
+                del self._departures[number]
+                self._stubborn[number] = now + RETRY
+
+    def _again(self, now: int, after: int) -> None:
+        self.broker.timetable.add(_Look(now + after, self))
+
+
+class LinkPort:
+    """A bridge over which another broker can be told something; it is known by its identity."""
+
+    def tell_census(self, token: bytes) -> None:
+        """Send ``token`` in a ConnectionControl."""
+        raise NotImplementedError
+
+
+def read_filter(text: str) -> list[re.Pattern[str]]:
+    """Return the patterns of an ``updateClusterFilter``: a comma list. Raises InvalidOption."""
+    try:
+        return [re.compile(part.strip()) for part in text.split(",") if part.strip()]
+    except re.error as error:
+        raise InvalidOption(
+            f"{text!r} is no list of regular expressions: {error}", remedy="like updateClusterFilter=ams.*,fra1"
+        ) from error
+
+
+def _rotated(urls: list[str], turn: int) -> list[str]:
+    at = turn % len(urls) if urls else 0
+    return urls[at:] + urls[:at]
