@@ -85,6 +85,7 @@ class Recorder(Consumer):
         assert self.queue is not None, "delivered to a consumer that is not attached"
         delivery = Delivery(self, message, int(deliveries))
         self.reader.deliveries.append(delivery)
+        self.reader.rig.handed.append((self.reader, delivery))
         if self.tracked:
             self.reader.open.append(delivery)
 
@@ -179,6 +180,7 @@ class Rig:
         self.wall = START
         self.notices = Notices()
         self.readers: list[Reader] = []
+        self.handed: list[tuple[Reader, Delivery]] = []  # everything that was delivered, in order, to whom
         self.journal: JournalCore
         self.broker = self._start()
 

@@ -36,6 +36,10 @@ MOVE_RETRY: Final = 1_000_000_000  # ns between two tries to move a message whil
 UNKNOWN_DELIVERED: Final = -2  # RemoveInfo.lastDeliveredSequenceId: count every message as attempted (classic.md 4.5)
 NONE_DELIVERED: Final = -1
 
+SEARCHED: Final = 0  # what a search on disk comes to: nothing there
+FOUND: Final = 1
+INTERRUPTED: Final = 2  # the rest after others had their turn
+
 
 class Search:
     """How far a selective consumer has looked through what waits on disk: the last number seen of each level."""
@@ -335,7 +339,16 @@ class Queue:
         backlog = self.backlog
         reference = backlog.first() if consumer.fresh else consumer.cursor
         consumer.fresh = False
+        # priorities 9 to 0 (classic.md 4.3): what is on disk goes before what is in memory of a lower level
+        ranked = backlog.paged_count > 0 and backlog.levels is not None
+        level: i64 = LEVELS
         while reference is not None:
+            if ranked and backlog.level_of(reference.message) < level:
+                level = backlog.level_of(reference.message)
+                consumer.cursor = reference
+                found = self._search(consumer, level)
+                if found != SEARCHED:
+                    return found == FOUND
             following = backlog.following(reference)
             if self.roster.may_take(consumer, reference.message):
                 consumer.cursor = reference
@@ -348,10 +361,13 @@ class Queue:
                 return True
             reference = following
         consumer.cursor = None
-        return backlog.paged_count > 0 and self._search(consumer)
+        return backlog.paged_count > 0 and self._search(consumer, -1) == FOUND
 
-    def _search(self, consumer: Consumer) -> bool:
-        """Look through the messages on disk for those that ``consumer`` wants, a bounded step at a time."""
+    def _search(self, consumer: Consumer, floor: i64) -> i64:
+        """Look through the messages on disk above level ``floor`` for those that ``consumer`` wants.
+
+        FOUND: it was given some. SEARCHED: there is none. INTERRUPTED: the bounded step is over, `resume_work` goes on.
+        """
         search = self.searching.get(int(consumer.key))
         if search is None:
             search = Search()
@@ -359,7 +375,7 @@ class Queue:
         delivered = consumer.delivered
         examined = 0
         level = LEVELS - 1
-        while level >= 0 and consumer.window.is_open():
+        while level > floor and consumer.window.is_open():
             paged = self.backlog.behind(level)
             numbers: list[int] = [] if paged is None else paged.after(search.seen[level], RELOAD_STEP)
             if not numbers:
@@ -367,9 +383,9 @@ class Queue:
                 continue
             if examined >= SEARCH_STEP:
                 self.host.later(self)
-                break
+                return FOUND if consumer.delivered > delivered else INTERRUPTED
             examined += self._search_among(consumer, search, level, numbers)
-        return consumer.delivered > delivered
+        return FOUND if consumer.delivered > delivered else SEARCHED
 
     def _search_among(self, consumer: Consumer, search: Search, level: i64, numbers: list[int]) -> int:
         """Hand ``consumer`` those of ``numbers`` that it may take, until its credit ends; return how many it saw."""

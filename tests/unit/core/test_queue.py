@@ -477,3 +477,18 @@ def test_an_automatic_reader_needs_no_memory():
     assert rig.broker.memory.used == 0
     assert rig.journal.usage().messages == 0
     assert PLAIN.code == 201
+
+
+def test_a_selective_reader_gets_what_is_on_disk_before_what_is_in_memory_of_a_lower_priority() -> None:
+    rig = Rig({"Q": {"max_octets": "700"}})
+    red = {"properties": {"colour": "red"}, "priority": 2}
+    rig.send("Q", "low", **red)
+    while not rig.queue("Q").is_full():
+        rig.send("Q", "other", properties={"colour": "blue"}, priority=2)
+    rig.send("Q", "high", **red | {"priority": 8})
+    assert rig.queue("Q").backlog.paged_count == 1  # the urgent one waits on disk
+    rig.send_all("Q", ["other"] * 3, properties={"colour": "blue"}, priority=9)
+    reader = rig.reader("Q", 1, selector="colour = 'red'")
+    assert reader.bodies == ["high"]
+    reader.ack(1)
+    assert reader.bodies == ["high", "low"]
