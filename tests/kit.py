@@ -15,6 +15,7 @@ from entrepot.core.ports import NoticePort
 from entrepot.core.queue import Queue
 from entrepot.core.recovery import recover
 from entrepot.core.subscription import DEFAULT_PREFETCH, Subscription
+from entrepot.core.trace import Trace, TraceSink
 from entrepot.core.transaction import Transaction
 from entrepot.journal.log import JournalCore, JournalOptions
 from entrepot.journal.memory import MemoryJournal
@@ -164,6 +165,7 @@ class Rig:
         memory_limit: int = 512 << 20,
         seed: int = 1,
         segment_bytes: int = 1 << 16,
+        sink: TraceSink | None = None,
         **defaults: str,
     ) -> None:
         self.timeline = Timeline()
@@ -171,6 +173,7 @@ class Rig:
         self.disk = SimulatedDisk(Lots(seed), self.timeline.later) if disk else None
         self.memory_limit = memory_limit
         self.segment_bytes = segment_bytes
+        self.sink = sink
         self.policies = Policies()
         if defaults:
             self.policies.add("#", defaults)
@@ -191,8 +194,11 @@ class Rig:
             self.journal = JournalCore(self.disk, JournalOptions(node="n", segment_bytes=self.segment_bytes))
         options = BrokerOptions("test", self.memory_limit)
         broker = BrokerCore(self.journal, options, self.policies, self.lots, self.notices)
+        if self.sink is not None:
+            broker.trace = Trace(self.sink)
         broker.tick(self.now, self.wall)
         recover(broker)
+        broker.begin_trace()
         self.broker = broker
         self.turn()
         return broker
@@ -207,6 +213,8 @@ class Rig:
             if not self.timeline.step() and not busy:
                 break
         self.timeline.run()
+        if self.broker.trace is not None:
+            self.broker.trace.flush()
         self.broker.check()
         for lease in self.broker.leases.held.values():
             lease.check()

@@ -36,6 +36,7 @@ from entrepot.core.management import install
 from entrepot.core.policy import Policies
 from entrepot.core.ports import NoticePort
 from entrepot.core.recovery import recover
+from entrepot.core.trace import Trace
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.role import Effect, Role, Signal
 from entrepot.io.announcing import Announcer, public_uri
@@ -46,6 +47,7 @@ from entrepot.io.local import Door
 from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.io.standby import Standby
 from entrepot.io.tcp import AUTO, Greeter, Listener, Listening
+from entrepot.io.traces import LIMIT_OCTETS, TraceFiles
 from entrepot.journal.log import JournalCore, JournalOptions, RecoveryReport
 from entrepot.journal.memory import MemoryJournal
 from entrepot.journal.ports import Fence
@@ -83,6 +85,7 @@ class NodeOptions:
     when it is not. ``security``: who may come in and what he may do; None: what ``config`` says.
     ``announce``: where the first place that speaks OpenWire is announced, like ``multicast://default``.
     ``zone``: where this broker is, "" for nowhere in particular; ``client_zones``: rules of `cluster/zones.py`.
+    ``trace``: the directory of the trace, None for none; it takes at most ``trace_limit`` octets.
     """
 
     def __init__(
@@ -101,7 +104,11 @@ class NodeOptions:
         security: Security | None = None,
         zone: str = "",
         client_zones: Sequence[str] = (),
+        trace: Path | None = None,
+        trace_limit: int = LIMIT_OCTETS,
     ) -> None:
+        self.trace = trace
+        self.trace_limit = trace_limit
         self.shared = shared
         self.zone = zone
         self.client_zones = list(client_zones)
@@ -210,6 +217,9 @@ class Node:
         self.connectors: Final = _connectors(options)
         self.links: Links | None = None
         self._door: Door | None = None
+        self._traces: TraceFiles | None = None
+        if options.trace is not None:
+            self._traces = TraceFiles(options.trace, limit=options.trace_limit)
         self._announcers: list[Announcer] = []
         self._turn: BrokerTurn | None = None
         self._maintenance: asyncio.TimerHandle | None = None
@@ -463,8 +473,13 @@ class Node:
         broker = BrokerCore(journal, options, self.policies, SystemEntropy(), self.notices)
         protect(self.security, broker.access)
         turn = BrokerTurn(loop, SystemClock(), broker)
+        if self._traces is not None:
+            broker.trace = Trace(self._traces)
         broker.tick(turn.now, turn.wall)
         self.report = recover(broker)
+        if self._traces is not None:
+            self._traces.describe(broker.node_id, options.name, int(broker.run), options.version, turn.wall)
+            broker.begin_trace()
         install(broker, OpenConnections(self.listeners, lambda: self.links))
         self._broker = broker
         self._acceptor = Acceptor(broker)
@@ -536,6 +551,11 @@ class Node:
         if self._turn is not None:
             self._turn.catch_up()
             self._turn.stop()
+        if self._traces is not None:
+            if self._broker is not None:
+                self._broker.end_trace()
+                self._broker.trace = None
+            self._traces.close()
 
     async def _answer(self) -> None:
         """Wait a moment for the disk, so that producers get the receipts that they wait for."""
@@ -583,12 +603,14 @@ class Broker:
         connect: Sequence[str] = (),
         duplex: bool = False,
         announce: Sequence[str] = (),
+        trace: str | Path | None = None,
     ) -> None:
         """``policies``: address pattern -> setting -> value. ``memory_limit`` in octets.
 
         ``users``: the text of a users file (docs/security.md); None: everybody may do everything. ``connect``: other
         brokers to bridge to, as `entrepot run --connect` has them, and ``vm://name`` for one of this process;
-        ``duplex``: and back. ``announce``: where others may find this one, like ``multicast://default``.
+        ``duplex``: and back. ``announce``: where others may find this one, like ``multicast://default``. ``trace``: the
+        directory of its trace (docs/audit.md).
 
         Raises InvalidURI, InvalidOption, InvalidConfiguration.
         """
@@ -605,6 +627,7 @@ class Broker:
                 security=security,
                 networks=networks,
                 announce=announce,
+                trace=None if trace is None else Path(trace),
             )
         )
 

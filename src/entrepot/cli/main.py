@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "lease": "lease",
     "stage": "stage",
     "ha": "ha",
+    "trace": "trace",
     "completion": "completion",
 }
 """Subcommand -> the module of `entrepot.cli` that has a function of this name."""

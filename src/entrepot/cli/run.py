@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from entrepot.base.compiled import build_name
-from entrepot.base.environment import MIB, SECOND
+from entrepot.base.environment import GIB, MIB, SECOND
 from entrepot.base.errors import EntrepotError, InvalidConfiguration, InvalidOption, StorageFull, StoreLost
 from entrepot.cli.values import SIZE
 
@@ -119,6 +119,19 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 @click.option(
     "--status", metavar="HOST:PORT", help="For a shared store: where /status and /ready answer, also while waiting."
 )
+@click.option(
+    "--trace",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Keep a trace of what happens to every message in this directory, for `entrepot pipeline audit`.",
+)
+@click.option(
+    "--trace-limit",
+    type=SIZE,
+    default=4 * GIB,
+    show_default="4gb",
+    help="How much disk the trace of this broker may take; beyond, its oldest segments go.",
+)
 @click.option("--no-uvloop", is_flag=True, help="Use asyncio's own event loop even where uvloop is installed.")
 @click.option(
     "--log-level",
@@ -151,6 +164,8 @@ def run(
     locker: str | None,
     lease_duration: float | None,
     status: str | None,
+    trace: Path | None,
+    trace_limit: int,
     no_uvloop: bool,
     log_level: str,
     ports_file: Path | None,
@@ -198,6 +213,8 @@ def run(
         made.announce = list(announce)
         made.shared = shared
         made.security = security
+        made.trace = trace
+        made.trace_limit = trace_limit
         return made
 
     async def serve() -> bool:

@@ -49,6 +49,7 @@ from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOption
 from entrepot.cluster.properties import write_properties
 from entrepot.cluster.wires import ClientWire, Wire
 from entrepot.cluster.zones import ZoneRules
+from entrepot.core import trace as facts
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.consumer import Objection
 from entrepot.core.directory import Subject
@@ -196,6 +197,7 @@ class BridgeFeed(Feed):
         self.priority = int(demand.info.priority)
         self.selector = selector_or_none(demand.info.selector or "")
         self.connection = bridge.link.name
+        self.far = f"{bridge.names.there_id}\t{bridge.names.there}"
         self.origin = bridge.origin
         # Not meant for no-local, but the queue then asks `wants` for every message, also where nobody has a selector.
         self.no_local = addresses[0].routing == ANYCAST
@@ -371,6 +373,8 @@ class Bridge(LinkPort):
             f"{there}->{here}-{token}-{self.serial}:{self._runs}",
             self.options.client_id_token,
         )
+        if self.broker.trace is not None:
+            self.broker.trace.define(facts.NAME_ORIGIN, self.origin, f"{there_id}\t{there}")
         connection = f"{here}->{there}-{token}-{self.serial}:{self._runs}"
         self._producer = ProducerId(connection, 1, SESSION)
         self._listener = ConsumerId(connection, SESSION, 1)

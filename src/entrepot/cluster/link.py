@@ -26,6 +26,7 @@ from entrepot.base.environment import MIB, MILLISECOND, SECOND, Duration, Instan
 from entrepot.base.errors import EntrepotError, Fault
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.options import ReconnectOptions
+from entrepot.core import trace as facts
 from entrepot.core.broker import BrokerCore
 from entrepot.core.consumer import Consumer, Objection
 from entrepot.core.queue import NONE_DELIVERED, Queue
@@ -243,6 +244,7 @@ class LinkConsumer(Consumer):
         """Send it, or settle it unsent where it may not cross."""
         if self.takes_all and not self.feed.admits(message, self.queue):
             self.feed.refused += 1
+            self.source.note(facts.REFUSED, message.number, self.key, 0)
             self.feed.link.settle_later(self, int(message.number))
         else:
             self.feed.link.deliver(self, message, int(deliveries))

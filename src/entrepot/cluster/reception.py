@@ -18,6 +18,7 @@ from entrepot.cluster.clients import LinkPort
 from entrepot.cluster.link import LinkCore, LinkOptions
 from entrepot.cluster.properties import read_properties
 from entrepot.cluster.wires import SessionWire
+from entrepot.core import trace as facts
 from entrepot.protocols.openwire.acceptor import AGAIN
 from entrepot.protocols.openwire.commands import BrokerInfo, Command, ConnectionControl, ConnectionInfo
 from entrepot.protocols.openwire.frames import Structure
@@ -84,6 +85,10 @@ class NetworkSession(OpenWireSession):
             self.peer_broker = command
             self.portion = MESSAGES_PORTION
             self.audited = self.options.audit_network
+            trace = self.broker.trace
+            if trace is not None:
+                there = "" if command.broker_id is None else text_of(command.broker_id)
+                trace.define(facts.NAME_ORIGIN, self.number, f"{there}\t{command.broker_name or ''}")
         peer = self.peer_broker
         if peer is not None and self.info is None and isinstance(command, ConnectionInfo):
             self._replace(peer, command)
@@ -167,4 +172,6 @@ class NetworkSession(OpenWireSession):
             self.neighbourhood.leave(bridge)
         if self.neighbourhood.arrivals.get(self.client_id) is self:
             del self.neighbourhood.arrivals[self.client_id]
+        if self.peer_broker is not None and self.broker.trace is not None:
+            self.broker.trace.forget(facts.NAME_ORIGIN, self.number)
         super().release()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from entrepot.base.errors import StorageError, TransactionError
+from entrepot.core import trace as facts
 from entrepot.core.backlog import Reference
 from entrepot.core.consumer import Consumer
 from entrepot.core.queue import Queue
@@ -194,6 +195,7 @@ class Branches:
         queue = hold.queue
         queue.leased -= 1
         queue.settled += 1
+        queue.note(facts.ACKNOWLEDGED, hold.number, 0, 0)
         if hold.reference is not None:
             queue.finish(hold.reference)
             if queue.policy.advises_consumed:
@@ -207,6 +209,7 @@ class Branches:
         reference = hold.reference
         if self.broker.table.by_identity.get(int(queue.identity)) is not queue:
             if reference is not None:
+                queue.note(facts.REMOVED, hold.number, 0, facts.QUEUE_DELETED)
                 queue.finish(reference)
             return
         if reference is None:

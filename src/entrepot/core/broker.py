@@ -30,6 +30,7 @@ from entrepot.base.errors import (
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.core import notices
+from entrepot.core import trace as facts
 from entrepot.core.access import Access
 from entrepot.core.backlog import Reference
 from entrepot.core.branches import Branches
@@ -38,7 +39,7 @@ from entrepot.core.duplicates import Duplicates, Sequences
 from entrepot.core.lease import Lease, Poll
 from entrepot.core.policy import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SLOW_KILL, Policies, Policy
 from entrepot.core.ports import ClaimWaiter, ClientHolder, Host, Memory, NoticePort
-from entrepot.core.queue import MOVE_RETRY, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
+from entrepot.core.queue import ADVISORY, MOVE_RETRY, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
 from entrepot.core.recollection import Recollections
 from entrepot.core.routing import Copy, Divert, Plan, RoutingTable, Service, Target, default_routing, passes
 from entrepot.core.stage import Stages
@@ -308,6 +309,8 @@ class BrokerCore(Host):
         """Tell the broker what time it is: ns on the monotonic clock, ms since 1970."""
         self.now = now
         self.wall = wall
+        if self.trace is not None:
+            self.trace.tick(now, wall)
 
     def deadline(self) -> Instant:
         """Return when `advance` must be called next."""
@@ -352,6 +355,7 @@ class BrokerCore(Host):
                 consumer.ended(f"it settled nothing for {idle // 1_000_000} ms and policy says to end slow consumers")
                 if consumer.queue is queue:
                     queue.detach(consumer)
+                    self._note_detached(queue, consumer)
 
     def _find_crowded(self, queue: Queue) -> None:
         """Find consumers that take no more although there is more: Classic's notion of slow (classic.md 4.2)."""
@@ -484,6 +488,8 @@ class BrokerCore(Host):
     def add_queue(self, queue: Queue) -> None:
         """Bind ``queue`` and attach the wildcard subscriptions that cover it."""
         self.table.add(queue)
+        if queue.trace is not None:
+            queue.trace.define(facts.NAME_QUEUE, queue.identity, f"{queue.name}\t{queue.address}\t{queue.routing}")
         if queue.routing == ANYCAST and not queue.owner:  # a temporary queue is its connection's alone
             for subscription in self.followers:
                 for pattern in subscription.patterns:
@@ -515,6 +521,7 @@ class BrokerCore(Host):
         if self.table.queues.get(queue.name) is not queue:
             return 0
         queue.paused = True  # what one consumer gives back is not for the next one, who goes too
+        queue.deleted = True
         self.table.remove(queue)
         gone = queue.count
         for consumer in list(queue.roster.consumers):
@@ -525,6 +532,7 @@ class BrokerCore(Host):
                 follower.consumers.remove(consumer)
             if consumer.queue is queue:
                 queue.detach(consumer, NONE_DELIVERED)
+                self._note_detached(queue, consumer)
         self.journal.begin()
         try:
             self.leases.end(queue, why)
@@ -535,6 +543,8 @@ class BrokerCore(Host):
         finally:
             self.journal.end()
         self.unused.pop(queue.name, None)
+        if queue.trace is not None:
+            queue.trace.forget(facts.NAME_QUEUE, queue.identity)
         detail = {"messages": str(gone), "why": why, "routing": str(queue.routing)}
         detail["temporary"] = "1" if queue.temporary else ""
         self.notices.notice(notices.QUEUE_DELETED, queue.name, detail)
@@ -634,6 +644,7 @@ class BrokerCore(Host):
         if self.duplicates.seen(target.name, identity):
             detail = {"duplicate-id": identity.decode("utf-8", "replace")}
             self.notices.notice(notices.MESSAGE_DUPLICATE, target.name, detail)
+            self._note_nowhere(facts.DUPLICATE, message, target)
             return DUPLICATE
         policy = self.policies.of(target.name, target.routing)
         self.journal.begin()
@@ -651,6 +662,7 @@ class BrokerCore(Host):
         self._collect(message, target, plan, main)
         if not main.queues and not plan.copies:
             self.notices.notice(notices.MESSAGE_UNROUTED, target.name, {})
+            self._note_nowhere(facts.UNROUTED, message, target)
         if not plan.copies:
             return self._deliver(message, main)
         refusal = self.journal.refusal()
@@ -671,6 +683,14 @@ class BrokerCore(Host):
             self.granted = granted
             self.journal.end()
 
+    def _note_nowhere(self, kind: i64, message: Message, target: Target) -> None:
+        """Note that ``message`` came and is in no queue of ``target``, where there is a trace."""
+        trace = self.trace
+        if trace is not None and not target.name.startswith(ADVISORY):
+            identity = self.identity_of(message)
+            trace.identity(message.number, identity)
+            trace.note(kind, message.number, trace.number_of(facts.NAME_ADDRESS, target.name), message.origin, 0)
+
     def _deliver(self, message: Message, copy: Copy) -> int:
         """Hand ``message`` to those queues of ``copy`` that take it; SENT, BLOCKED or DROPPED."""
         queues = copy.queues
@@ -682,6 +702,7 @@ class BrokerCore(Host):
             full = [queue for queue in queues if self._when_full(queue) == DROPPED]
             for queue in full:
                 queue.dropped += 1
+                self._note_nowhere(facts.UNROUTED, message, Target(queue.name, queue.routing))
                 self.notices.notice(notices.MESSAGE_DROPPED, queue.name, {"why": "full"})
                 queue.tell_discarded(message)
             queues = [queue for queue in queues if queue not in full]
@@ -1233,6 +1254,10 @@ class BrokerCore(Host):
             consumer.no_local = subscription.no_local
         subscription.consumers.append(consumer)
         self.unused.pop(queue.name, None)
+        if queue.trace is not None:
+            described = f"{consumer.connection}\t{subscription.far}\t{subscription.client_id}"
+            queue.trace.define(facts.NAME_CONSUMER, consumer.key, described)
+            queue.note(facts.ATTACHED, 0, consumer.key, 0)
         queue.attach(consumer)
         self.notices.notice(notices.CONSUMER_ATTACHED, queue.name, _who(subscription, consumer))
 
@@ -1251,11 +1276,38 @@ class BrokerCore(Host):
             if queue is None:
                 continue
             queue.detach(consumer, last_delivered)
+            self._note_detached(queue, consumer)
             self.notices.notice(notices.CONSUMER_DETACHED, queue.name, _who(subscription, consumer))
             if queue.temporary and queue.routing == MULTICAST and not queue.roster.consumers:
                 self.delete_queue(queue, "its subscriber left")
         subscription.consumers.clear()
         subscription.window.consumers.clear()
+
+    def _note_detached(self, queue: Queue, consumer: Consumer) -> None:
+        if queue.trace is not None:
+            queue.note(facts.DETACHED, 0, consumer.key, 0)
+            queue.trace.forget(facts.NAME_CONSUMER, consumer.key)
+
+    def begin_trace(self) -> None:
+        """Note that the broker starts; call it when it has a name and its queues."""
+        if self.trace is not None:
+            self.trace.note(facts.STARTED, self.run, 0, 0, 0)
+
+    def end_trace(self) -> None:
+        """Note what is still here, as the last word before the journal is closed."""
+        trace = self.trace
+        if trace is None:
+            return
+        for queue in self.table.queues.values():
+            queue.note_pending()
+        for lease in self.leases.held.values():
+            for number in lease.numbers.values():
+                lease.queue.note(facts.PENDING, number, 0, 0)
+        for branch in self.branches.prepared.values():
+            for hold in branch.holds:
+                hold.queue.note(facts.PENDING, hold.number, 0, 0)
+        trace.note(facts.STOPPED, self.run, 0, 0, 0)
+        trace.flush()
 
     def durable(self, client_id: str, name: str) -> Queue | None:
         """Return the queue of a durable subscription, None when there is none."""

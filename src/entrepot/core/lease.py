@@ -19,6 +19,7 @@ import msgspec
 
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.errors import EntrepotError, LeaseError
+from entrepot.core import trace as facts
 from entrepot.core.backlog import Reference
 from entrepot.core.ports import ClaimWaiter
 from entrepot.core.queue import Queue
@@ -32,6 +33,7 @@ KIND_LEASE: Final = 4
 KIND_CLAIM: Final = 5
 
 CLAIM_MESSAGES_MAX: Final = 100_000  # one claim is one document: 800 kB of numbers
+LEASED: Final = -1  # who reads by lease, in the trace: no consumer has this key
 CLAIM_LOOKS: Final = 100_000  # messages that one claim looks at when it has a selector
 LOOK_AGAIN: Final = 100 * MILLISECOND  # a selector passes over the whole queue: not for every message that arrives
 RETURN_STEP: Final = 256  # messages whose envelopes are read at a time when a lease goes back
@@ -155,6 +157,7 @@ class Lease:
         journal.begin()
         try:
             while self.base < up_to:
+                self.queue.note(facts.ACKNOWLEDGED, self.numbers[self.base], LEASED, 0)
                 self._forget(journal, self.base)
                 self.base += 1
                 settled += 1
@@ -196,6 +199,7 @@ class Lease:
         numbers: list[int] = []
         for position in range(self.base, self.tail):
             number = self.numbers[position]
+            queue.note(facts.RETURNED, number, LEASED, 1)
             queue.leased -= 1
             kept = self.kept.get(position)
             if kept is not None:
@@ -225,6 +229,7 @@ class Lease:
         journal.begin()
         try:
             while self.base < self.tail:
+                self.queue.note(facts.REMOVED, self.numbers[self.base], 0, facts.QUEUE_DELETED)
                 self._forget(journal, self.base)
                 self.base += 1
             for start in self.claims:
@@ -277,17 +282,20 @@ class Lease:
 
     def _take(self, journal: JournalCore, taken: list[Reference]) -> None:
         start = self.tail
+        queue = self.queue
         numbers: list[int] = []
         journal.begin()
         try:
             for reference in taken:
                 if journal.pages:
                     number = self._on_disk(journal, reference)
+                    queue.note(facts.DELIVERED, number, LEASED, min(reference.deliveries, facts.DETAIL_MAX))
                     if reference.deliveries > 0:
                         self.queue.attempts[number] = reference.deliveries
                     self.queue.host.memory.release(reference.message)
                 else:
                     number = int(reference.number)
+                    queue.note(facts.DELIVERED, number, LEASED, min(reference.deliveries, facts.DETAIL_MAX))
                     self.kept[self.tail] = reference
                 self.numbers[self.tail] = number
                 numbers.append(number)
@@ -305,6 +313,7 @@ class Lease:
         if message.stored and message.durable and self.queue.durable:
             return int(message.number)
         copy = self.queue.host.renumbered(message)
+        self.queue.note_renumbered(message.number, copy)
         journal.store(copy, [int(self.queue.identity)])
         if reference.paged:
             journal.settle(message.number, self.queue.identity)

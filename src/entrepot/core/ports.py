@@ -12,6 +12,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import EntrepotError, Fault
 from entrepot.core.backlog import Reference
+from entrepot.core.trace import Trace
 from entrepot.journal.log import JournalCore
 from entrepot.model.message import Message
 
@@ -88,6 +89,7 @@ class Host:
         self.journal: JournalCore = journal
         self.memory: Memory = memory
         self.notices: NoticePort = notices
+        self.trace: Trace | None = None  # set before there are queues
         self.now: i64 = 0
         self.wall: i64 = 0
         self.fraction: float = 0.5  # in [0, 1), fresh each turn: the jitter of redelivery delays

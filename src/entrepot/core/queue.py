@@ -12,11 +12,13 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.core import notices
+from entrepot.core import trace as facts
 from entrepot.core.backlog import LEVELS, Backlog, Paged, Reference
 from entrepot.core.consumer import UNLIMITED, Consumer
 from entrepot.core.dispatch import Roster
 from entrepot.core.policy import Policy
 from entrepot.core.ports import Host
+from entrepot.core.trace import Trace
 from entrepot.core.walk import Found, Walk
 from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message
@@ -31,6 +33,7 @@ TAKE_OCTETS: Final = 16 * 1024 * 1024  # bodies that one `take` may hold at a ti
 SWEEP_LOOKS: Final = 2_000  # messages that one sweep looks at: 0.1 ms compiled
 
 HOLD_DEFAULT: Final = 1_000_000_000  # ns that a queue waits for its consumers when the policy gives 0 (classic.md 4.3)
+ADVISORY: Final = "ActiveMQ.Advisory."  # not traced: advisories are about messages, and nobody misses one
 MOVE_RETRY: Final = 1_000_000_000  # ns between two tries to move a message while the disk is full
 
 UNKNOWN_DELIVERED: Final = -2  # RemoveInfo.lastDeliveredSequenceId: count every message as attempted (classic.md 4.5)
@@ -57,6 +60,7 @@ class Queue:
         self.name: str = name
         self.address: str = address
         self.policy: Policy = policy
+        self.trace: Trace | None = None if address.startswith(ADVISORY) else host.trace
         self.routing: int = ANYCAST
         self.durable: bool = True
         self.temporary: bool = False
@@ -71,6 +75,7 @@ class Queue:
         self.paused: bool = False
         self.held: bool = policy.consumers_before_dispatch > 0 or policy.delay_before_dispatch > 0
         self.held_until: i64 = 0
+        self.deleted: bool = False  # it is being deleted: what goes, goes with it
         self.watched: bool = False  # somebody waits for a message to claim
         self.used: bool = False  # a consumer or a message was here once: only then may it be deleted by itself
         self.delayed: dict[int, Reference] = {}
@@ -98,6 +103,8 @@ class Queue:
         """Take a routed message: straight to a ready consumer, else to the backlog. The journal has it already."""
         self.accepted += 1
         rare = message.rare
+        if self.trace is not None:
+            self.note_accepted(message, 0)
         if rare is not None:
             if rare.group:
                 self.roster.saw_group()
@@ -127,7 +134,7 @@ class Queue:
         kept = message.stored and message.durable and self.durable
         if not kept and journal.pages:
             if message.stored:
-                own = self.host.renumbered(message)
+                own = self._renumbered(message)
             journal.page(own, [int(self.identity)])
         if own.expiration:
             self.expiring += 1
@@ -153,6 +160,7 @@ class Queue:
         """Note at start that message ``number`` waits on disk; numbers come in ascending order."""
         if deliveries > 0:
             self.attempts[int(number)] = deliveries
+        self.note(facts.RECOVERED, number, 0, 0)
         level = priority if self.policy.prioritized else 4
         self.backlog.page(level, number)
         if expiration:
@@ -189,7 +197,7 @@ class Queue:
             if journal.refusal() is not None:
                 return False
             if message.stored:  # another queue's record: ours needs a number of its own
-                message = self.host.renumbered(message)
+                message = self._renumbered(message)
             journal.page(message, [int(self.identity)])
         self.backlog.page(level, message.number)
         return True
@@ -204,6 +212,7 @@ class Queue:
                     return gone
                 continue
             self._remove(reference)
+            self.note(facts.REMOVED, reference.number, 0, facts.OVERFLOWED)
             self._finish(reference.message, reference)
             self.dropped += 1
             gone += 1
@@ -223,6 +232,10 @@ class Queue:
         self.delivered += 1
         consumer.delivered += 1
         deliveries: i64 = 0 if reference is None else reference.deliveries
+        trace = self.trace
+        if trace is not None:
+            kind: i64 = facts.DELIVERED if consumer.tracked else facts.DELIVERED | (facts.SETTLED << 8)
+            trace.note(kind, message.number, self.identity, consumer.key, min(deliveries, facts.DETAIL_MAX))
         grouped = self.roster.groups is not None and message.rare is not None
         if grouped:
             grouped = self._enter_group(consumer, message)
@@ -475,6 +488,7 @@ class Queue:
         if self._cannot_move(reference):
             return
         self.expired += 1
+        self.note(facts.EXPIRED, reference.number, 0, 0)
         self.host.journal.begin()
         try:
             self.host.expire(self, reference.message)
@@ -524,6 +538,9 @@ class Queue:
             return len(self.promised) > 0 and self._settle_promised(number)
         message = reference.message
         self.settled += 1
+        trace = self.trace
+        if trace is not None:
+            trace.note(facts.ACKNOWLEDGED, number, self.identity, consumer.key, 0)
         self._returned(consumer, message)
         self._finish(message, reference)
         if self.policy.advises_consumed:
@@ -538,6 +555,7 @@ class Queue:
             return False
         self.leased -= 1
         self.settled += 1
+        self.note(facts.ACKNOWLEDGED, number, 0, 0)
         self._finish(reference.message, reference)
         if self.policy.advises_consumed:
             self.tell_consumed(reference.message)
@@ -558,6 +576,7 @@ class Queue:
         """The queue is being deleted: no commit finds these any more."""
         for reference in list(self.promised.values()):
             self.leased -= 1
+            self.note(facts.REMOVED, reference.number, 0, facts.QUEUE_DELETED)
             self._finish(reference.message, reference)
         self.promised.clear()
 
@@ -681,6 +700,7 @@ class Queue:
         """Put ``reference`` back: at once, after its redelivery delay, or to the dead letters when tried too often."""
         policy = self.policy
         self.requeued += 1
+        self.note(facts.RETURNED, reference.number, 0, min(reference.deliveries + i64(attempted), facts.DETAIL_MAX))
         if attempted:
             reference.deliveries += 1
             message = reference.message
@@ -715,6 +735,7 @@ class Queue:
             self.doomed[int(reference.number)] = reason
             return
         self.dead += 1
+        self.note_dead(reference.number, reason)
         self.host.journal.begin()
         try:
             self.host.dead_letter(self, reference.message, reason, reference.deliveries)
@@ -947,17 +968,20 @@ class Queue:
         Return how many went; fewer than ``most`` means that nothing waits any more.
         """
         gone: i64 = 0
+        why = facts.QUEUE_DELETED if self.deleted else facts.PURGED
         while gone < most:
             reference = self.backlog.first()
             if reference is None:
                 break
             self._remove(reference)
+            self.note(facts.REMOVED, reference.number, 0, why)
             self._finish(reference.message, reference)
             gone += 1
         level: i64 = 0
         while level < LEVELS and gone < most:
             numbers = self.backlog.take_paged(level, min(RELOAD_MESSAGES, most - gone))
             for number in numbers:
+                self.note(facts.REMOVED, number, 0, why)
                 self.host.journal.settle(number, self.identity)
                 self.attempts.pop(number, 0)
                 gone += 1
@@ -968,11 +992,75 @@ class Queue:
                 return gone
             del self.delayed[int(reference.number)]
             self.doomed.pop(int(reference.number), "")
+            self.note(facts.REMOVED, reference.number, 0, why)
             self._finish(reference.message, reference)
             gone += 1
         if self.backlog.count == 0:
             self.expiring = 0
         return gone
+
+    # -- the trace ----------------------------------------------------------------------------------------------------
+
+    def note(self, kind: i64, number: i64, peer: i64, detail: i64) -> None:
+        """Note a fact about message ``number`` (`core/trace.py`), where there is a trace."""
+        trace = self.trace
+        if trace is not None:
+            trace.note(kind, number, self.identity, peer, detail)
+
+    def note_accepted(self, message: Message, flags: i64) -> None:
+        """Note that ``message`` is in this queue now."""
+        trace = self.trace
+        if trace is None:
+            return
+        rare = message.rare
+        if rare is not None and rare.identity:
+            flags |= facts.DERIVED
+            trace.identity(message.number, rare.identity)
+        elif message.number != trace.named:
+            identity = message.language.identity(message)
+            if identity:
+                trace.identity(message.number, identity)
+        if message.durable and self.durable:
+            flags |= facts.DURABLE
+        flags |= message.priority << 4
+        octets = min((len(message.raw) + 15) // 16, facts.DETAIL_MAX)
+        trace.note(facts.ACCEPTED | (flags << 8), message.number, self.identity, message.origin, octets)
+
+    def note_dead(self, number: i64, reason: str) -> None:
+        """Note that message ``number`` became a dead letter."""
+        trace = self.trace
+        if trace is not None:
+            cause = trace.number_of(facts.NAME_CAUSE, reason)
+            trace.note(facts.DEAD, number, self.identity, cause, 0)
+
+    def note_pending(self) -> None:
+        """Note every message that is here, as the last word of a broker that stops."""
+        if self.trace is None:
+            return
+        for reference in self.backlog.references():
+            self.note(facts.PENDING, reference.number, 0, 0)
+        for paged in self.backlog.paged:
+            numbers: list[int] = [] if paged is None else paged.after(0, 1 << 62)
+            for number in numbers:
+                self.note(facts.PENDING, number, 0, 0)
+        for waiting in (self.delayed, self.promised):
+            for number in waiting:
+                self.note(facts.PENDING, number, 0, 0)
+        for consumer in self.roster.consumers:
+            for number in consumer.in_flight:
+                self.note(facts.PENDING, number, 0, 0)
+
+    def _renumbered(self, message: Message) -> Message:
+        """Return ``message`` with a number of its own, as the same message."""
+        own = self.host.renumbered(message)
+        self.note_renumbered(message.number, own)
+        return own
+
+    def note_renumbered(self, number: i64, own: Message) -> None:
+        """Note that what was message ``number`` here is ``own`` from now on."""
+        if self.trace is not None:
+            self.note(facts.REMOVED, number, 0, facts.RENUMBERED)
+            self.note_accepted(own, facts.CONTINUED)
 
     def check(self) -> None:
         """Assert the invariants at the head of this module (simulation and debug builds)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from mypy_extensions import i64
 
+from entrepot.core import trace as facts
 from entrepot.core.branches import KIND_BRANCH, PREPARED_QUEUE
 from entrepot.core.broker import (
     FIRST_QUEUE,
@@ -85,6 +86,7 @@ class Rebuilder(RecoverySink):
         if queue is None:
             self.orphans.append((int(number), int(queue_id)))
         elif leased is not None and number in leased:
+            queue.note(facts.RECOVERED, number, 0, 0)
             if deliveries > 0:
                 queue.attempts[int(number)] = deliveries
         else:

@@ -41,6 +41,7 @@ class Subscription:
         self.retroactive: bool = False  # of a topic: it wants what the topic remembers too
         self.origin: i64 = 0
         self.connection: str = ""
+        self.far: str = "\t"  # of a bridge: id TAB name of the broker on the other side, for the trace
         self.pending_limit: i64 = -1  # of a topic subscriber, instead of the policy's
         self.window: Window = Window(0)
         self.consumers: list[Consumer] = []

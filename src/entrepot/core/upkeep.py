@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from entrepot.base.errors import InvalidDestination, LeaseError, StorageError
+from entrepot.core import trace as facts
 from entrepot.core.backlog import Reference
 from entrepot.core.broker import (
     DEAD_CAUSE,
@@ -34,6 +35,7 @@ from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES, Destinatio
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
+GIVEN_UP: Final = "an operator gave it up"
 STEP_MESSAGES: Final = 500  # a step moves this many: some ms, so that deliveries are not held up
 STEP_LOOKS: Final = 5_000  # and looks at this many
 
@@ -422,6 +424,7 @@ class Move:
             return False
         self.broker.journal.begin()
         try:
+            self.source.note(facts.REMOVED, reference.number, 0, facts.MOVED)
             self.broker.hand_to(self._copy_of(reference.message, target), target)
             self.source.finish(reference)
         finally:
@@ -502,6 +505,7 @@ class Discard(Move):
 
     def one(self, reference: Reference) -> bool:
         """Remove one message that was taken out."""
+        self.source.note(facts.REMOVED, reference.number, 0, facts.DISCARDED)
         self.source.finish(reference)
         return True
 
@@ -524,7 +528,8 @@ class Burial(Discard):
         """Make one message that was taken out a dead letter, in one atomic batch."""
         self.broker.journal.begin()
         try:
-            self.broker.dead_letter(self.source, reference.message, "an operator gave it up", reference.deliveries)
+            self.source.note_dead(reference.number, GIVEN_UP)
+            self.broker.dead_letter(self.source, reference.message, GIVEN_UP, reference.deliveries)
             self.source.finish(reference)
         finally:
             self.broker.journal.end()
@@ -600,6 +605,7 @@ class Removal:
 
     def _act(self, reference: Reference) -> int:
         if self.instead is None:
+            self.queue.note(facts.REMOVED, reference.number, 0, facts.DISCARDED)
             self.queue.finish(reference)
             return 1
         refusal = self.broker.journal.refusal()

@@ -146,6 +146,9 @@ class BrokerTurn(Turn):
         try:
             self.broker.space_changed()
             self.broker.journal.flush()
+            trace = self.broker.trace
+            if trace is not None:
+                trace.flush()
         except Exception:
             log.exception("the broker failed at the end of a turn; it goes on")
 
