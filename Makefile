@@ -95,7 +95,7 @@ bench-pipeline: setup ## measure the PySpark source and sink; ARGS="..."
 interop: setup ## test against programs that others wrote
 	@$(PY) tools/run_tests.py compiled tests/interop $(ARGS)
 
-demo: setup ## a broker, real clients, a short story; leaves nothing behind
+demo: setup ## three brokers, real clients, two kills, a short story; leaves nothing behind
 	@$(COMPILED) $(PY) demo/run.py $(ARGS)
 
 pipeline-soak: setup ## kill Spark drivers, workers and brokers under the pipeline; ROUNDS=200

@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "stage": "stage",
     "ha": "ha",
     "trace": "trace",
+    "lab": "lab",
     "completion": "completion",
 }
 """Subcommand -> the module of `entrepot.cli` that has a function of this name."""

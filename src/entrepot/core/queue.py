@@ -243,6 +243,8 @@ class Queue:
         if consumer.tracked:
             if reference is None:
                 reference = self._reference(message, 0)
+            if not consumer.in_flight:
+                consumer.settled_at = self.host.now  # it had nothing to settle: its time begins now
             consumer.in_flight[message.number] = reference
             self.in_flight += 1
             window.used += 1

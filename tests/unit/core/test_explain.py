@@ -95,6 +95,17 @@ def test_what_is_held_and_nobody_else_could_take() -> None:
     assert codes(rig) == {"unsettled": 5}
 
 
+def test_the_time_of_a_consumer_that_was_idle_begins_with_its_first_message() -> None:
+    rig = Rig()
+    rig.reader(Q, 100)
+    rig.wait(60_000)
+    rig.send(Q)
+    assert codes(rig) == {}
+    rig.wait(2000)
+    (reason,) = told(rig).reasons
+    assert "settled none for 2.0 s" in reason.text
+
+
 def test_no_credit() -> None:
     rig = Rig()
     rig.reader(Q, 0)
