@@ -5,6 +5,10 @@ A kept password is one of
     scrypt:8192:8:1:SALT:HASH     cost, block size, parallelism; salt and hash in base64 (RFC 7914)
     plain:secret                  the password itself
 
+The hash is scrypt of the password in UTF-8. A password that ends with NUL is first replaced by the SHA-256 of its
+length (8 octets, big-endian) and itself, in hexadecimal digits: scrypt keys HMAC, which fills a short key up with zeros
+(RFC 2104, chapter 2), so that ``secret`` and ``secret`` with a NUL behind it would otherwise be one password.
+
 With the default parameters a look at a hash takes about 20 ms and 8 MB: much for who tries a dictionary, little for who
 comes in once. All comparisons take the same time wherever two texts begin to differ.
 """
@@ -27,6 +31,7 @@ BLOCK_SIZE: Final = 8
 PARALLELISM: Final = 1
 SALT_OCTETS: Final = 16
 HASH_OCTETS: Final = 32
+LENGTH_OCTETS: Final = 8  # of the length that goes before a password which ends with NUL
 MEMORY_MAX: Final = 64 * MIB  # a broker should not be stopped by a line of its own configuration
 REMEDY: Final = "write scrypt:COST:BLOCKSIZE:PARALLELISM:SALT:HASH (`entrepot user add` does), or plain:PASSWORD"
 
@@ -86,6 +91,8 @@ def hashed(password: str, salt: bytes) -> str:
 
 def _scrypt(password: str, salt: bytes, cost: tuple[int, int, int], length: int) -> bytes:
     octets = password.encode("utf-8", "surrogatepass")
+    if octets.endswith(b"\0"):
+        octets = hashlib.sha256(len(octets).to_bytes(LENGTH_OCTETS, "big") + octets).hexdigest().encode()
     n, r, p = cost
     return hashlib.scrypt(octets, salt=salt, n=n, r=r, p=p, maxmem=_memory(n, r, p), dklen=length)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from hashlib import scrypt, sha256
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from entrepot.base.errors import InvalidOption
@@ -13,6 +14,9 @@ from entrepot.core.passwords import SALT_OCTETS, Kept, hashed
 
 
 @settings(deadline=None, max_examples=8)
+@example("", "\0", bytes(16))
+@example("secret\0", "secret", bytes(16))
+@example("secret\0", "secret\0\0", bytes(16))
 @given(right=st.text(max_size=20), wrong=st.text(max_size=20), salt=st.binary(min_size=16, max_size=16))
 def test_a_hash_knows_its_password_and_no_other(right: str, wrong: str, salt: bytes) -> None:
     text = hashed(right, salt)
@@ -33,6 +37,15 @@ def test_the_vector_of_the_specification_is_met() -> None:
     kept = Kept(f"scrypt:1024:8:16:{b64encode(b'NaCl').decode()}:{b64encode(expected).decode()}")
     assert kept.matches("password")
     assert not kept.matches("passwore")
+
+
+def test_a_password_that_ends_with_nul_is_kept_as_documented() -> None:
+    """By hand: the SHA-256 of eight octets of length and the password, in hexadecimal digits, goes into scrypt."""
+    stands_for = sha256(bytes(7) + b"\x02" + b"a\0").hexdigest().encode()
+    expected = scrypt(stands_for, salt=b"salt", n=16, r=1, p=1, dklen=32)
+    kept = Kept(f"scrypt:16:1:1:{b64encode(b'salt').decode()}:{b64encode(expected).decode()}")
+    assert kept.matches("a\0")
+    assert not kept.matches("a")
 
 
 def test_a_plain_one_may_hold_anything() -> None:
