@@ -393,6 +393,6 @@ def test_what_crossed_and_is_not_wanted_there_comes_back_where_the_policy_lets_i
     network.run(300)
     a.read(Q)
     returned: list[Message] = []
-    network.consumed = lambda site, message, deliveries: returned.append(message)  # type: ignore[method-assign]
+    network.consumed = lambda site, reader, message, deliveries: returned.append(message)  # type: ignore[method-assign]
     network.run(3000)  # the checker of circles would call a return what it is
     assert len(returned) == (20 if replay else 0)

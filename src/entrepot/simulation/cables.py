@@ -1,0 +1,108 @@
+"""Cables between simulated brokers: octets arrive in order, late, or never, and the ends may be told so or not.
+
+An `End` is the shell of one session. A cable that is cut tells both ends; one that is cut silently is a black hole; one
+that is deaf in one direction only is half open.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from entrepot.base.environment import Duration, Instant
+from entrepot.protocols.session import NEVER, Session, Shell
+
+if TYPE_CHECKING:
+    from entrepot.simulation.sites import Site
+
+
+class End(Shell):
+    """One end of a cable. ``deaf``: what is written here arrives nowhere, and nobody is told."""
+
+    def __init__(self, site: Site, delay: Duration) -> None:
+        """``delay``: of everything that is written here, in ns."""
+        self.site = site
+        self.delay = delay
+        self.session: Session | None = None
+        self.other: End | None = None
+        self.gone = False
+        self.deaf = False
+        self.armed: Instant = NEVER
+        self.noted = False
+        self._clear: Instant = 0  # when what was written before has arrived: nothing overtakes when a link gets faster
+
+    def dirty(self) -> None:
+        """Ask for a flush at the end of the turn."""
+        if not self.noted:
+            self.noted = True
+            self.site.written.append(self)
+
+    def resumed(self) -> None:
+        """Nothing is held back here."""
+
+    def flush(self) -> None:
+        """Send what the session wrote, and the end of the stream when it closes."""
+        self.noted = False
+        session, other = self.session, self.other
+        if session is None or other is None or self.gone:
+            return
+        data = session.outgoing()
+        if data:
+            self._send(other, data)
+        if session.closing:
+            self._send(other, b"")
+            self.leave("closed")
+        else:
+            self.arm()
+
+    def _send(self, other: End, data: bytes) -> None:
+        if self.deaf:
+            return
+        world = self.site.world
+        self.site.network.carried(self.site, len(data))
+        self._clear = max(self._clear, world.time + self.delay)
+        world.later(self._clear - world.time, lambda: other.arrive(data))
+
+    def arrive(self, data: bytes) -> None:
+        """Octets have come; none are the end of the stream."""
+        if self.gone or self.session is None:
+            return
+        session = self.session
+
+        def read() -> None:
+            session.receive(data, self.site.world.time)
+            self.dirty()
+
+        self.site.turn(read)
+
+    def leave(self, why: str) -> None:
+        """This end is closed."""
+        if not self.gone and self.session is not None:
+            self.gone = True
+            self.session.detach(why, self.site.world.time)
+
+    def lose(self) -> None:
+        """The connection breaks, and this end is told."""
+        if not self.gone:
+            self.site.turn(lambda: self.leave("cut"))
+
+    def arm(self) -> None:
+        """See that `ring` comes at the deadline of the session."""
+        assert self.session is not None
+        due = self.session.deadline()
+        if due < self.armed and not self.gone:
+            self.armed = due
+            self.site.world.later(max(0, due - self.site.world.time), self.ring)
+
+    def ring(self) -> None:
+        """The deadline may have come."""
+        self.armed = NEVER
+        session = self.session
+        if self.gone or session is None:
+            return
+
+        def advance() -> None:
+            if session.deadline() <= self.site.world.time:
+                session.advance(self.site.world.time)
+            self.dirty()
+
+        self.site.turn(advance)
