@@ -190,10 +190,10 @@ class Node:
         self._fencing: asyncio.Task[None] | None = None
         if options.memory_limit <= 0:
             raise InvalidOption(f"a broker cannot work with {options.memory_limit} octets of memory")
+        self.options: Final = options
         if options.zone:
             check_zone(options.zone)
-        ZoneRules(options.client_zones)
-        self.options: Final = options
+        ZoneRules(self._client_zones())
         self.policies: Final = Policies()
         if options.config is not None:
             add_policies(options.config, self.policies)
@@ -239,6 +239,16 @@ class Node:
         if self.options.security is not None:
             return self.options.security
         return OPEN if self.options.config is None else self.options.config.security
+
+    @property
+    def zone(self) -> str:
+        """Return where this broker is, "" for nowhere in particular."""
+        config = self.options.config
+        return self.options.zone or ("" if config is None else config.zone)
+
+    def _client_zones(self) -> list[str]:
+        config = self.options.config
+        return [*self.options.client_zones, *(() if config is None else config.client_zones)]
 
     @property
     def turn(self) -> BrokerTurn:
@@ -292,7 +302,7 @@ class Node:
             raise
         assert self._acceptor is not None
         self.turn.run(self._acceptor.advisories.now_master)
-        if self.options.zone or any(one.update_clients for one in self.openwire):
+        if self.zone or any(one.update_clients for one in self.openwire):
             assert self._neighbourhood is not None
             self.turn.run(self._neighbourhood.clients.activate)
         self._maintenance = loop.call_later(COMPACT_LOOK, self._maintain)
@@ -491,8 +501,8 @@ class Node:
             self._acceptor,
             filters=filters,
             say=log_bridges,
-            zone=self.options.zone,
-            rules=ZoneRules(self.options.client_zones),
+            zone=self.zone,
+            rules=ZoneRules(self._client_zones()),
         )
         self._turn = turn
         log.info("%s: recovered %s", self.options.name, self.report.describe())
@@ -604,13 +614,16 @@ class Broker:
         duplex: bool = False,
         announce: Sequence[str] = (),
         trace: str | Path | None = None,
+        zone: str = "",
+        client_zones: Sequence[str] = (),
     ) -> None:
         """``policies``: address pattern -> setting -> value. ``memory_limit`` in octets.
 
         ``users``: the text of a users file (docs/security.md); None: everybody may do everything. ``connect``: other
         brokers to bridge to, as `entrepot run --connect` has them, and ``vm://name`` for one of this process;
         ``duplex``: and back. ``announce``: where others may find this one, like ``multicast://default``. ``trace``: the
-        directory of its trace (docs/audit.md).
+        directory of its trace (docs/audit.md). ``zone``: where this broker is, ``client_zones``: where its clients are
+        (docs/zones.md).
 
         Raises InvalidURI, InvalidOption, InvalidConfiguration.
         """
@@ -628,6 +641,8 @@ class Broker:
                 networks=networks,
                 announce=announce,
                 trace=None if trace is None else Path(trace),
+                zone=zone,
+                client_zones=client_zones,
             )
         )
 

@@ -76,6 +76,15 @@ LEVELS: Final = ("debug", "info", "warning", "error")
     help="Where to tell other brokers and clients of this one: multicast://default, as ActiveMQ's discoveryUri, or "
     "zeroconf://GROUP. Repeatable.",
 )
+@click.option("--zone", metavar="NAME", help="The zone of this broker: its clients stay in theirs. See docs/zones.md.")
+@click.option(
+    "--client-zone",
+    "client_zones",
+    multiple=True,
+    metavar="ZONE=WHAT,...",
+    help="Which clients belong to ZONE: those of a network (10.1.0.0/16), client:PATTERN, user:PATTERN. Repeatable; "
+    "the first that fits counts.",
+)
 @click.option("--ephemeral", is_flag=True, help="Keep nothing on disk: every message is lost when the broker stops.")
 @click.option(
     "--memory-limit",
@@ -156,6 +165,8 @@ def run(
     connect: tuple[str, ...],
     duplex: bool,
     announce: tuple[str, ...],
+    zone: str | None,
+    client_zones: tuple[str, ...],
     ephemeral: bool,
     memory_limit: int,
     settings: tuple[str, ...],
@@ -211,6 +222,8 @@ def run(
         made.policies = policies
         made.networks = networks
         made.announce = list(announce)
+        made.zone = zone or ""
+        made.client_zones = list(client_zones)
         made.shared = shared
         made.security = security
         made.trace = trace
@@ -399,6 +412,8 @@ def banner(node: Node) -> Iterator[str]:
         yield f"  data       {options.data.resolve()}"
         if node.report is not None:
             yield f"  recovered  {node.report.describe()}"
+    if node.zone:
+        yield f"  zone       {node.zone}"
     security = node.security
     if security.users is not None:
         may = "may do everything" if security.rules is None else f"have rights by {len(security.rules)} rules"

@@ -46,6 +46,7 @@ from entrepot.protocols.openwire.conversation import (
     ProducerRecord,
 )
 from entrepot.protocols.openwire.ids import DestinationKind, parse_destination, qualified_name
+from entrepot.protocols.openwire.whereabouts import read_zones
 
 PARTING_S: Final = 0.5  # for the broker to close after our farewell
 
@@ -289,6 +290,7 @@ class _Parts(ConversationPort, LifelineEvents):
             self,
             entropy,
             reconnects=target.reconnects,
+            zone=failover.zone,
             watch_advisories=options.watch_topic_advisories,
             audit=options.check_for_duplicates,
             cache_octets=failover.max_cache_size if failover.track_messages else 0,
@@ -396,6 +398,9 @@ class _Parts(ConversationPort, LifelineEvents):
     def control(self, control: ConnectionControl) -> None:
         """The broker says where to go."""
         brokers = control.connected_brokers or ""
+        zones = read_zones(control.token)
+        if zones is not None and isinstance(self.lifeline, Lifeline):
+            self.lifeline.located(zones.here, zones.there)
         self.lifeline.control(brokers, control.reconnect_to or "", control.rebalance_connection)
 
     def flowing(self) -> None:

@@ -187,6 +187,10 @@ class Lifeline:
         """The broker says where to go."""
         self.perform(self.failover.control(brokers, reconnect_to, rebalance, self._now()))
 
+    def located(self, here: str, zones: dict[str, str]) -> None:
+        """The broker says in which zone it is, and others are."""
+        self.perform(self.failover.located(here, zones, self._now()))
+
     def found(self, place: Endpoint) -> None:
         """Discovery found a broker."""
         self.perform(self.failover.add(place, self._now()))

@@ -34,6 +34,7 @@ from entrepot.protocols.openwire.departure import Departure
 from entrepot.protocols.openwire.ids import text_of
 from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.openwire.server import OpenWireSession
+from entrepot.protocols.openwire.whereabouts import ZONES_TOKEN, Zones
 
 LOOK_EVERY: Final = 250 * MILLISECOND
 DEPARTING_EVERY: Final = 20 * MILLISECOND  # a client that is to go waits for nothing but what it holds
@@ -131,6 +132,13 @@ class ClientCluster(Cluster):
         place = 0 if self.zone == zone or not near else 1
         lists.insert(place, [self.acceptor.url])
         return ",".join(dict.fromkeys(url for urls in lists for url in urls))
+
+    def zones_for(self, session: OpenWireSession) -> bytes | None:
+        """Return where the brokers are, for a client that said where it is; None for others."""
+        if not session.told_zone:
+            return None
+        zones = {one.url: one.zone for one in self._listed(session.options) if one.zone}
+        return ZONES_TOKEN + msgspec.json.encode(Zones(self.zone, zones))
 
     def infos(self, options: OpenWireOptions) -> list[BrokerInfo]:
         """Return the other brokers for our own introduction."""
@@ -236,8 +244,17 @@ class ClientCluster(Cluster):
     def _begin(self, move: Move, now: int) -> None:
         for session in self.clients():
             if session.number == move.key and self._passes(move.to, session.options):
-                self._departures[move.key] = Departure(session, move.to.url, self.acceptor.url, now)
+                self._departures[move.key] = Departure(session, move.to.url, self._itinerary(session, move.to), now)
                 return
+
+    def _itinerary(self, session: OpenWireSession, to: Facts) -> str:
+        """Return the list of a client that leaves: where it should go, and where else if that falls meanwhile.
+
+        Java's client draws the place from the list by lot unless ``randomize=false``. So this broker is not on it where
+        another one is: whoever draws that must be told again.
+        """
+        others = [one.url for one in self._listed(session.options) if one.zone == to.zone and one.url != to.url]
+        return ",".join([to.url, *(_rotated(others, int(session.number)) or [self.acceptor.url])])
 
     def _proceed(self, now: int) -> None:
         for number, departure in list(self._departures.items()):

@@ -191,7 +191,7 @@ class NetworkConnector(Struct, frozen=True, kw_only=True):
 
 
 class BrokerConfig(Struct, frozen=True, kw_only=True):
-    """A broker, as a file describes it."""
+    """A broker, as a file describes it. ``zone``: where it is; ``client_zones``: rules of `cluster/zones.py`."""
 
     broker: BrokerSettings = BrokerSettings()
     usage: UsageOptions = UsageOptions()
@@ -207,6 +207,8 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     networks: tuple[NetworkConnector, ...] = ()
     sharing: Sharing | None = None
     security: Security = OPEN
+    zone: str = ""
+    client_zones: tuple[str, ...] = ()
 
 
 class Change(NamedTuple):
@@ -237,6 +239,8 @@ def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
         found.append(Change("sharing of the store", a.sharing, b.sharing, False))
     if a.mirror_prefix != b.mirror_prefix:
         found.append(Change("mirrored queues", a.mirror_prefix, b.mirror_prefix, True))
+    if (a.zone, a.client_zones) != (b.zone, b.client_zones):
+        found.append(Change("zones", (a.zone, a.client_zones), (b.zone, b.client_zones), False))
     if a.security != b.security:
         found.append(Change("users and rights", a.security, b.security, False))
     return found

@@ -40,7 +40,18 @@ class Attribute:
 class Element:
     """One element: its own name and name space, attributes by name, children in order, the text directly in it."""
 
-    __slots__ = ("attributes", "children", "counts", "line", "name", "ordinal", "parent", "space", "text")
+    __slots__ = (
+        "attributes",
+        "children",
+        "counts",
+        "instructions",
+        "line",
+        "name",
+        "ordinal",
+        "parent",
+        "space",
+        "text",
+    )
 
     def __init__(self, name: str, space: str, line: int, parent: Element | None) -> None:
         self.name = name
@@ -52,6 +63,7 @@ class Element:
         self.counts: dict[str, int] = {}  # children of each name
         self.ordinal = 1  # among its namesakes
         self.text = ""
+        self.instructions: list[tuple[int, str, str]] = []  # of the whole file, at its root: line, target, text
         if parent is not None:
             self.ordinal = parent.counts.get(name, 0) + 1
             parent.counts[name] = self.ordinal
@@ -110,6 +122,8 @@ class _Reading:
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._characters
+        self.parser.ProcessingInstructionHandler = self._instruction
+        self.instructions: list[tuple[int, str, str]] = []
 
     def root(self) -> Element:
         try:
@@ -127,6 +141,7 @@ class _Reading:
             ) from None
         if self.top is None:
             raise InvalidConfiguration("it holds no element", file=self.file, line=1)
+        self.top.instructions = self.instructions
         return self.top
 
     def _refuse(self, what: str, remedy: str) -> None:
@@ -172,6 +187,11 @@ class _Reading:
                 lines.setdefault(name, line + self.data.count(b"\n", at, found.start(1)))
                 line += self.data.count(b"\n", at, found.end())
         return lines
+
+    def _instruction(self, target: str, text: str) -> None:
+        if len(self.instructions) >= ELEMENTS_MAX:
+            self._refuse(f"it has more than {ELEMENTS_MAX} instructions", "is it a configuration?")
+        self.instructions.append((self.parser.CurrentLineNumber, target, text.strip()))
 
     def _end(self, tag: str) -> None:
         self.open.pop()

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from entrepot.base.environment import MILLISECOND, SECOND, Duration, Entropy, Instant
 from entrepot.base.errors import Fault, InvalidURI
@@ -26,6 +26,8 @@ from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse_list
 from entrepot.protocols.session import NEVER
 
 DEFAULT_PORT: Final = 61616
+HOMESICK: Final = 5 * SECOND  # how long a broker of the own zone must be there before a client goes home
+ZONE: Final = "zone"
 SHORT_LIFE: Final = 5 * SECOND  # ActiveMQ's minConnectTime: what ends sooner, again and again, is no connection
 
 
@@ -129,6 +131,7 @@ class FailoverOptions(Options, frozen=True):
     reconnect_supported: bool = setting(
         True, uri="reconnectSupported", about="obey the broker that names another (ConnectionControl.reconnectTo)"
     )
+    zone: str = setting("", uri="zone", about="where this program is: brokers of other zones are the last resort")
 
 
 # -- effects -----------------------------------------------------------------------------------------------------------
@@ -214,7 +217,8 @@ class FailoverCore:
         self.current = 0
         self.rounds = 0
         self.ever_connected = False
-        self.configured: list[Endpoint] = list(places)
+        self.zones: dict[tuple[str, int, str], str] = {}
+        self.configured: list[Endpoint] = [self._placed(place) for place in places]
         self.updated: list[Endpoint] = []
         self._entropy = entropy
         self._priorities = [_key(place) for each in parse_list(options.priority_uris) for place in each.endpoints()]
@@ -229,6 +233,8 @@ class FailoverCore:
         self._reserve_delay = options.initial_reconnect_delay
         self._reserve_due: Instant = NEVER
         self._used_at: Instant = 0
+        self._home_due: Instant = NEVER  # when to go home, if the reserve there still stands
+        self._home = 0
         self._short_lives = 0  # connections in a row that ended soon: a peer that accepts, and then turns us away
         self._unanswered: dict[tuple[str, int, str], None] = {}  # no reserve to be had there, this time round
 
@@ -250,6 +256,9 @@ class FailoverCore:
             return self._move(attempt, "a better place was found", now)
         if self.options.priority_backup and self._preferred(transport.place) and not self._at_priority():
             return self._move(attempt, "a priority peer is back", now)
+        if self._away() and self._near(transport.place) and self._home_due == NEVER:
+            # not all at once, and not to a peer that falls again
+            self._home, self._home_due = attempt, now + int(HOMESICK * (1 + self._entropy.fraction()))
         return self._fill_reserves(now)
 
     def failed(self, attempt: int, why: str, now: Instant) -> list[Effect]:
@@ -284,13 +293,26 @@ class FailoverCore:
         if reconnect_to and self.options.reconnect_supported:
             places = _leaves(reconnect_to)
             if places:
-                self.configured = [self._known(places[0])]
-                self._successors = [self.configured[0]]
+                known = self._known(places[0])
+                kept = self.configured if self.options.zone else []  # ActiveMQ forgets them, and with them the way home
+                self.configured = [known, *(one for one in kept if _key(one) != _key(known))]
+                self._successors = [known]
                 effects += self._try_successor(now)
         return effects
 
+    def located(self, here: str, zones: Mapping[str, str], now: Instant) -> list[Effect]:
+        """Learn in which zone the peer in use is, and others are, by URI."""
+        for text, zone in zones.items():
+            for place in _leaves(text):
+                self.zones[_key(place)] = zone
+        current = self._transports.get(self.current)
+        if current is not None and here:
+            self.zones[_key(current.place)] = here
+        return self._fill_reserves(now)
+
     def add(self, place: Endpoint, now: Instant) -> list[Effect]:
         """Discovery found a peer."""
+        place = self._placed(place)
         if any(_key(place) == _key(known) for known in self.configured):
             return []
         self.configured.append(place)
@@ -305,7 +327,7 @@ class FailoverCore:
 
     def deadline(self) -> Instant:
         """Return when `advance` must be called."""
-        return min(self._due, self._reserve_due)
+        return min(self._due, self._reserve_due, self._home_due)
 
     def advance(self, now: Instant) -> list[Effect]:
         """Do what is due."""
@@ -315,6 +337,13 @@ class FailoverCore:
         if self._reserve_due <= now:
             self._reserve_due = NEVER
             effects += self._fill_reserves(now)
+        if self._home_due <= now:
+            self._home_due = NEVER
+            home = self._transports.get(self._home)
+            if home is not None and home.open and home.role is _Role.RESERVE and self._away():
+                effects += self._move(self._home, "its own zone is back", now)
+            else:
+                effects += self._fill_reserves(now)
         return effects
 
     def close(self, now: Instant) -> list[Effect]:
@@ -341,6 +370,8 @@ class FailoverCore:
                 others[at], others[other] = others[other], others[at]
         if self.options.priority_backup:  # an outage ends at a priority peer if one is there
             others.sort(key=lambda place: not self._preferred(place))
+        if self.options.zone:
+            others.sort(key=self._distance)
         return others + last
 
     def check(self) -> None:
@@ -411,6 +442,11 @@ class FailoverCore:
         effects.append(Interrupted(why))
         ready = [attempt for attempt, transport in self._transports.items() if transport.open]
         ready.sort(key=lambda attempt: not self._preferred(self._transports[attempt].place))
+        if self.options.zone:
+            ready.sort(key=lambda attempt: self._distance(self._transports[attempt].place))
+            near = [known for known in self.connect_list() if self._near(known) and _key(known) != _key(place)]
+            if ready and near and not self._near(self._transports[ready[0]].place):
+                ready = []  # a reserve elsewhere is used only when nobody at home answers
         if ready:
             return [*effects, *self._use(ready[0], now)]
         for attempt in [attempt for attempt, each in self._transports.items() if not each.open]:
@@ -453,7 +489,8 @@ class FailoverCore:
         if self.state is not State.CONNECTED:
             return effects
         if rebalance and not (self.options.priority_backup and self._at_priority()):
-            self._successors = self.connect_list()
+            here = self._transports[self.current].place
+            self._successors = [one for one in self.connect_list() if self._near(one) or not self._near(here)]
             effects += self._try_successor(now)
         return [*effects, *self._fill_reserves(now)]
 
@@ -501,9 +538,16 @@ class FailoverCore:
         taken = {_key(transport.place) for transport in self._transports.values()}
         wanted = self.options.backup and len(reserves) < self.options.backup_pool_size
         homesick = self.options.priority_backup and not self._at_priority()
+        away = self._away() and self._home_due == NEVER
         candidates = [place for place in self.connect_list() if _key(place) not in taken]
-        candidates = [place for place in candidates if wanted or (homesick and self._preferred(place))]
+        candidates = [
+            place
+            for place in candidates
+            if wanted or (homesick and self._preferred(place)) or (away and self._near(place))
+        ]
         candidates.sort(key=lambda place: not (self.options.priority_backup and self._preferred(place)))
+        if self.options.zone:
+            candidates.sort(key=self._distance)
         for place in candidates:
             if _key(place) not in self._unanswered:
                 return [self._dial(place, _Role.RESERVE)]
@@ -517,6 +561,27 @@ class FailoverCore:
         if self._priorities:
             return _key(place) in self._priorities
         return bool(self.configured) and _key(place) == _key(self.configured[0])
+
+    def _placed(self, place: Endpoint) -> Endpoint:
+        """Take the zone out of the options of a configured place."""
+        if ZONE not in place.options:
+            return place
+        self.zones[_key(place)] = place.options[ZONE]
+        return structs.replace(place, options={name: text for name, text in place.options.items() if name != ZONE})
+
+    def _near(self, place: Endpoint) -> bool:
+        return bool(self.options.zone) and self.zones.get(_key(place)) == self.options.zone
+
+    def _distance(self, place: Endpoint) -> int:
+        """Return 0 for our own zone, 1 for nobody knows, 2 for another."""
+        if self._near(place):
+            return 0
+        return 2 if self.zones.get(_key(place)) else 1
+
+    def _away(self) -> bool:
+        """Whether we are known to be in another zone than ours."""
+        here = self._transports.get(self.current)
+        return bool(self.options.zone) and here is not None and self._distance(here.place) == 2
 
     def _at_priority(self) -> bool:
         here = self._transports.get(self.current)

@@ -8,14 +8,14 @@ from concurrent.futures import ProcessPoolExecutor
 from timeit import default_timer
 
 from entrepot.base.compiled import build_name
-from entrepot.simulation.campaign import Result, run, run_pair, shrink
+from entrepot.simulation.campaign import Result, run, run_pair, run_zones, shrink
 
 
 def main(arguments: list[str]) -> int:
     """Do what the command line asks for; return the exit code: 1 when a promise was broken, 2 for a wrong call."""
     options = parser().parse_args(arguments)
-    if options.pairs and (options.keep is not None or options.trace is not None or options.shrink):
-        parser().error("--keep, --trace and --shrink are about the plan of a single broker; a pair has none")
+    if (options.pairs or options.zones) and (options.keep is not None or options.trace is not None or options.shrink):
+        parser().error("--keep, --trace and --shrink are about the plan of a single broker; this has none")
     if options.seed is not None:
         return _one(options)
     return _many(options)
@@ -34,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--shrink", action="store_true", help="look for the fewest steps that still fail")
     found.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
     found.add_argument("--pairs", action="store_true", help="run pairs that share a store, not single brokers")
+    found.add_argument("--zones", action="store_true", help="run two zones of brokers with 300 clients")
     found.add_argument("--hashes", action="store_true", help="print the hash of every trace")
     return found
 
@@ -46,7 +47,10 @@ def say(text: str) -> None:
 
 def _one(options: argparse.Namespace) -> int:
     keep = None if options.keep is None else [int(word) for word in options.keep.split(",") if word]
-    result = run_pair(options.seed) if options.pairs else run(options.seed, keep=keep, lines=options.trace is not None)
+    if options.pairs or options.zones:
+        result = (run_pair if options.pairs else run_zones)(options.seed)
+    else:
+        result = run(options.seed, keep=keep, lines=options.trace is not None)
     _report(result)
     for name, number in result.counts.items():
         say(f"  {number:7} {name}")
@@ -61,7 +65,7 @@ def _one(options: argparse.Namespace) -> int:
 def _many(options: argparse.Namespace) -> int:
     began = default_timer()
     seeds = range(options.first, options.first + options.seeds)
-    play = run_pair if options.pairs else run
+    play = run_pair if options.pairs else run_zones if options.zones else run
     failed: list[int] = []
     totals: dict[str, int] = {}
     if options.jobs > 1:
@@ -76,7 +80,7 @@ def _many(options: argparse.Namespace) -> int:
     say(f"{len(seeds)} seeds in {took:.1f} s, {rate:.1f} a second, {build_name()}: {len(failed)} failed")
     if failed:
         say("failed: " + " ".join(str(seed) for seed in failed))
-        way = "--pairs" if options.pairs else "--trace trace.txt --shrink"
+        way = "--pairs" if options.pairs else "--zones" if options.zones else "--trace trace.txt --shrink"
         say(f"look at one: python -m entrepot.simulation --seed {failed[0]} {way}")
         if options.shrink:
             _shrink(failed[0])

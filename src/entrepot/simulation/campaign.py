@@ -11,6 +11,7 @@ from entrepot.simulation.machine import Parts
 from entrepot.simulation.pairs import Pair
 from entrepot.simulation.workload import Workload
 from entrepot.simulation.world import World
+from entrepot.simulation.zoned import Region
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -51,6 +52,14 @@ def run_pair(seed: int) -> Result:
     violations = pair.run()
     counts = dict(sorted({**pair.world.counts, "events": pair.world.events}.items()))
     return Result(seed, pair.world.digest(), tuple(violations), counts, 0)
+
+
+def run_zones(seed: int) -> Result:
+    """Run the two zones of ``seed``: brokers that tell clients where to go. It has no plan, so nothing to shrink."""
+    region = Region(seed)
+    violations = region.run()
+    counts = dict(sorted({**region.world.counts, "events": region.world.events}.items()))
+    return Result(seed, region.world.digest(), tuple(violations), counts, 0)
 
 
 def replay(seed: int, *, keep: Sequence[int] | None = None, parts: Parts | None = None) -> Result:

@@ -745,3 +745,19 @@ def test_any_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, d
 
 def test_parse_is_what_the_reader_reads() -> None:
     assert parse(broker().encode(), "f").named("broker")[0].named("transportConnectors")
+
+
+# -- zones ------------------------------------------------------------------------------------------------------------
+
+
+def test_zones_are_said_where_activemq_does_not_look() -> None:
+    inside = broker("<?entrepot client-zone='ams=user:a*'?>")
+    text = "<?entrepot zone='${where}' client-zone=\"fra=10.2.0.0/16\"?>" + inside
+    made = config(text, defines={"where": "ams"})
+    assert (made.zone, made.client_zones) == ("ams", ("fra=10.2.0.0/16", "ams=user:a*"))
+    assert config(f"<?xml-stylesheet zone='x'?>{broker()}").zone == ""
+
+
+@pytest.mark.parametrize("text", ["zone='a b'", "zone=ams", "colour='red'", "client-zone='ams=?'", "zone"])
+def test_what_is_no_zone_is_an_error(text: str) -> None:
+    assert len(errors(f"<?entrepot {text}?>{broker()}")) == 1

@@ -366,7 +366,7 @@ class TestTheMachine:
             "priorityURIs timeout trackMessages maxCacheSize trackTransactionProducers updateURIsSupported "
             "updateURIsURL rebalanceUpdateURIs reconnectSupported"
         )
-        assert set(FailoverOptions.names(Dialect.URI)) == set(names.split())
+        assert set(FailoverOptions.names(Dialect.URI)) == {*names.split(), "zone"}  # the last one is ours
 
     def test_an_unknown_option_is_refused(self) -> None:
         with pytest.raises(InvalidOption, match="randomise"):
@@ -391,3 +391,77 @@ class TestTheMachine:
         world.wait(120 * SECOND)
         assert world.core.state is State.CONNECTED
         assert world.open[world.core.current] in "abc"
+
+
+class TestZones:
+    """a and b are at home, x and y are elsewhere, of n nothing is known."""
+
+    def world(self, names: str, up: str, **options: object) -> World:
+        world = World(names, zone="home", **options)
+        world.core.zones = {(one, 61616, ""): "home" if one in "ab" else "away" for one in names if one != "n"}
+        return world.start(up)
+
+    def test_home_comes_first_then_the_unknown_then_the_others(self) -> None:
+        assert self.world("xnab", "").take() == ["dial a", "dial b", "dial n", "dial x"]
+
+    def test_zones_are_options_of_the_places(self) -> None:
+        there = parse("tcp://x:61616?zone=away&wireFormat.cacheSize=5")
+        here = parse("tcp://a:61616?zone=home")
+        assert isinstance(there, Endpoint)
+        assert isinstance(here, Endpoint)
+        core = FailoverCore([there, here], FailoverOptions(randomize=False, zone="home"), Lots())
+        assert [one.host for one in core.connect_list()] == ["a", "x"]
+        assert core.connect_list()[1].options == {"wireFormat.cacheSize": "5"}
+
+    def test_another_zone_only_when_nobody_at_home_answers(self) -> None:
+        world = self.world("xab", "xab")
+        world.kill("a")
+        world.wait(SECOND)
+        assert world.take()[-1] == "use b"
+        world.kill("b")
+        world.wait(SECOND)
+        assert "use x" in world.take()
+
+    def test_a_reserve_elsewhere_is_not_used_while_somebody_at_home_answers(self) -> None:
+        world = self.world("axb", "axb", backup=True, backup_pool_size=2)
+        assert world.take() == ["dial a", "use a first", "dial b", "dial x"]
+        world.kill("b")
+        world.take()
+        world.up["b"] = None
+        world.kill("a")
+        world.wait(10 * MILLISECOND)
+        assert "use b" in world.take()
+
+    def test_it_comes_home_when_home_has_lasted_and_not_before(self) -> None:
+        world = self.world("ax", "x")
+        assert world.take()[:3] == ["dial a", "dial x", "use x first"]
+        world.up["a"] = None
+        world.wait(4 * SECOND)
+        assert "leaving" not in world.take()
+        world.wait(30 * SECOND)
+        assert world.take()[-3:] == ["leaving", "drop x", "use a"]
+
+    def test_home_that_falls_again_is_not_moved_to(self) -> None:
+        world = self.world("ax", "x")
+        world.up["a"] = None
+        world.wait(2 * SECOND)
+        world.kill("a")
+        world.take()
+        world.wait(40 * SECOND)
+        assert "leaving" not in world.take()
+        world.up["a"] = None
+        world.wait(60 * SECOND)
+        assert world.take()[-1] == "use a"
+
+    def test_where_the_brokers_are_is_learned(self) -> None:
+        world = World("x", zone="home").start("xa")
+        world.told("xa")
+        world.do(world.core.located("away", {"tcp://a:61616": "home"}, world.now))
+        world.wait(20 * SECOND)
+        assert world.take()[-1] == "use a"
+
+    def test_a_rebalance_stays_at_home(self) -> None:
+        world = self.world("ax", "ax")
+        world.take()
+        world.told("xa", rebalance=True)
+        assert "use x" not in world.take()

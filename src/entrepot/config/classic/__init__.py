@@ -10,6 +10,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.config.classic.connectors import Connectors
 from entrepot.config.classic.destinations import Virtual, initial
@@ -19,6 +21,7 @@ from entrepot.config.classic.policy_elements import ELSEWHERE, KINDS
 from entrepot.config.classic.security import security
 from entrepot.config.classic.spring import Surroundings
 from entrepot.config.classic.stores import store, usage
+from entrepot.config.classic.zones import zones
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.model import BrokerConfig, BrokerSettings
 from entrepot.config.reading import Bean, Reader, Reading
@@ -57,7 +60,8 @@ def interpret(root: Element, sources: Sources, *, spoken: Collection[str], bridg
     reader = Reader(KINDS, ELSEWHERE, SPACES, sources, findings)
     bean = reader.bean(KINDS["broker"], element)
     assert bean is not None, "a broker is obeyed"
-    config = _config(reader, bean, spoken, bridges)
+    zone, client_zones = zones(root, sources)
+    config = replace(_config(reader, bean, spoken, bridges), zone=zone, client_zones=client_zones)
     return Reading(None if findings.errors else config, findings, bean, config, sources)
 
 

@@ -27,6 +27,10 @@ class Cluster:
         """Return the URIs that a client should know, "" for no list."""
         return ""
 
+    def zones_for(self, session: OpenWireSession) -> bytes | None:
+        """Return where the brokers are, for a client that said where it is; None for others."""
+        return None
+
     def infos(self, options: OpenWireOptions) -> list[BrokerInfo]:
         """Return the other brokers, for an introduction."""
         return []

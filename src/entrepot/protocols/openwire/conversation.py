@@ -90,6 +90,7 @@ from entrepot.protocols.openwire.ids import (
     is_temporary,
     text_of,
 )
+from entrepot.protocols.openwire.whereabouts import ZONE_TOKEN
 
 if TYPE_CHECKING:
     from entrepot.protocols.openwire.fanout import FanoutWire
@@ -250,6 +251,7 @@ class ConversationCore(ClientPort):
         entropy: Entropy,
         *,
         reconnects: bool,
+        zone: str = "",
         watch_advisories: bool = True,
         audit: bool = True,
         cache_octets: int = 0,
@@ -263,6 +265,7 @@ class ConversationCore(ClientPort):
         self.info: Final = info
         self.port: Final = port
         self.reconnects: Final = reconnects
+        self.zone: Final = zone
         self.wire: Wire | None = None
         self.introduced = False
         self.broker_name = ""
@@ -307,7 +310,10 @@ class ConversationCore(ClientPort):
     def opening(self) -> list[Command]:
         """Return what introduces us; the last of it is to be answered."""
         self.info.failover_reconnect = not self._first
-        return [ConnectionControl(fault_tolerant=True), self.info] if self.reconnects else [self.info]
+        if not self.reconnects:
+            return [self.info]
+        token = ZONE_TOKEN + self.zone.encode() if self.zone else None
+        return [ConnectionControl(fault_tolerant=True, token=token), self.info]
 
     def opened(self, *, consumers: bool) -> list[Command]:
         """Return what is open for a broker that joins: all but consumers, or the consumers."""

@@ -23,10 +23,11 @@ OBEY_PATIENCE: Final = 700 * MILLISECOND  # between being told and going: a few 
 class Departure:
     """One client on its way to the broker at ``to``. ``told``: it knows; ``gone``: its connection ended."""
 
-    def __init__(self, session: OpenWireSession, to: str, here: str, now: Instant) -> None:
+    def __init__(self, session: OpenWireSession, to: str, brokers: str, now: Instant) -> None:
+        """``brokers``: what the client should know on its way."""
         self.session: Final = session
         self.to: Final = to
-        self.here: Final = here
+        self.brokers: Final = brokers
         self.since: Final = now
         self.told = False
         self.told_at: Instant = 0
@@ -46,7 +47,7 @@ class Departure:
             if not session.transactions and session.unsettled() == 0 and not session.held:
                 self.told = True
                 self.told_at = now
-                session.send_away(self.to, f"{self.to},{self.here}")
+                session.send_away(self.to, self.brokers)
         elif now - self.told_at >= OBEY_PATIENCE:
             session.shut("the client was asked to move to another broker", now)
             session.note()

@@ -93,6 +93,7 @@ from entrepot.protocols.openwire.ids import (
 from entrepot.protocols.openwire.negotiation import WireFormat, offer_of
 from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.openwire.refusals import XA_NOTA, XA_PROTO, XA_RETRY, BranchRefused, branch_key, throwable_of
+from entrepot.protocols.openwire.whereabouts import ZONE_OCTETS_MAX, ZONE_TOKEN
 from entrepot.protocols.session import NEVER, OPENWIRE, Session, Shell
 
 XA_OK: Final = 0
@@ -105,8 +106,6 @@ DEFAULT_QUEUE_PREFETCH: Final = 1000
 DEFAULT_TOPIC_PREFETCHES: Final = (32_766, 32_767)
 DEFAULT_DURABLE_PREFETCHES: Final = (100, 1000)
 STEERED_SINCE: Final = 6  # version of OpenWire whose ConnectionControl names brokers
-ZONE_TOKEN: Final = b"entrepot-zone "
-ZONE_TOKEN_OCTETS_MAX: Final = 256
 NOBODY: Final = Subject("")  # who has not connected yet
 
 
@@ -477,7 +476,7 @@ class OpenWireSession(Session):
                     fault_tolerant=self.broker.journal.pages,
                     connected_brokers=self.acceptor.cluster.list_for(self),
                     reconnect_to="",
-                    token=None,
+                    token=self.acceptor.cluster.zones_for(self),
                 )
             )
         elif self.follows:
@@ -501,14 +500,17 @@ class OpenWireSession(Session):
         """The client says that it survives its broker, and perhaps where it is."""
         self.fault_tolerant = self.fault_tolerant or control.fault_tolerant
         token = control.token
-        if token is not None and token.startswith(ZONE_TOKEN) and len(token) <= ZONE_TOKEN_OCTETS_MAX:
+        if token is not None and token.startswith(ZONE_TOKEN) and len(token) <= ZONE_OCTETS_MAX:
             self.told_zone = token[len(ZONE_TOKEN) :].decode("utf-8", "replace")
 
-    def tell_brokers(self, brokers: str) -> None:
-        """Say which brokers there are."""
+    def tell_brokers(self, brokers: str, place: str = "") -> None:
+        """Say which brokers there are, and to which of them the client should go; "" to none."""
         self.write(
             ConnectionControl(
-                fault_tolerant=self.broker.journal.pages, connected_brokers=brokers, reconnect_to="", token=None
+                fault_tolerant=self.broker.journal.pages,
+                connected_brokers=brokers,
+                reconnect_to=place,
+                token=self.acceptor.cluster.zones_for(self),
             )
         )
 
@@ -529,12 +531,8 @@ class OpenWireSession(Session):
 
     def send_away(self, place: str, brokers: str) -> None:
         """Tell the client to go to ``place``; ``brokers``: what it should know from now on."""
-        self.tell_brokers(brokers)
-        self.write(
-            ConnectionControl(
-                fault_tolerant=self.broker.journal.pages, connected_brokers="", reconnect_to=place, token=None
-            )
-        )
+        self.tell_brokers(brokers)  # first: who is told to go dials by its list at once
+        self.tell_brokers("", place)
         self.sent_away = True
 
     def superseded(self, why: str) -> None:
