@@ -660,10 +660,11 @@ class Bridge(LinkPort):
             return
         name = where.physical_name or ""
         acceptor = self.neighbourhood.acceptor
-        if name in acceptor.temporaries:
-            return  # it came along another way
+        if name in acceptor.temporaries or name in self.broker.table.queues:
+            return  # it came along another way, or is our own
         acceptor.temporaries[name] = self.names.connection
-        if is_queue(where) and name not in self.broker.table.queues:
+        if is_queue(where):
+            self.advisories.bridged[name] = None
             queue = self.broker.create_queue(name, name, ANYCAST, durable=False, owner=self.names.connection)
             queue.temporary = True
         info.connection_id = ConnectionId(self.names.connection)

@@ -8,6 +8,7 @@ from bridged import INTERVAL, Network
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.link import State
 from entrepot.cluster.options import BridgeFilterOptions
+from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message
 
 Q = "queue://Q"
@@ -396,3 +397,29 @@ def test_what_crossed_and_is_not_wanted_there_comes_back_where_the_policy_lets_i
     network.consumed = lambda site, reader, message, deliveries: returned.append(message)  # type: ignore[method-assign]
     network.run(3000)  # the checker of circles would call a return what it is
     assert len(returned) == (20 if replay else 0)
+
+
+def test_a_temporary_queue_of_another_protocol_does_not_come_back_to_its_own_broker() -> None:
+    """It once did, without its path: its broker took it for another's, and deleted it when that bridge broke."""
+    network = Network(41, [("A", "B"), ("B", "C"), ("C", "A")], duplex=True, options="networkTTL=3").start()
+    network.run(500)
+    a = network.sites["A"]
+    name = "ID:A-c9:1-5:answers"
+
+    def make() -> None:
+        assert a.broker is not None
+        queue = a.broker.create_queue(name, name, ANYCAST, durable=False, owner="9")
+        queue.temporary = True
+
+    a.turn(make)
+    network.run(500)
+    for other in "BC":
+        broker = network.sites[other].broker
+        assert broker is not None
+        assert name in broker.table.queues
+    assert [bridge.temporaries for bridge in a.bridges()] == [{}, {}]
+    network.cut("A", "C")
+    network.cut("A", "B")
+    network.run(3000)
+    assert a.broker is not None
+    assert name in a.broker.table.queues

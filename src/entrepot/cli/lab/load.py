@@ -1,4 +1,4 @@
-"""The load of a lab: for each broker a producer and a consumer that prefer it, and a ledger of what was promised."""
+"""The load of a lab: for each broker a producer and a consumer that begin there, and a ledger of what was promised."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Load:
                 await asyncio.gather(*(send(number) for number in numbers))
 
     async def _consume(self, at: int) -> None:
-        url = self.network.failover(at, RECONNECT + f"&priorityBackup=true&priorityURIs={self.network.brokers[at].tcp}")
+        url = self.network.failover(at, RECONNECT)
         told = self._told("consumer", at)
         async with connect(url, on_resumed=told) as connection, connection.session(Acknowledge.INDIVIDUAL) as session:
             await self._take(session)

@@ -81,6 +81,9 @@ class Advisories:
         self.consumers: dict[ConsumerId, ConsumerInfo] = {}
         self.producers: dict[ProducerId, ProducerInfo] = {}
         self.temporaries: dict[Destination, DestinationInfo] = {}
+        self.bridged: dict[
+            str, None
+        ] = {}  # temporary queues that stand for another broker's: their bridge tells of them
         self.topics: dict[str, bool] = {}  # names that somebody used as a topic
         self.own: dict[str, ConsumerInfo] = {}  # key of a consumer that its session reports itself -> what that says
         self.foreign: dict[str, ConsumerInfo] = {}  # the same of the others

@@ -71,6 +71,7 @@ class Announced(NoticePort):
         if what == notices.QUEUE_CREATED:
             self._created(subject)
         elif what == notices.QUEUE_DELETED:
+            self.advisories.bridged.pop(subject, None)
             connection_id = self.temporaries.pop(subject, None)
             if connection_id is not None:
                 self.advisories.temporary_removed(named(subject, False, True), connection_id)
@@ -186,7 +187,9 @@ class Announced(NoticePort):
         So it is told at once: whoever is given the name must know it already. Nothing else happens in its making.
         """
         connection, _, _ = queue.name.rpartition(":")
-        if connection != queue.owner:  # those of OpenWire are reported by their session
+        if (
+            connection != queue.owner and queue.name not in self.advisories.bridged
+        ):  # those of OpenWire are reported by their session
             connection_id = ConnectionId(connection)
             self.temporaries[queue.name] = connection_id
             made = DestinationInfo(
