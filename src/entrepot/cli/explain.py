@@ -72,6 +72,10 @@ def where(*, message_id: str, url: str, patience: float, also: tuple[str, ...], 
                 click.echo(
                     f"{answer['broker']}: it was here and is no more: settled, sent on to another broker, or expired"
                 )
+        if any(answer["had"] for answer in found.told):
+            click.echo(
+                f"  when: entrepot trace show DIR --message {message_id}, for a broker that runs with --trace DIR"
+            )
         _missing(found)
     if not any(answer["places"] or answer["had"] for answer in found.told):
         asked = ", ".join(answer["broker"] for answer in found.told)

@@ -17,6 +17,7 @@ from entrepot.cluster.link import State
 from entrepot.protocols.openwire.ids import is_queue
 
 UNLIMITED: Final = -1
+UNWANTED_HERE: Final = ("no-consumer", "selector", "no-local", "conduit", "path", "ttl")  # another broker could help
 
 
 def outlook(
@@ -80,7 +81,9 @@ def across(told: Sequence[Mapping[str, Any]], silent: Sequence[str] = ()) -> lis
     found: list[dict[str, object]] = []
     for here in told:
         waiting = sum(queue["waiting"] for queue in here["queues"])
-        if not waiting or any(_client(one) and one["takes"] for one in _readers(here)):
+        if not waiting or not any(
+            reason["code"] in UNWANTED_HERE for one in here["queues"] for reason in one["reasons"]
+        ):
             continue
         found += _ways_closed(here)
         for there in told:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from entrepot.base.environment import MILLISECOND, SECOND
+from entrepot.base.environment import MIB, MILLISECOND, SECOND
 from entrepot.core.broker import BrokerCore
 from entrepot.core.consumer import UNLIMITED, Consumer, Objection
 from entrepot.core.policy import FULL_DROP, FULL_FAIL
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from entrepot.core.controls import Census
 
 LOOK_MESSAGES: Final = 100  # at the head of a queue; what is behind them waits for them, or for the same
+LOOK_OCTETS: Final = 4 * MIB  # read from disk in one turn, at most with the last message above
 SCHEDULES_LOOKED_AT: Final = 200
 CONSUMERS_SHOWN: Final = 100
 HOARDED_AFTER: Final = SECOND  # a consumer that settled something within it is at work
@@ -138,8 +139,11 @@ def explain(broker: BrokerCore, queue: Queue, census: Census) -> Explanation:
 def _explain(broker: BrokerCore, queue: Queue, census: Census) -> Explanation:
     walk = queue.walk()
     looked: list[Message] = []
-    while not walk.done and len(looked) < LOOK_MESSAGES:
-        looked += [found.message for found in walk.step(LOOK_MESSAGES - len(looked))]
+    octets = 0
+    while not walk.done and len(looked) < LOOK_MESSAGES and octets < LOOK_OCTETS:
+        some = [found.message for found in walk.step(LOOK_MESSAGES - len(looked))]
+        octets += sum(int(message.size) for message in some)
+        looked += some
     tally = _Tally()
     _set_aside(broker, queue, tally)
     scheduled = _scheduled(broker, queue, tally)
@@ -251,9 +255,14 @@ def _scheduled(broker: BrokerCore, queue: Queue, tally: _Tally) -> int:
     """Count what will be sent here when its time comes."""
     count = 0
     first = 0
+    octets = 0
     for number in list(broker.schedules)[:SCHEDULES_LOOKED_AT]:
         kept = broker.schedules[number]
-        rare = (broker.journal.load(number) if kept is None else kept).need_rare()
+        message = broker.journal.load(number) if kept is None else kept
+        octets += int(message.size)
+        if octets > LOOK_OCTETS:
+            break
+        rare = message.need_rare()
         target = rare.annotations.get(SCHEDULED_TARGET, "")
         if queue.routing == ANYCAST and queue.name in [each.queue or each.name for each in names.parse(target)]:
             count += 1

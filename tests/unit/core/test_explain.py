@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -411,3 +413,23 @@ def test_messages_on_disk_are_found_in_steps() -> None:
     rig.send_all(Q, range(2000))
     (place,) = places(rig, int(rig.broker.number))
     assert (place["state"], place["position"]) == ("waiting", 1999)
+
+
+def test_every_reason_is_in_the_documentation_and_no_other() -> None:
+    root = Path(__file__).parents[3]
+    said: set[str] = set()
+    for name in (
+        "core/explain.py",
+        "core/consumer.py",
+        "cluster/admission.py",
+        "cluster/link.py",
+        "cluster/outlook.py",
+    ):
+        text = (root / "src/entrepot" / name).read_text()
+        said |= set(re.findall(r'(?:tally\.add\(|Objection\(|_reason\(here, )\s*"([a-z-]+)"', text))
+        said |= set(re.findall(r'"(bridge-busy|prefetch)"', text))
+    documented: set[str] = set()
+    for line in (root / "docs/stuck.md").read_text().splitlines():
+        if line.startswith("| `"):
+            documented |= set(re.findall(r"`([a-z-]+)`", line.split("|")[1]))
+    assert said - {"bridge-rule"} == documented
