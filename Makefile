@@ -47,8 +47,11 @@ setup: $(STAMPS)/packages-$(EXTRAS) compiled ## make .venv with the pinned packa
 compiled: $(STAMPS)/packages-$(EXTRAS) ## bring build/compiled up to date (does nothing when it is)
 	@$(PY) tools/compiled_build.py --launcher
 
-test: setup ## run every test, on the plain build and then on the compiled one
-	@$(PY) tools/run_tests.py plain
+# The compiler works on one core while the plain tests run on another.
+test: $(STAMPS)/packages-$(EXTRAS) ## run every test, on the plain build and then on the compiled one
+	@$(PY) tools/compiled_build.py --launcher & compiling=$$!; passed=yes; \
+		$(PY) tools/run_tests.py plain || passed=no; \
+		wait $$compiling && test $$passed = yes
 	@$(PY) tools/run_tests.py compiled
 
 test-plain: $(STAMPS)/packages-$(EXTRAS) ## run the tests on the plain build; ARGS="tests/unit -k word" for some
