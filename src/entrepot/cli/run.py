@@ -284,6 +284,7 @@ async def serve_in_turn(
         await asyncio.wait(waited, timeout=PRELOAD_AFTER, return_when=asyncio.FIRST_COMPLETED)
         if not turn.done() and not stop.done():
             importlib.import_module(PRELOADED)
+            runtime.tune_collector()
             runtime.give_back_memory()
         await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         if not turn.done():

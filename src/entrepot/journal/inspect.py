@@ -63,8 +63,10 @@ class Untouched(JournalPort):
         if kept is None:
             return self._port.read(name, offset, length)
         tail = self._written.get(name, b"")
-        whole = self._port.read(name, 0, kept - len(tail)) + tail
-        return whole[offset : offset + length]
+        there = kept - len(tail)
+        octets = self._port.read(name, offset, min(length, there - offset)) if offset < there else b""
+        reach = offset + length - there
+        return octets + tail[max(0, offset - there) : reach] if reach > 0 else octets
 
     def write(self, name: str, offset: int, head: bytes, body: bytes) -> None:
         """Remember the end mark that recovery puts behind a cut."""

@@ -6,7 +6,7 @@ Decides what is believed: a batch is taken whole or not at all. Where a segment 
   confirmed; it is cut and reported;
 - and a later batch does claim it, it is a *corrupt middle*: `CorruptJournal`, nothing is changed.
 
-Never skips a record in silence. Holds one segment in memory at a time and makes no `Message`.
+Never skips a record in silence. Holds a piece of one segment in memory at a time and makes no `Message`.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from entrepot.journal.record import (
     batch_length,
     batch_sequence,
     batch_synced,
-    batch_valid,
     envelope_at,
     frame,
     head_valid,
     payload_fits,
     read_queue,
 )
+from entrepot.journal.window import WINDOW_BYTES, Window
 from entrepot.model.message import OVERHEAD_BYTES
 
 INTERNAL_KIND: Final = 0
@@ -267,23 +267,28 @@ class Recovery:
         """Take in one segment; False when it ended in a torn tail, which is cut."""
         name = names[position]
         first, last, expected, as_of = segment_range(name)
-        data = self.port.read(name, 0, self.port.size(name))
+        size: i64 = self.port.size(name)
         segment = Segment(first, last, expected)
         segment.name = name
         limit: i64 = -1
         if as_of == 0:
             limit = self._limit(segment)
-        if 0 <= limit < len(data):
-            self._refuse(data, limit)
-            data = data[:limit]
+        if 0 <= limit < size:
+            self._refuse(self.port.read(name, 0, int(size)), limit)
+            size = limit
             self.port.cut(name, limit)
         compacted = False
         if not self._chained(segment):
-            self._unchain(names, position, data, segment)
+            self._unchain(names, position, self.port.read(name, 0, int(size)), segment)
             return False
+        window = Window(self.port, name, size)
         at: i64 = 0
-        while batch_valid(data, at, first, at) and not segment.sealed:
-            sequence = batch_sequence(data, at)
+        while not segment.sealed:
+            place = window.batch(first, at)
+            if place < 0:
+                break
+            data = window.data
+            sequence = batch_sequence(data, place)
             if at == 0:
                 compacted = self._read_meta(segment, data, as_of)
                 if compacted:
@@ -292,10 +297,10 @@ class Recovery:
                 break
             if at == 0:
                 self.index.open(segment)
-            claim = batch_synced(data, at)
+            claim = batch_synced(data, place)
             self.claimed = max(self.claimed, claim)
-            self._apply(segment, data, at, segment.as_of - 1 if compacted else sequence)
-            at += BATCH_HEAD + batch_length(data, at)
+            self._apply(segment, window, place, segment.as_of - 1 if compacted else sequence)
+            at += BATCH_HEAD + batch_length(data, place)
             expected += 1
         segment.end = at
         if segment.sealed:
@@ -310,7 +315,7 @@ class Recovery:
             return True
         if at < limit:
             raise corrupt(name, at, f"batch {expected} is not readable, and a later epoch had read it")
-        self._tear(names, position, data, segment, expected)
+        self._tear(names, position, self.port.read(name, 0, int(size)), segment, expected)
         return False
 
     def _read_meta(self, segment: Segment, data: bytes, as_of: i64) -> bool:
@@ -410,18 +415,20 @@ class Recovery:
             if segment.end_sequence > self.claimed:
                 self.port.cut(segment.name, segment.end)
 
-    def _apply(self, segment: Segment, data: bytes, at: i64, sequence: i64) -> None:
-        """Carry out the records of one valid batch."""
+    def _apply(self, segment: Segment, window: Window, at: i64, sequence: i64) -> None:
+        """Carry out the records of the valid batch at ``at`` of the window."""
+        data = window.data
+        base = window.base
         place: i64 = at + BATCH_HEAD
         end: i64 = place + batch_length(data, at)
         seen: i64 = 0
         while place < end:
             length: i64 = i64(read_i32_be(data, place))
             if not payload_fits(data, place):
-                raise corrupt(segment.name, place, "a record with a right checksum makes no sense")
+                raise corrupt(segment.name, base + place, "a record with a right checksum makes no sense")
             kind = data[place + RECORD_HEAD]
             if kind == MESSAGE:
-                self._apply_message(segment, data, place, RECORD_HEAD + length)
+                self._apply_message(segment, window, place, RECORD_HEAD + length)
             elif kind == SETTLE_RUN:
                 queue = read_queue(data, place + 9)
                 number = read_i64_be(data, place + 13)
@@ -439,12 +446,14 @@ class Recovery:
             elif kind == SEAL:
                 segment.sealed = True
             elif kind not in (META, EPOCH):
-                self._apply_rare(segment, data, place, length, sequence)
+                self._apply_rare(segment, window, place, length, sequence)
             place += RECORD_HEAD + length
             seen += 1
         self.report.records += seen
 
-    def _apply_message(self, segment: Segment, data: bytes, place: i64, length: i64) -> None:
+    def _apply_message(self, segment: Segment, window: Window, place: i64, length: i64) -> None:
+        data = window.data
+        offset = window.base + place
         body: i64 = place + RECORD_HEAD
         flags = data[body + 1]
         number = read_i64_be(data, body + 2)
@@ -452,9 +461,9 @@ class Recovery:
         if number > self.report.number_highest:
             self.report.number_highest = number
         elif self.index.alive(number):
-            raise corrupt(segment.name, place, f"message {number} is stored for the second time")
+            raise corrupt(segment.name, offset, f"message {number} is stored for the second time")
         if flags & FLAG_TRANSIENT:
-            segment.add(number, place, length, 0, DEAD)
+            segment.add(number, offset, length, 0, DEAD)
             return
         queue: i64 = SEVERAL
         if count == 1:
@@ -470,7 +479,7 @@ class Recovery:
             blob = read_i64_be(data, envelope_at(data, body) - 8)
             if blob != 0:
                 self.index.blob_of[number] = blob
-        segment.add(number, place, length, queue, LIVE)
+        segment.add(number, offset, length, queue, LIVE)
         self.index.messages += 1
 
     def _apply_settle(self, segment: Segment, number: i64, queue: i64, sequence: i64) -> None:
@@ -478,7 +487,9 @@ class Recovery:
         if found is not None and found is not segment:
             segment.refs[found.first] = sequence
 
-    def _apply_rare(self, segment: Segment, data: bytes, place: i64, length: i64, sequence: i64) -> None:
+    def _apply_rare(self, segment: Segment, window: Window, place: i64, length: i64, sequence: i64) -> None:
+        data = window.data
+        offset = window.base + place
         body: i64 = place + RECORD_HEAD
         kind = data[body]
         if kind == REDELIVERED:
@@ -486,19 +497,19 @@ class Recovery:
             queue = read_queue(data, body + 9)
             count: i64 = i64(read_i32_be(data, body + 13))
             if self.index.holds(number, queue):
-                self.index.note(number, queue, count, segment, place, RECORD_HEAD + length)
+                self.index.note(number, queue, count, segment, offset, RECORD_HEAD + length)
         elif kind == ADD:
             number = read_i64_be(data, body + 1)
             queue = read_queue(data, body + 9)
             if self.index.extend(number, queue) is not None:
-                self.index.note(number, queue, -1, segment, place, RECORD_HEAD + length)
+                self.index.note(number, queue, -1, segment, offset, RECORD_HEAD + length)
         else:
             old: Segment | None = None
             if kind == PUT:
                 key_length: i64 = i64(read_i32_be(data, body + 2))
                 key = data[body + 6 : body + 6 + key_length]
                 value = data[body + 6 + key_length : body + length]
-                old = self.index.put(Document(data[body + 1], key, value, segment, place, RECORD_HEAD + length))
+                old = self.index.put(Document(data[body + 1], key, value, segment, offset, RECORD_HEAD + length))
             elif kind == DELETE:
                 old = self.index.remove(data[body + 1 : body + length])
             if old is not None and old is not segment:
@@ -558,12 +569,13 @@ class Recovery:
             )
 
     def _tell_segment(self, segment: Segment, sink: RecoverySink) -> None:
-        data = self.port.read(segment.name, 0, segment.end)
+        window = Window(self.port, segment.name, segment.end, WINDOW_BYTES if _rising(segment) else segment.end)
         index = self.index
         slot: i64 = 0
         while slot < segment.count:
             if segment.states[slot] == LIVE:
-                place: i64 = i64(segment.offsets[slot])
+                place = window.place(i64(segment.offsets[slot]), i64(segment.lengths[slot]))
+                data = window.data
                 body: i64 = place + RECORD_HEAD
                 envelope = envelope_at(data, body)
                 deliver_at: i64 = 0
@@ -615,6 +627,16 @@ def document_key() -> bytes:
 
 def _inside(gaps: list[tuple[int, int]], first: i64, last: i64) -> bool:
     return any(low <= first and last <= high for low, high in gaps)
+
+
+def _rising(segment: Segment) -> bool:
+    """Say whether the messages stand in the file in the order of their numbers, as nearly always."""
+    slot: i64 = 1
+    while slot < segment.count:
+        if segment.offsets[slot] < segment.offsets[slot - 1]:
+            return False
+        slot += 1
+    return True
 
 
 def _lowest_live(segment: Segment) -> i64:
