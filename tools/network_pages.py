@@ -119,7 +119,8 @@ connector brings back what was sent outside. Only what the list names crosses, e
         """\
 Each data centre has two brokers with one store, of which one serves ([high availability](../high-availability.md)).
 One connector joins them, declared in both files of the east; `masterslave:(...)` is one bridge, to whoever serves in
-the west. Clients use `failover:(...)` with the two of their own data centre.
+the west. Clients use `failover:(...)` with the two of their own data centre. Where each has several brokers that serve,
+give them [zones](../zones.md).
 """,
         """\
 - **`static:` to a pair** makes two bridges, of which one is dialled for ever in vain.

@@ -24,7 +24,6 @@ from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, LimitExceeded, Refused, StorageError
 from entrepot.cluster.admission import ADVISORY, All, BrokerPath, Interpreted, Replay, Rule, is_interpreted
 from entrepot.cluster.clients import ClientCluster
-from entrepot.cluster.clients import LinkPort as CensusPort
 from entrepot.cluster.crossing import Crossing
 from entrepot.cluster.demand import (
     DURABLE_PREFIX,
@@ -47,7 +46,7 @@ from entrepot.cluster.link import Effect, Feed, LinkCore, LinkPort, State
 from entrepot.cluster.lists import Lists, destination_filter
 from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.cluster.properties import write_properties
-from entrepot.cluster.wires import ClientWire, Wire
+from entrepot.cluster.wires import CensusPort, ClientWire, Wire
 from entrepot.cluster.zones import ZoneRules
 from entrepot.core import trace as facts
 from entrepot.core.broker import BrokerCore, selector_or_none

@@ -26,6 +26,7 @@ from entrepot.base.environment import MILLISECOND, SECOND, Duration
 from entrepot.base.errors import InvalidOption
 from entrepot.cluster.balance import Balance, Client, Move
 from entrepot.cluster.census import TOKEN, Census, Facts
+from entrepot.cluster.wires import CensusPort
 from entrepot.cluster.zones import ZoneRules
 from entrepot.core.timed import Alarm
 from entrepot.protocols.openwire.acceptor import Acceptor, Cluster
@@ -67,7 +68,7 @@ class ClientCluster(Cluster):
         self.census: Final = Census(here, int(self.broker.wall))
         self.balance: Final = Balance()
         self.moved = 0
-        self.links: dict[Hashable, LinkPort] = {}
+        self.links: dict[Hashable, CensusPort] = {}
         self._departures: dict[int, Departure] = {}
         self._stubborn: dict[int, int] = {}  # a client that could not be moved -> when it may be asked again
         self._filters: dict[str, list[re.Pattern[str]]] = {}
@@ -84,7 +85,7 @@ class ClientCluster(Cluster):
 
     # -- other brokers -------------------------------------------------------------------------------------------------
 
-    def joined(self, link: LinkPort, peer: BrokerInfo) -> None:
+    def joined(self, link: CensusPort, peer: BrokerInfo) -> None:
         """A bridge to ``peer`` is open."""
         there = "" if peer.broker_id is None else text_of(peer.broker_id)
         url = peer.broker_url or ""
@@ -97,14 +98,14 @@ class ClientCluster(Cluster):
             link.tell_census(self.census.token())
         self._changed()
 
-    def left(self, link: LinkPort) -> None:
+    def left(self, link: CensusPort) -> None:
         """A bridge ended."""
         self.links.pop(link, None)
         before = {one.id: one for one in self.census.brokers()}
         self.census.left(link, int(self.broker.now))
         self._forget(before)
 
-    def heard(self, link: LinkPort, token: bytes | None) -> None:
+    def heard(self, link: CensusPort, token: bytes | None) -> None:
         """Another broker tells what it knows."""
         if self.active and token is not None and token.startswith(TOKEN):
             self.census.heard(token, int(self.broker.now))
@@ -266,14 +267,6 @@ class ClientCluster(Cluster):
 
     def _again(self, now: int, after: int) -> None:
         self.broker.timetable.add(_Look(now + after, self))
-
-
-class LinkPort:
-    """A bridge over which another broker can be told something; it is known by its identity."""
-
-    def tell_census(self, token: bytes) -> None:
-        """Send ``token`` in a ConnectionControl."""
-        raise NotImplementedError
 
 
 def read_filter(text: str) -> list[re.Pattern[str]]:

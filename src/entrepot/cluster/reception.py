@@ -14,10 +14,9 @@ from mypy_extensions import i64
 from entrepot.base.environment import Instant
 from entrepot.base.errors import Refused
 from entrepot.cluster.bridge import MESSAGES_PORTION, Bridge, Neighbourhood, durable_list
-from entrepot.cluster.clients import LinkPort
 from entrepot.cluster.link import LinkCore, LinkOptions
 from entrepot.cluster.properties import read_properties
-from entrepot.cluster.wires import SessionWire
+from entrepot.cluster.wires import CensusPort, SessionWire
 from entrepot.core import trace as facts
 from entrepot.protocols.openwire.acceptor import AGAIN
 from entrepot.protocols.openwire.commands import BrokerInfo, Command, ConnectionControl, ConnectionInfo
@@ -30,7 +29,7 @@ from entrepot.protocols.session import Shell
 LISTED_SINCE: Final = 12  # version of OpenWire that has BrokerSubscriptionInfo
 
 
-class _SessionCensus(LinkPort):
+class _SessionCensus(CensusPort):
     """Tells the broker that opened a one-way bridge."""
 
     def __init__(self, session: OpenWireSession) -> None:
@@ -51,7 +50,7 @@ class NetworkSession(OpenWireSession):
         self.peer_broker: BrokerInfo | None = None
         self.bridge: Bridge | None = None
         self.listed: bool = False
-        self.census: LinkPort | None = None
+        self.census: CensusPort | None = None
 
     @property
     def peer_name(self) -> str:

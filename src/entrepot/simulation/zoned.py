@@ -24,7 +24,7 @@ from entrepot.protocols.session import NEVER
 from entrepot.simulation.world import World
 
 PLANTED: Final = (
-    "impatient",  # an imbalance need not last
+    "credulous",  # a broker that comes and goes is believed each time
     "all at once",  # everybody gives his whole load away, not his surplus
     "no way home",  # guests stay
     "the dead are listed",  # a broker that is gone is still believed
@@ -34,8 +34,9 @@ PLANTED: Final = (
 ZONES: Final = ("ams", "fra")
 BROKERS_PER_ZONE: Final = 3
 CLIENTS: Final = 300
-MOVES_EACH: Final = 4  # times that one client is asked for one event: who is asked may draw another lot
+MOVES_EACH: Final = 8  # times that one client is asked for one event: a broker that flaps, and lots drawn badly
 LOOK_EVERY: Final = 500 * MILLISECOND  # half as often as in earnest: four times the clients in a second
+FLAPS: Final = 12
 STEP: Final = 5 * SECOND
 SETTLING: Final = 90 * SECOND  # the longest disbelief in a broker that fell often, and the waves behind it
 EVENTS: Final = 6
@@ -96,7 +97,8 @@ class Site:
         if planted != "the dead are listed":
             census.advance(now)
         census.count(len(self.clients))
-        settled = [one.facts for key, one in sorted(census.members.items()) if one.settled(now)]
+        believed = planted == "credulous"
+        settled = [one.facts for key, one in sorted(census.members.items()) if believed or one.settled(now)]
         here = census.here
         if planted == "zones mixed":
             here, settled = _unzoned(here), [_unzoned(one) for one in settled]
@@ -107,8 +109,6 @@ class Site:
             Client(one.number, "" if planted in ("no way home", "zones mixed") else one.zone, not one.busy(now))
             for one in staying
         ]
-        if planted == "impatient":
-            self.balance._uneven_since = self.balance._still_since = -(10**15)
         moves = self.balance.look(here, settled, clients, leaving=len(self.leaving), now=now)
         if planted == "all at once" and moves and not self.leaving:
             for client in staying:
@@ -252,6 +252,7 @@ class Program:
         self._leave()
         self.at = site
         site.clients[self.number] = self
+        self.world.note(f"{self.number} {site.name}")
         self.known = site.listed(self.zone)
         self.world.count("connections")
 
@@ -411,6 +412,8 @@ class Region:
                     at.leaving.pop(program.number, None)
                     program.lost(at)
             return "a cut" if self.cut else "the cut heals"
+        if self.lots.chance(0.2):
+            return self._flap(site)
         if self.lots.chance(0.15):
             for one in self.sites:
                 if one.zone == site.zone:
@@ -424,6 +427,16 @@ class Region:
         site.boot()
         self.world.count("starts")
         return f"{site.name} comes back"
+
+    def _flap(self, site: Site) -> str:
+        """A broker that falls soon after every start: it has cost its clients, and must not cost the others theirs."""
+        for _ in range(FLAPS):
+            site.kill()
+            self.world.run(self.world.time + self.lots.between(SECOND, 2 * SECOND))
+            site.boot()
+            self.world.run(self.world.time + self.lots.between(8 * SECOND, 12 * SECOND))
+        self.world.count("flaps")
+        return f"{site.name} falls and rises {FLAPS} times"
 
     def _settle(self, why: str) -> None:
         """Let things come to rest, and see whether they are as they should be, and stay so."""

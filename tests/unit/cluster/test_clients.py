@@ -8,7 +8,8 @@ from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.base.errors import InvalidOption
 from entrepot.cluster.balance import PATIENCE
 from entrepot.cluster.census import SETTLE, Census, Facts
-from entrepot.cluster.clients import DRAIN_PATIENCE, ZONE_KEY, ClientCluster, LinkPort, read_filter
+from entrepot.cluster.clients import DRAIN_PATIENCE, ZONE_KEY, ClientCluster, read_filter
+from entrepot.cluster.wires import CensusPort
 from entrepot.cluster.zones import ZoneRules
 from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,
@@ -35,7 +36,7 @@ C = BrokerInfo(broker_id=BrokerId("c"), broker_name="sea", broker_url="tcp://c:1
 QUEUE = ActiveMQQueue("q")
 
 
-class Wire(LinkPort):
+class Wire(CensusPort):
     def __init__(self) -> None:
         self.told: list[bytes] = []
 

@@ -9,7 +9,7 @@ import pytest
 from entrepot.simulation.__main__ import main
 from entrepot.simulation.zoned import PLANTED, Region
 
-SEEDS = int(os.environ.get("ZONE_SEEDS", "6"))
+SEEDS = int(os.environ.get("ZONE_SEEDS", "4"))
 SEEDS_MAX = 20  # in which a planted bug is found
 
 
