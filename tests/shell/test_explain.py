@@ -99,9 +99,11 @@ def test_reasons_and_places_over_a_network(chain: Chain) -> None:
     until(lambda: ("west", "bridge-down") in codes(lines(west, "explain", "Q")))
     silent = lines(west, "explain", "Q")[-1]["silent"]
     assert [one["broker"] for one in silent] == ["north"]
-    told = west.do("explain", "Q", "--also", openwire(east))
-    assert "no answer from north" in told.stderr
-    assert "east: " in told.stdout
+    for url in (openwire(east), east.facts["stomp"]):
+        told = west.do("explain", "Q", "--also", url)
+        assert "no answer from north" in told.stderr
+        assert "east: " in told.stdout
+    assert "no answer from stomp://127.0.0.1:1" in west.do("explain", "Q", "--also", "stomp://127.0.0.1:1").stderr
 
 
 def test_a_group_may_go_to_another_consumer(chain: Chain) -> None:

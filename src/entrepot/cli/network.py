@@ -1,8 +1,9 @@
 """Asking every broker of a network the same question: from one, along its bridges, to all that answer in time.
 
 The first is reached as every command reaches it. The others are reached over OpenWire, which every broker of a network
-speaks, at the place that a bridge dialled, or where the broker itself says that it listens. Nobody is waited for longer
-than the patience, and who did not answer is named with the reason: an answer must not hide a part of the network.
+speaks, at the place that a bridge dialled, or where the broker itself says that it listens, with the same user and
+password. Nobody is waited for longer than the patience, and who did not answer is named with the reason: an answer must
+not hide a part of the network.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from entrepot.client.session import Session
 from entrepot.core.management import ADDRESS, OPERATION, RESOURCE
 
 BROKERS_MOST: Final = 200
+OPENWIRE_SCHEMES: Final = ("tcp:", "ssl:", "nio:", "openwire:")
 
 Ask = Callable[..., Awaitable[Any]]
 """Does an operation of the resource ``broker`` there: name, then arguments; returns its result."""
@@ -59,12 +61,34 @@ class Survey:
         Raises Unreachable, Refused, InvalidURI for the first one: without it there is no network to ask.
         """
         user, password = credentials(places(url)[0])
+        await self._follow(await self._ask_as_operator(url), user, password)
+
+    async def add(self, url: str) -> None:
+        """Ask a broker that no bridge leads to, and those beyond it; ``silent`` says when it does not answer."""
+        user, password = credentials(places(url)[0])
+        if url.startswith(OPENWIRE_SCHEMES):
+            await self._follow(await self._reach("", [_place(url)], user, password), user, password)
+            return
+        try:
+            rows = await self._ask_as_operator(url)
+        except TimeoutError:
+            self.silent.append(Silent(url, url, f"no answer within {self.patience / SECOND:g} s"))
+        except EntrepotError as error:
+            self.silent.append(Silent(url, url, error.message))
+        else:
+            await self._follow(rows, user, password)
+
+    async def _ask_as_operator(self, url: str) -> list[dict[str, Any]]:
+        """Ask over STOMP, as every command does; return the rows of the broker's bridges."""
         async with asyncio.timeout(self.patience / SECOND), managing(url) as desk:
 
             async def ask(operation: str, *values: object) -> Any:
                 return await desk.ask("broker", operation, *values, patience=self.patience)
 
-            waiting = await self._question(ask)
+            return await self._question(ask)
+
+    async def _follow(self, waiting: list[dict[str, Any]], user: str | None, password: str | None) -> None:
+        """Ask the brokers that ``waiting`` leads to, then those beyond them, each once."""
         while waiting and len(self.told) < BROKERS_MOST:
             rows, waiting = _by_name(waiting, self.names), []
             reached = await asyncio.gather(*(self._reach(name, found, user, password) for name, found in rows.items()))
@@ -109,14 +133,6 @@ class Survey:
     async def _ask_there(self, place: str, user: str | None, password: str | None) -> list[dict[str, Any]]:
         async with connect(place, user=user, password=password) as connection, connection.session() as session:
             return await self._question(_over(session, self.patience))
-
-    async def add(self, url: str, user: str | None, password: str | None) -> None:
-        """Ask a broker that no bridge leads to, and those beyond it."""
-        rows = await self._reach("", [_place(url)], user, password)
-        while rows:
-            named, rows = _by_name(rows, self.names), []
-            for name, found in named.items():
-                rows += await self._reach(name, found, user, password)
 
 
 def _over(session: Session, patience: Duration) -> Ask:
@@ -200,7 +216,6 @@ async def survey(
         raise Unreachable(
             f"the broker did not answer within {patience:g} s", remedy="raise --timeout, or see its log"
         ) from None
-    user, password = credentials(places(url)[0])
     for one in also:
-        await found.add(one, user, password)
+        await found.add(one)
     return found
