@@ -7,6 +7,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -138,6 +139,25 @@ def test_a_lease_is_won_kept_handed_over_and_lost(uri: str, tmp_path: Path) -> N
         other.lease.renew()
     other.lease.release()
     one.lease.renew()
+    for each in (one, other):
+        each.lease.close()
+
+
+def test_who_waits_is_told_that_the_lock_is_handed_back(uri: str, tmp_path: Path) -> None:
+    one, other = Contender(uri, tmp_path, "one"), Contender(uri, tmp_path, "other")
+    assert one.lease.attempt(now()) is not None
+    assert other.lease.attempt(now()) is None
+    wake = threading.Event()
+    other.lease.pause(wake, 0.001)  # the first pause tells the register whom to wake
+    assert other.lease.attempt(now()) is None
+    released = threading.Timer(0.05, one.lease.release)
+    released.start()
+    began = now()
+    other.lease.pause(wake, 60.0)
+    assert now() - began < 30 * SECOND
+    released.join()
+    assert other.lease.attempt(now()) is not None
+    other.lease.release()
     for each in (one, other):
         each.lease.close()
 

@@ -327,6 +327,10 @@ class FileLease(Lease):
         self._stamp = (stamp.st_ino, stamp.st_mtime_ns, stamp.st_size)
         self.verify()
 
+    def pause(self, wake: threading.Event, seconds: float) -> None:
+        """Wait until another `attempt` is worth it: the thread that sleeps in `flock` sets ``wake``."""
+        wake.wait(seconds)
+
     def release(self) -> None:
         """Say in the record that it is free, and free it: whoever waits wakes up."""
         if self._held < 0:

@@ -2,7 +2,8 @@
 
 No clock of any other machine is believed, neither the database's nor the challenger's wall clock: the holder changes
 the record with each renewal, and it counts as expired when a challenger saw no change for longer than the lease. So a
-holder that dies is succeeded when its lease has run out, one that stops in good order at once.
+holder that dies is succeeded when its lease has run out, one that stops in good order at once: who waits is told by
+PostgreSQL (NOTIFY) and ZooKeeper (a watch), and asks SQLite a hundred times a second whether its file has changed.
 
 URIs, each with ``?name=LOCK`` where several stores share one table (default ``entrepot``)::
 
@@ -14,6 +15,7 @@ URIs, each with ``?name=LOCK`` where several stores share one table (default ``e
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +30,9 @@ from entrepot.io.ledger import Ledger, highest_epoch
 
 TABLE: Final = "entrepot_lock"
 NAME: Final = "entrepot"
+CHANNEL: Final = "entrepot_lock"
+GLANCE: Final = 0.01
+"""s between two questions to SQLite whether anything was written: 5 us each."""
 
 
 class Register:
@@ -41,6 +46,13 @@ class Register:
         """Write ``octets`` if the version still is ``version``; return the new version, or -1 when it is not."""
         raise NotImplementedError
 
+    def pause(self, wake: threading.Event, seconds: float) -> None:
+        """Wait until ``wake`` is set, ``seconds`` are over, or the record may have changed since it was read."""
+        wake.wait(seconds)
+
+    def tell(self) -> None:
+        """Let those who pause know that the record is worth a look. Raises OSError."""
+
     def close(self) -> None:
         """Let go of the connection."""
         raise NotImplementedError
@@ -53,6 +65,7 @@ class SqliteRegister(Register):
         """Raises StoreUnusable. ``patience``: s that a locked database is waited for."""
         self._name = name
         self._path = path
+        self._version = 0
         try:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
@@ -66,6 +79,7 @@ class SqliteRegister(Register):
 
     def read(self) -> tuple[bytes, int]:
         """Return the row."""
+        self._version = self._written()
         row = self._ask(f"SELECT record, version FROM {TABLE} WHERE name = ?", (self._name,)).fetchone()
         return (b"", 0) if row is None else (bytes(row[0]), int(row[1]))
 
@@ -79,6 +93,17 @@ class SqliteRegister(Register):
                 (octets, self._name, version),
             )
         return version + 1 if made.rowcount == 1 else -1
+
+    def pause(self, wake: threading.Event, seconds: float) -> None:
+        """Look now and then whether somebody else has written to the file."""
+        until = time.monotonic() + seconds
+        while not wake.wait(GLANCE) and time.monotonic() < until:
+            if self._written() != self._version:
+                return
+
+    def _written(self) -> int:
+        """Return what changes whenever another connection changes the file."""
+        return int(self._ask("PRAGMA data_version", ()).fetchone()[0])
 
     def _ask(self, text: str, values: tuple[object, ...]) -> sqlite3.Cursor:
         try:
@@ -123,6 +148,22 @@ class PostgresRegister(Register):
             made = self._ask(text, (octets, self._name, version))
         return version + 1 if made.rowcount == 1 else -1
 
+    def pause(self, wake: threading.Event, seconds: float) -> None:
+        """Wait for a notification; ``wake`` is looked at when ``seconds`` are over."""
+        if self._connection is None or wake.is_set():
+            wake.wait(seconds)
+            return
+        try:
+            for _ in self._connection.notifies(timeout=seconds, stop_after=1):
+                return
+        except self._psycopg.Error as error:
+            self.close()
+            raise OSError(f"the lock database does not answer: {str(error).strip()}") from error
+
+    def tell(self) -> None:
+        """Notify all who listen."""
+        self._ask("SELECT pg_notify(%s, %s)", (CHANNEL, self._name))
+
     def _ask(self, text: str, values: tuple[object, ...]) -> Any:
         """Run one statement in a transaction of its own; a connection that broke is replaced at the next call."""
         psycopg = self._psycopg
@@ -148,6 +189,7 @@ class PostgresRegister(Register):
         connection.execute(
             f"CREATE TABLE IF NOT EXISTS {TABLE} (name TEXT PRIMARY KEY, version BIGINT NOT NULL, record BYTEA)"
         )
+        connection.execute(f"LISTEN {CHANNEL}")
         return connection
 
     def close(self) -> None:
@@ -170,13 +212,14 @@ class ZooKeeperRegister(Register):
         self._path = path
         self._patience = patience
         self._started = False
+        self._wake: threading.Event | None = None
 
     def read(self) -> tuple[bytes, int]:
         """Return the node. Versions begin at 1 here, at 0 there."""
         from kazoo.exceptions import NoNodeError  # noqa: PLC0415
 
         try:
-            octets, state = self._ask(lambda: self._client.get_async(self._path))
+            octets, state = self._ask(lambda: self._client.get_async(self._path, watch=self._changed))
         except NoNodeError:
             return b"", 0
         return bytes(octets), int(state.version) + 1
@@ -193,6 +236,15 @@ class ZooKeeperRegister(Register):
         except (BadVersionError, NodeExistsError, NoNodeError):
             return -1
         return int(state.version) + 1
+
+    def pause(self, wake: threading.Event, seconds: float) -> None:
+        """Wait; the watch that `read` has left sets ``wake``."""
+        self._wake = wake
+        wake.wait(seconds)
+
+    def _changed(self, _event: object) -> None:
+        if self._wake is not None:
+            self._wake.set()
 
     def _ask(self, call: Callable[[], Any]) -> Any:
         from kazoo.exceptions import (  # noqa: PLC0415
@@ -316,8 +368,13 @@ class RegisterLease(Lease):
         self._mine.released = True
         try:
             self._register.swap(self._version, self._mine.encode())
+            self._register.tell()
         except OSError:
-            return  # then it has to run out
+            return  # then it has to run out, or is found released at the next look
+
+    def pause(self, wake: threading.Event, seconds: float) -> None:
+        """Wait until another `attempt` is worth it, or ``wake`` is set. Raises OSError."""
+        self._register.pause(wake, seconds)
 
     def verify(self) -> None:
         """There is nothing to look at between renewals."""

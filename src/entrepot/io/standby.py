@@ -252,8 +252,14 @@ class Standby:
                 self._say_who()
                 self._ask_back()
                 waited = True
-            self._wake.wait(LOOK)
+            self._pause()
         return None
+
+    def _pause(self) -> None:
+        try:
+            self._lease.pause(self._wake, LOOK)
+        except OSError:  # the next attempt will say so
+            self._wake.wait(LOOK)
 
     def _ask_back(self) -> None:
         """A primary that finds its store taken asks for it; whoever has it decides."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from entrepot.base.environment import SECOND
+from entrepot.base.errors import StoreUnusable
 from entrepot.ha.lease import LeaseOptions
 from entrepot.ha.options import SharedStoreOptions
-from entrepot.io import standby
+from entrepot.io import leases, standby
 from entrepot.io.ledger import Ledger
 from entrepot.io.standby import LOOK_AFTER_SYNC, Standby
 
@@ -52,3 +57,74 @@ def test_the_lock_file_is_looked_at_now_and_then(tmp_path: Path, monkeypatch: py
     assert "deleted or replaced" in master.tenure.lost
     master.withdraw()
     assert [line["event"] for line in Ledger(tmp_path).read()] == ["master"], "what is lost is not handed over"
+
+
+class ReadOnly:
+    """A file system that can be mounted read-only, and whoever waits looks at it as often as `looks` lets him."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.on = False
+        self.open, self.pwrite = os.open, os.pwrite
+        monkeypatch.setattr(leases.os, "open", self._open)
+        monkeypatch.setattr(leases.os, "pwrite", self._pwrite)
+
+    def _open(self, path: str, flags: int, mode: int = 0o777) -> int:
+        if self.on and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return self.open(path, flags, mode)
+
+    def _pwrite(self, descriptor: int, octets: bytes, offset: int) -> int:
+        if self.on:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return self.pwrite(descriptor, octets, offset)
+
+
+class Looks(threading.Event):
+    """Instead of a pause between two looks: the next thing happens."""
+
+    def __init__(self, happens: list[Callable[[], object]]) -> None:
+        super().__init__()
+        self.happens = happens
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if self.happens:
+            self.happens.pop(0)()
+            return True
+        return super().wait(timeout)  # for the thread that sleeps in flock
+
+
+def test_a_waiting_broker_whose_directory_becomes_read_only_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fails for a while costs nobody his place in the queue, and nobody becomes master who cannot write."""
+    master = winner(tmp_path, "alpha")
+    backup = Standby(tmp_path, "beta", OPTIONS)
+    disk = ReadOnly(monkeypatch)
+    told: list[str] = []
+    monkeypatch.setattr(backup, "_say", told.append)
+
+    def read_only() -> None:
+        disk.on = True
+
+    def writable() -> None:
+        disk.on = False
+
+    backup._wake = Looks([read_only, lambda: None, master.withdraw, lambda: None, lambda: None, writable])
+    backup._lease._wake = backup._wake.set  # type: ignore[union-attr]
+    grant = backup._wait()
+    assert grant is not None
+    assert grant.epoch == 2
+    assert backup.mine.epoch == 2
+    assert "locked by another server, broker alpha" in told[0]
+    assert any("Read-only file system" in text for text in told[1:])
+    assert [line["event"] for line in Ledger(tmp_path).read() if line["broker"] == "beta"] == ["master"]
+    backup.withdraw()
+
+
+def test_a_directory_that_never_could_be_written_ends_the_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup = Standby(tmp_path, "beta", OPTIONS)
+    ReadOnly(monkeypatch).on = True
+    with pytest.raises(StoreUnusable, match="Read-only file system"):
+        backup._wait()
