@@ -11,7 +11,7 @@ that tell of it; a small unevenness of many clients is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -83,15 +83,19 @@ class Balance:
         self,
         here: Facts,
         settled: Sequence[Facts],
-        clients: Sequence[Client],
+        clients: Callable[[], Sequence[Client]],
         *,
+        count: int,
+        guests: bool,
         leaving: int,
         now: Instant,
         rebalance: bool = True,
     ) -> list[Move]:
         """Return who should begin to move.
 
-        ``settled``: other brokers that are believed. ``clients``: all failover clients here that are not ``leaving``.
+        ``settled``: other brokers that are believed. ``count``: failover clients here that are not ``leaving``, and
+        ``clients`` lists them: asked only if somebody is to move, for there may be thousands. ``guests``: whether some
+        belong elsewhere.
         """
         self._note(here, settled, now)
         if leaving:
@@ -103,9 +107,9 @@ class Balance:
             self._not_before = now + PAUSE
         if now < self._not_before:
             return []
-        moves = self._home(here, settled, clients, now)
+        moves = self._home(here, settled, clients, now) if guests else []
         if not moves and rebalance:
-            moves = self._level(here, settled, clients, now)
+            moves = self._level(here, settled, clients, count, now)
         return moves[:WAVE]
 
     def _note(self, here: Facts, settled: Sequence[Facts], now: Instant) -> None:
@@ -120,10 +124,14 @@ class Balance:
 
     # -- home ----------------------------------------------------------------------------------------------------------
 
-    def _home(self, here: Facts, settled: Sequence[Facts], clients: Sequence[Client], now: Instant) -> list[Move]:
+    def _home(
+        self, here: Facts, settled: Sequence[Facts], clients: Callable[[], Sequence[Client]], now: Instant
+    ) -> list[Move]:
+        if all(zone == here.zone or now - since < HOMESICK for zone, since in self._homes.items()):
+            return []
         loads = {one.id: self._load(one) for one in settled}
         moves: list[Move] = []
-        for client in _cheapest(clients):
+        for client in _cheapest(clients()):
             if client.zone in ("", here.zone) or now - self._homes.get(client.zone, now) < HOMESICK:
                 continue
             doors = [one for one in settled if one.zone == client.zone]
@@ -135,12 +143,19 @@ class Balance:
 
     # -- within the zone -----------------------------------------------------------------------------------------------
 
-    def _level(self, here: Facts, settled: Sequence[Facts], clients: Sequence[Client], now: Instant) -> list[Move]:
+    def _level(
+        self,
+        here: Facts,
+        settled: Sequence[Facts],
+        clients: Callable[[], Sequence[Client]],
+        count: int,
+        now: Instant,
+    ) -> list[Move]:
         peers = {one.id: one for one in settled if one.zone == here.zone}
-        loads = {here.id: len(clients), **{key: self._load(one) for key, one in peers.items()}}
+        loads = {here.id: count, **{key: self._load(one) for key, one in peers.items()}}
         wanted = shares(loads)
         share = sum(loads.values()) // len(loads)
-        if len(clients) <= wanted[here.id] + share // TOLERANCE:
+        if count <= wanted[here.id] + share // TOLERANCE:
             self._uneven_since = None
             self._assume(peers, wanted, loads)
             return []
@@ -151,8 +166,8 @@ class Balance:
         self._total = sum(loads.values())
         if now - self._still_since < PATIENCE:
             return []
-        gifts = [(peers[taker], count) for giver, taker, count in transfers(loads, wanted) if giver == here.id]
-        moves = [Move(client.key, to) for client, to in zip(_cheapest(clients), _in_turn(gifts), strict=False)]
+        gifts = [(peers[taker], given) for giver, taker, given in transfers(loads, wanted) if giver == here.id]
+        moves = [Move(client.key, to) for client, to in zip(_cheapest(clients()), _in_turn(gifts), strict=False)]
         self._promise(moves)
         return moves
 

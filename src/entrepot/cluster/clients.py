@@ -40,6 +40,7 @@ from entrepot.protocols.openwire.whereabouts import ZONES_TOKEN, Zones
 LOOK_EVERY: Final = 250 * MILLISECOND
 DEPARTING_EVERY: Final = 20 * MILLISECOND  # a client that is to go waits for nothing but what it holds
 DRAIN_PATIENCE: Final[Duration] = 15 * SECOND  # for a client to settle what it holds; then it stays
+MANY: Final = 1000  # clients that may be looked at in a moment; with more, the moments are further apart
 ZONE_KEY: Final = "entrepot.zone"
 RETRY: Final = 60 * SECOND  # a client that could not be moved is left alone for so long
 TRANSACTED_COST: Final = 1_000_000
@@ -74,6 +75,8 @@ class ClientCluster(Cluster):
         self._filters: dict[str, list[re.Pattern[str]]] = {}
         self._lost: dict[str, Facts] = {}  # brokers that are gone and that some lists still hold
         self._told: dict[int, str] = {}
+        self._zones: dict[int, str] = {}  # where clients belong
+        self._looked = 0
 
     def activate(self) -> None:
         """Begin: say to other brokers that we tell more, and look at the clients now and then."""
@@ -152,8 +155,9 @@ class ClientCluster(Cluster):
 
     def entered(self, session: OpenWireSession) -> None:
         """A connection was let in."""
-        self._told[int(session.number)] = self.list_for(session)
-        self._count()
+        number = int(session.number)
+        self._zones[number] = self.zone_of(session)
+        self._told[number] = self.list_for(session)
 
     def exited(self, session: OpenWireSession) -> None:
         """A connection is gone."""
@@ -162,7 +166,7 @@ class ClientCluster(Cluster):
         if departure is not None and departure.told:
             self.moved += 1
         self._stubborn.pop(int(session.number), None)
-        self._count()
+        self._zones.pop(int(session.number), None)
 
     def _listed(self, options: OpenWireOptions) -> list[Facts]:
         known = {one.id: one for one in self.census.brokers()}
@@ -208,11 +212,8 @@ class ClientCluster(Cluster):
         return [
             one
             for one in self.acceptor.connections.values()
-            if one.follows and one.options.update_clients and one.number not in self._departures
+            if one.options.update_clients and one.follows and one.number not in self._departures
         ]
-
-    def _count(self) -> None:
-        self.census.count(len(self.clients()) + len(self._departures))
 
     def _client(self, session: OpenWireSession, now: int) -> Client:
         busy = bool(session.transactions)
@@ -222,31 +223,43 @@ class ClientCluster(Cluster):
             and now >= self._stubborn.get(int(session.number), 0)
             and not any(one.durable_name for one in session.consumers.values())
         )
-        return Client(int(session.number), self.zone_of(session), movable, cost)
+        return Client(int(session.number), self._zones[int(session.number)], movable, cost)
 
     def look(self, now: int) -> None:
         """See who should move, go on with those who do, and tell the other brokers."""
+        self._proceed(now)
+        if self._departures and now - self._looked < LOOK_EVERY:
+            self._again(now, DEPARTING_EVERY)
+            return
+        self._looked = now
         before = {one.id: one for one in self.census.brokers()}
         self.census.advance(now)
         self._forget(before)
-        self._proceed(now)
-        self._count()
+        staying = self.clients()
         leaving = len(self._departures)
+        self.census.count(len(staying) + leaving)
         settled = [one.facts for key, one in sorted(self.census.members.items()) if one.settled(now)]
-        clients = [] if leaving else [self._client(session, now) for session in self.clients()]
-        for move in self.balance.look(self.census.here, settled, clients, leaving=leaving, now=now):
-            self._begin(move, now)
+        by_number = {int(session.number): session for session in staying}
+        for move in self.balance.look(
+            self.census.here,
+            settled,
+            lambda: [self._client(session, now) for session in staying],
+            count=len(staying),
+            guests=any(self._zones[number] not in ("", self.zone) for number in by_number),
+            leaving=leaving,
+            now=now,
+        ):
+            self._begin(by_number[move.key], move, now)
         told = self.census.tell(now, int(self.broker.wall))
         if told:
             for link in list(self.links.values()):
                 link.tell_census(told)
-        self._again(now, DEPARTING_EVERY if self._departures else LOOK_EVERY)
+        pause = LOOK_EVERY * (1 + len(self._told) // MANY)
+        self._again(now, DEPARTING_EVERY if self._departures else pause)
 
-    def _begin(self, move: Move, now: int) -> None:
-        for session in self.clients():
-            if session.number == move.key and self._passes(move.to, session.options):
-                self._departures[move.key] = Departure(session, move.to.url, self._itinerary(session, move.to), now)
-                return
+    def _begin(self, session: OpenWireSession, move: Move, now: int) -> None:
+        if self._passes(move.to, session.options):
+            self._departures[move.key] = Departure(session, move.to.url, self._itinerary(session, move.to), now)
 
     def _itinerary(self, session: OpenWireSession, to: Facts) -> str:
         """Return the list of a client that leaves: where it should go, and where else if that falls meanwhile.

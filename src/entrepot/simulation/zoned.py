@@ -38,7 +38,7 @@ MOVES_EACH: Final = 8  # times that one client is asked for one event: a broker 
 LOOK_EVERY: Final = 500 * MILLISECOND  # half as often as in earnest: four times the clients in a second
 FLAPS: Final = 12
 STEP: Final = 5 * SECOND
-SETTLING: Final = 90 * SECOND  # the longest disbelief in a broker that fell often, and the waves behind it
+SETTLING: Final = 150 * SECOND  # the longest disbelief in a broker that fell often, and some ten waves behind it
 EVENTS: Final = 6
 LATENCY: Final = 20 * MILLISECOND
 
@@ -109,7 +109,15 @@ class Site:
             Client(one.number, "" if planted in ("no way home", "zones mixed") else one.zone, not one.busy(now))
             for one in staying
         ]
-        moves = self.balance.look(here, settled, clients, leaving=len(self.leaving), now=now)
+        moves = self.balance.look(
+            here,
+            settled,
+            lambda: clients,
+            count=len(clients),
+            guests=any(one.zone not in ("", here.zone) for one in clients),
+            leaving=len(self.leaving),
+            now=now,
+        )
         if planted == "all at once" and moves and not self.leaving:
             for client in staying:
                 self._send(client, moves[0].to.name)

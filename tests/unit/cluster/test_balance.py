@@ -14,12 +14,19 @@ def broker(name: str, clients: int = 0, zone: str = "") -> Facts:
     return Facts(name, name, f"tcp://{name}:1", zone, clients, 1)
 
 
+def look(
+    balance: Balance, here: Facts, others: list[Facts], clients: list[Client], *, leaving: int, now: int
+) -> list[Move]:
+    guests = any(one.zone not in ("", here.zone) for one in clients)
+    return balance.look(here, others, lambda: clients, count=len(clients), guests=guests, leaving=leaving, now=now)
+
+
 def decided(
     balance: Balance, here: Facts, others: list[Facts], clients: list[Client], at: int = 0, leaving: int = 0
 ) -> list[Move]:
     """Return what is decided once the imbalance has lasted."""
-    assert balance.look(here, others, clients, leaving=leaving, now=at) == []
-    return balance.look(here, others, clients, leaving=leaving, now=at + max(PATIENCE, HOMESICK))
+    assert look(balance, here, others, clients, leaving=leaving, now=at) == []
+    return look(balance, here, others, clients, leaving=leaving, now=at + max(PATIENCE, HOMESICK))
 
 
 def some(count: int, zone: str = "") -> list[Client]:
@@ -49,19 +56,19 @@ def test_one_that_joins_gets_its_share_and_no_more_move() -> None:
 def test_an_imbalance_must_last() -> None:
     balance = Balance()
     others = [broker("b", 0)]
-    assert balance.look(broker("a", 9), others, some(9), leaving=0, now=0) == []
-    assert balance.look(broker("a", 9), others, some(9), leaving=0, now=PATIENCE - 1) == []
-    assert balance.look(broker("a", 5), others, some(1), leaving=0, now=PATIENCE) == []  # even for a moment
-    assert balance.look(broker("a", 9), others, some(9), leaving=0, now=PATIENCE + 1) == []
-    assert balance.look(broker("a", 8), others, some(8), leaving=0, now=PATIENCE + 2) == []
-    assert balance.look(broker("a", 8), others, some(8), leaving=0, now=2 * PATIENCE + 1) == []
-    assert len(balance.look(broker("a", 8), others, some(8), leaving=0, now=2 * PATIENCE + 2)) == 4
+    assert look(balance, broker("a", 9), others, some(9), leaving=0, now=0) == []
+    assert look(balance, broker("a", 9), others, some(9), leaving=0, now=PATIENCE - 1) == []
+    assert look(balance, broker("a", 5), others, some(1), leaving=0, now=PATIENCE) == []  # even for a moment
+    assert look(balance, broker("a", 9), others, some(9), leaving=0, now=PATIENCE + 1) == []
+    assert look(balance, broker("a", 8), others, some(8), leaving=0, now=PATIENCE + 2) == []
+    assert look(balance, broker("a", 8), others, some(8), leaving=0, now=2 * PATIENCE + 1) == []
+    assert len(look(balance, broker("a", 8), others, some(8), leaving=0, now=2 * PATIENCE + 2)) == 4
 
 
 def test_clients_that_always_come_and_go_put_it_off_only_for_a_while() -> None:
     balance = Balance()
     found = [
-        balance.look(broker("a", 9 + at % 2), [broker("b", 0)], some(9 + at % 2), leaving=0, now=at * SECOND)
+        look(balance, broker("a", 9 + at % 2), [broker("b", 0)], some(9 + at % 2), leaving=0, now=at * SECOND)
         for at in range(14)
     ]
     assert [bool(moves) for moves in found].index(True) == 11
@@ -74,12 +81,12 @@ def test_moves_go_in_waves_and_the_next_one_waits_for_the_last() -> None:
     assert len(moves) == WAVE
     assert {move.to.id for move in moves} == {"b", "c"}
     at = 10 * SECOND
-    assert balance.look(broker("a", 90), others, some(80), leaving=10, now=at) == []
-    assert balance.look(broker("a", 74), others, some(74), leaving=0, now=at + 1) == []
-    assert balance.look(broker("a", 74), others, some(74), leaving=0, now=at + SECOND) == []  # who left is nowhere yet
+    assert look(balance, broker("a", 90), others, some(80), leaving=10, now=at) == []
+    assert look(balance, broker("a", 74), others, some(74), leaving=0, now=at + 1) == []
+    assert look(balance, broker("a", 74), others, some(74), leaving=0, now=at + SECOND) == []  # who left is nowhere yet
     others = [broker("b", 8), broker("c", 8)]
-    assert balance.look(broker("a", 74), others, some(74), leaving=0, now=at + 2 * SECOND) == []
-    assert len(balance.look(broker("a", 74), others, some(74), leaving=0, now=at + 4 * SECOND)) == WAVE
+    assert look(balance, broker("a", 74), others, some(74), leaving=0, now=at + 2 * SECOND) == []
+    assert len(look(balance, broker("a", 74), others, some(74), leaving=0, now=at + 4 * SECOND)) == WAVE
 
 
 def test_the_cheapest_move_and_those_who_cannot_stay() -> None:
@@ -101,9 +108,9 @@ def test_guests_go_home_once_home_has_lasted() -> None:
     balance = Balance()
     here, home = broker("a", 4, "ams"), [broker("b", 1, "fra"), broker("c", 0, "fra")]
     guests = [Client(1, "fra"), Client(2), Client(3, "fra"), Client(4, "ams")]
-    assert balance.look(here, home, guests, leaving=0, now=0) == []
-    assert balance.look(here, home, guests, leaving=0, now=HOMESICK - 1) == []
-    moves = balance.look(here, home, guests, leaving=0, now=HOMESICK)
+    assert look(balance, here, home, guests, leaving=0, now=0) == []
+    assert look(balance, here, home, guests, leaving=0, now=HOMESICK - 1) == []
+    moves = look(balance, here, home, guests, leaving=0, now=HOMESICK)
     assert [(move.key, move.to.id) for move in moves] == [(3, "c"), (1, "b")]
     assert all(move.homeward for move in moves)
 
