@@ -14,11 +14,12 @@ from entrepot.simulation.__main__ import main
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 SEEDS = "100"
+NETWORKS = ("--networks", "--seeds", "6")
 
 
-def hashes(hash_seed: str, root: str) -> list[str]:
+def hashes(hash_seed: str, root: str, *more: str) -> list[str]:
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": root}
-    command = [sys.executable, "-m", "entrepot.simulation", "--seeds", SEEDS, "--first", "500", "--hashes"]
+    command = [sys.executable, "-m", "entrepot.simulation", "--seeds", SEEDS, "--first", "500", "--hashes", *more]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     return [line for line in done.stdout.splitlines() if line[:1].isdigit() and len(line.split()) == 2]
 
@@ -27,6 +28,13 @@ def test_the_hash_of_strings_does_not_matter() -> None:
     here = os.environ["PYTHONPATH"]
     first, second = hashes("1", here), hashes("2", here)
     assert len(first) == int(SEEDS)
+    assert first == second
+
+
+def test_the_hash_of_strings_does_not_matter_for_networks() -> None:
+    here = os.environ["PYTHONPATH"]
+    first, second = hashes("1", here, *NETWORKS), hashes("2", here, *NETWORKS)
+    assert len(first) == int(NETWORKS[-1])
     assert first == second
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from entrepot.base.compiled import is_compiled
+from entrepot.simulation.campaign import run_network
 from networked import BUGS, planted, run
 
 SEEDS = 25
+PLANS = 20  # of the larger ones, in which everything is mixed
 SEEDS_MAX = 60
 REGRESSIONS = (
     502,  # a passive link forgot with its connection what its peer might have: it came twice, unmarked
@@ -15,10 +19,26 @@ REGRESSIONS = (
 )
 
 
+FAILED = Path(__file__).with_name("regressions-networks.txt")
+
+
+def failed() -> list[int]:
+    lines = FAILED.read_text().splitlines()
+    return [seed for seed in (int(line.split()[0]) for line in lines if not line.startswith("#")) if seed > PLANS]
+
+
 @pytest.mark.parametrize("seed", [*range(1, SEEDS + 1), *REGRESSIONS])
 def test_nothing_confirmed_is_lost_or_stuck_and_nothing_runs_in_circles(seed: int) -> None:
     wrong, _ = run(seed)
     assert not wrong, f"seed {seed}: {wrong}"
+
+
+@pytest.mark.parametrize("seed", [*range(1, PLANS + 1), *failed()])
+def test_networks_of_two_to_ten_brokers_keep_every_promise(seed: int) -> None:
+    result = run_network(seed)
+    assert not result.failed, (
+        f"seed {seed}: {result.violations}; python -m entrepot.simulation --networks --seed {seed}"
+    )
 
 
 @pytest.mark.skipif(is_compiled(), reason="native callers do not see a replaced method: planted in the plain build")

@@ -198,6 +198,7 @@ class BridgeFeed(Feed):
         self.connection = bridge.link.name
         self.far = f"{bridge.names.there_id}\t{bridge.names.there}"
         self.origin = bridge.origin
+        self.announces = True  # as its demand: the core's own word would lack the path
         # Not meant for no-local, but the queue then asks `wants` for every message, also where nobody has a selector.
         self.no_local = addresses[0].routing == ANYCAST
         if demand.durable_name:
@@ -688,9 +689,11 @@ class Bridge(LinkPort):
         wire = self.wire
         assert wire is not None
         assert isinstance(feed, BridgeFeed)
+        # A queue's messages may have been sent to another name, a virtual topic for one: they go where they were found.
+        name = message.address if feed.topic or feed.source is None else feed.source.name
         where = feed.where
-        if where is None or where.physical_name != message.address:
-            where = named(message.address, feed.topic, feed.temporary)
+        if where is None or where.physical_name != name:
+            where = named(name, feed.topic, feed.temporary)
             feed.where = where
         counter = max(int(message.redelivered), deliveries) + int(doubtful)
         advisory = feed.topic and message.address.startswith(ADVISORY)

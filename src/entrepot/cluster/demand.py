@@ -200,6 +200,8 @@ class AdvisoryDemand:
         self.pending.clear()
         for candidate in [one for one, owner in self.interests.suppressed.items() if owner is self]:
             del self.interests.suppressed[candidate]
+        for demand in ended:  # all of them, before any of those that they suppressed is asked whom it shares with
+            self.interests.demands.pop(demand, None)
         for demand in ended:
             self.interests.gone(demand)
         return [Unsubscribe(demand) for demand in ended]

@@ -181,6 +181,7 @@ class Feed(Subscription):
         self.refused = 0
         self.under_way = 0
         self.over = ""  # why the broker ended it
+        self.source: Queue | None = None  # of the message that is being forwarded
         self.retiring = False  # nobody wants more of it; what is on its way may still arrive
 
     def admits(self, message: Message, queue: Queue | None) -> bool:
@@ -490,6 +491,7 @@ class LinkCore:
         number = int(message.number)
         doubtful = bool(self._doubts) and number in self._doubts
         feed = consumer.feed
+        feed.source = consumer.source
         try:
             confirmation = self.port.forward(feed, message, deliveries, doubtful)
         except EntrepotError as error:

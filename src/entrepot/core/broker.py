@@ -1153,10 +1153,18 @@ class BrokerCore(Host):
                     self.delete_queue(queue, "its subscription was refused")
             raise
         if subscription.patterns:
-            self.followers.append(subscription)
+            self._follow(subscription)
         for queue in subscription.recalling:
             self._recall(queue)
         subscription.recalling.clear()
+
+    def _follow(self, subscription: Subscription) -> None:
+        """Attach it to queues to come, and say so: other brokers may have messages for it in queues we do not have."""
+        self.followers.append(subscription)
+        for pattern in subscription.patterns:
+            key = int(self.consumer_key())
+            subscription.pattern_keys.append(key)
+            self.notices.notice(notices.FOLLOWER_ATTACHED, pattern, _who(subscription, key))
 
     def _recall(self, queue: Queue) -> None:
         """Give a new subscription what its topic remembers, before anything that comes now (classic.md 4.7)."""
@@ -1259,7 +1267,7 @@ class BrokerCore(Host):
             queue.trace.define(facts.NAME_CONSUMER, consumer.key, described)
             queue.note(facts.ATTACHED, 0, consumer.key, 0)
         queue.attach(consumer)
-        self.notices.notice(notices.CONSUMER_ATTACHED, queue.name, _who(subscription, consumer))
+        self.notices.notice(notices.CONSUMER_ATTACHED, queue.name, _who(subscription, int(consumer.key)))
 
     def consumer_key(self) -> i64:
         """Return a fresh key for a consumer."""
@@ -1270,6 +1278,9 @@ class BrokerCore(Host):
         """Detach ``subscription``; what it had not settled goes back in order. A plain topic queue goes with it."""
         if subscription in self.followers:
             self.followers.remove(subscription)
+            for pattern, key in zip(subscription.patterns, subscription.pattern_keys, strict=True):
+                self.notices.notice(notices.FOLLOWER_DETACHED, pattern, _who(subscription, key))
+            subscription.pattern_keys.clear()
         subscription.window.paused = True  # what one queue frees of its credit is not for the next one
         for consumer in list(subscription.consumers):
             queue = consumer.queue
@@ -1277,7 +1288,7 @@ class BrokerCore(Host):
                 continue
             queue.detach(consumer, last_delivered)
             self._note_detached(queue, consumer)
-            self.notices.notice(notices.CONSUMER_DETACHED, queue.name, _who(subscription, consumer))
+            self.notices.notice(notices.CONSUMER_DETACHED, queue.name, _who(subscription, int(consumer.key)))
             if queue.temporary and queue.routing == MULTICAST and not queue.roster.consumers:
                 self.delete_queue(queue, "its subscriber left")
         subscription.consumers.clear()
@@ -1425,11 +1436,11 @@ def mark_origin(copy: Message, message: Message, queue: Queue, identity: str) ->
         copy.annotate("_AMQ_ACTUAL_EXPIRY", str(message.expiration))
 
 
-def _who(subscription: Subscription, consumer: Consumer) -> dict[str, str]:
+def _who(subscription: Subscription, key: int) -> dict[str, str]:
     selector = subscription.selector
     return {
         "connection": subscription.connection,
-        "consumer": str(consumer.key),
+        "consumer": str(key),
         "client": subscription.client_id,
         "subscription": subscription.durable_name,
         "selector": "" if selector is None else selector.text,
@@ -1437,6 +1448,8 @@ def _who(subscription: Subscription, consumer: Consumer) -> dict[str, str]:
         "priority": str(subscription.priority),
         "exclusive": "1" if subscription.exclusive else "",
         "no-local": "1" if subscription.no_local else "",
+        "announces": "1" if subscription.announces else "",
+        "patterns": ",".join(subscription.patterns),
     }
 
 

@@ -47,6 +47,8 @@ class Subscription:
         self.consumers: list[Consumer] = []
         self.recalling: list[Queue] = []  # queues made for it that begin with what their topic remembers
         self.patterns: list[str] = []  # wildcards of queues that it follows: new matching queues are attached too
+        self.pattern_keys: list[int] = []  # what each of these is called, as consumers are by their keys
+        self.announces: bool = False  # its session tells others of it: nobody else needs to
 
     def consumer(self, queue: Queue) -> Consumer:
         """Return a new consumer for ``queue`` on ``self.window``. The session overrides this."""

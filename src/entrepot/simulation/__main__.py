@@ -8,14 +8,17 @@ from concurrent.futures import ProcessPoolExecutor
 from timeit import default_timer
 
 from entrepot.base.compiled import build_name
-from entrepot.simulation.campaign import Result, run, run_pair, run_zones, shrink
+from entrepot.simulation.campaign import Result, run, run_network, run_pair, run_zones, shrink
 
 
 def main(arguments: list[str]) -> int:
     """Do what the command line asks for; return the exit code: 1 when a promise was broken, 2 for a wrong call."""
     options = parser().parse_args(arguments)
-    if (options.pairs or options.zones) and (options.keep is not None or options.trace is not None or options.shrink):
-        parser().error("--keep, --trace and --shrink are about the plan of a single broker; this has none")
+    whole = options.pairs or options.zones or options.networks
+    if whole and (options.keep is not None or options.shrink):
+        parser().error("--keep and --shrink are about the steps of a single broker; this has none")
+    if (options.pairs or options.zones) and options.trace is not None:
+        parser().error("--trace is about single brokers and networks; this has none")
     if options.seed is not None:
         return _one(options)
     return _many(options)
@@ -35,6 +38,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
     found.add_argument("--pairs", action="store_true", help="run pairs that share a store, not single brokers")
     found.add_argument("--zones", action="store_true", help="run two zones of brokers with 300 clients")
+    found.add_argument("--networks", action="store_true", help="run networks of 2 to 10 brokers")
     found.add_argument("--hashes", action="store_true", help="print the hash of every trace")
     return found
 
@@ -47,10 +51,13 @@ def say(text: str) -> None:
 
 def _one(options: argparse.Namespace) -> int:
     keep = None if options.keep is None else [int(word) for word in options.keep.split(",") if word]
+    lines = options.trace is not None
     if options.pairs or options.zones:
         result = (run_pair if options.pairs else run_zones)(options.seed)
+    elif options.networks:
+        result = run_network(options.seed, lines=lines)
     else:
-        result = run(options.seed, keep=keep, lines=options.trace is not None)
+        result = run(options.seed, keep=keep, lines=lines)
     _report(result)
     for name, number in result.counts.items():
         say(f"  {number:7} {name}")
@@ -65,7 +72,7 @@ def _one(options: argparse.Namespace) -> int:
 def _many(options: argparse.Namespace) -> int:
     began = default_timer()
     seeds = range(options.first, options.first + options.seeds)
-    play = run_pair if options.pairs else run_zones if options.zones else run
+    play = run_pair if options.pairs else run_zones if options.zones else run_network if options.networks else run
     failed: list[int] = []
     totals: dict[str, int] = {}
     if options.jobs > 1:
@@ -81,6 +88,7 @@ def _many(options: argparse.Namespace) -> int:
     if failed:
         say("failed: " + " ".join(str(seed) for seed in failed))
         way = "--pairs" if options.pairs else "--zones" if options.zones else "--trace trace.txt --shrink"
+        way = "--networks --trace trace.txt" if options.networks else way
         say(f"look at one: python -m entrepot.simulation --seed {failed[0]} {way}")
         if options.shrink:
             _shrink(failed[0])

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from entrepot.simulation.machine import Parts
+from entrepot.simulation.network_runs import NetworkRun
 from entrepot.simulation.pairs import Pair
 from entrepot.simulation.workload import Workload
 from entrepot.simulation.world import World
@@ -60,6 +61,15 @@ def run_zones(seed: int) -> Result:
     violations = region.run()
     counts = dict(sorted({**region.world.counts, "events": region.world.events}.items()))
     return Result(seed, region.world.digest(), tuple(violations), counts, 0)
+
+
+def run_network(seed: int, *, lines: bool = False) -> Result:
+    """Run the network of ``seed``: two to ten brokers, bridges and faults. It has no plan of steps to shrink."""
+    network = NetworkRun(seed, lines=lines)
+    violations = network.run()
+    world = network.network.world
+    kept = () if world.lines is None else tuple(world.lines)
+    return Result(seed, world.digest(), tuple(violations), dict(sorted(network.counts().items())), 0, kept)
 
 
 def replay(seed: int, *, keep: Sequence[int] | None = None, parts: Parts | None = None) -> Result:

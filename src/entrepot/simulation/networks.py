@@ -81,7 +81,7 @@ class Network:
     def consumed(self, site: Site, reader: Reader, message: Message, deliveries: int) -> None:
         """A reader settled a message."""
         command = decode(message.raw)
-        body = (text_of_body(command) if isinstance(command, ActiveMQTextMessage) else None) or ""
+        body = identity_of(message)
         path = [one.value or "" for one in command.broker_path or ()]
         if len(path) != len(set(path)) or (site.broker is not None and site.broker.node_id in path):
             self.circled(site, body, path)
@@ -176,3 +176,9 @@ class Network:
     def is_open(self) -> bool:
         """Return whether every bridge that somebody dials is open."""
         return all(bridge.link.state is State.OPEN for bridge in self.dialled())
+
+
+def identity_of(message: Message) -> str:
+    """Return what a site's `send` called ``message``; "" for one that it did not send."""
+    command = decode(message.raw)
+    return (text_of_body(command) if isinstance(command, ActiveMQTextMessage) else None) or ""

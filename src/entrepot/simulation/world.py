@@ -67,6 +67,7 @@ class World:
         self.seed = seed
         self.time: Instant = SECOND
         self.events = 0
+        self.events_max = EVENTS_MAX
         self.lines: list[str] | None = [] if lines else None
         self.violations: list[str] = []
         self.counts: dict[str, int] = {}
@@ -129,8 +130,8 @@ class World:
             self.events += 1
             action()
             self.after()
-            if self.events >= EVENTS_MAX:
-                self.violation(f"the world is not quiet after {EVENTS_MAX} events")
+            if self.events >= self.events_max:
+                self.violation(f"the world is not quiet after {self.events_max} events")
             if done is not None and self.events % 64 == 0 and done():
                 return
         if not self.violations and (done is None or not done()):

@@ -10,6 +10,7 @@ from typing import Final
 
 from entrepot.base.errors import EntrepotError
 from entrepot.base.patterns import MIXED, is_pattern
+from entrepot.base.patterns import matches as pattern_matches
 from entrepot.core import notices
 from entrepot.core.policy import Policy
 from entrepot.core.ports import NoticePort
@@ -80,6 +81,10 @@ class Announced(NoticePort):
         elif what == notices.CONSUMER_ATTACHED:
             self._attached(subject, detail)
         elif what == notices.CONSUMER_DETACHED:
+            self._detached(detail)
+        elif what == notices.FOLLOWER_ATTACHED:
+            self._follows(subject, detail)
+        elif what == notices.FOLLOWER_DETACHED:
             self._detached(detail)
         elif what == notices.CONSUMER_SLOW:
             self._slow(detail)
@@ -219,8 +224,31 @@ class Announced(NoticePort):
         queue = self.broker.table.queues.get(subject)
         if not key or key in self.advisories.own or queue is None or is_advisory(queue.address):
             return
-        where = place_of(queue)
-        info = ConsumerInfo(
+        info = self._stranger(place_of(queue), key, detail)
+        self.advisories.foreign[key] = info
+        patterns = detail.get("patterns", "")
+        if patterns and any(pattern_matches(pattern, subject, MIXED) for pattern in patterns.split(",")):
+            return  # told of when it began to follow
+        self._tell_of(info)
+
+    def _follows(self, pattern: str, detail: dict[str, str]) -> None:
+        """Somebody reads all queues that ``pattern`` covers: other brokers may have some that this one has not."""
+        if detail.get("announces") or is_advisory(pattern):
+            return
+        key = detail["consumer"]
+        info = self._stranger(named(pattern, False, False), key, detail)
+        self.advisories.foreign[key] = info
+        self._tell_of(info)
+
+    def _tell_of(self, info: ConsumerInfo) -> None:
+        assert info.consumer_id is not None
+        assert info.destination is not None
+        self.advisories.consumers[info.consumer_id] = info
+        self.advisories.later_about_consumer(info.destination, info)
+
+    def _stranger(self, where: Destination, key: str, detail: dict[str, str]) -> ConsumerInfo:
+        """Return what an OpenWire client would have said of itself."""
+        return ConsumerInfo(
             consumer_id=ConsumerId(connection_id=self.broker.node_id, session_id=ADVISER_SESSION, value=int(key)),
             destination=where,
             client_id=detail.get("client") or detail.get("connection", ""),
@@ -231,17 +259,14 @@ class Announced(NoticePort):
             exclusive=detail.get("exclusive") == "1",
             no_local=detail.get("no-local") == "1",
         )
-        self.advisories.foreign[key] = info
-        assert info.consumer_id is not None
-        self.advisories.consumers[info.consumer_id] = info
-        self.advisories.later_about_consumer(where, info)
 
     def _detached(self, detail: dict[str, str]) -> None:
         key = detail.get("consumer", "")
         self.advisories.own.pop(key, None)
         info = self.advisories.foreign.pop(key, None)
-        if info is not None and info.consumer_id is not None and info.destination is not None:
-            self.advisories.consumers.pop(info.consumer_id, None)
+        if info is None or info.consumer_id is None or info.destination is None:
+            return
+        if self.advisories.consumers.pop(info.consumer_id, None) is not None:
             self.advisories.later_about_consumer(info.destination, RemoveInfo(object_id=info.consumer_id))
 
     def _slow(self, detail: dict[str, str]) -> None:

@@ -112,6 +112,7 @@ class OpenWireSubscription(Subscription):
     ) -> None:
         super().__init__(where)
         self.session: OpenWireSession = session
+        self.announces = True
         self.info: ConsumerInfo = info
         self.consumer_id: ConsumerId = consumer_id
         self.temporary: bool = where[0].temporary
