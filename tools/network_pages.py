@@ -157,6 +157,17 @@ rolled out; `-o json` and the exit code are for pipelines, `--strict` makes warn
 The drawing and the table of hops beside it are made from the same model: `-` where there is no way, `!` where there is
 one and a TTL is too short for it.
 
+Then run it without starting a broker:
+
+```sh
+entrepot simulate --send queue://orders@amsterdam --read queue://orders@berlin --kill berlin amsterdam.xml berlin.xml
+```
+
+These are the brokers and bridges of `entrepot run`, over simulated time, disks and connections. It prints what arrived
+where and over how many hops, and what is stuck, with the reasons that `entrepot explain` would give; `--seeds 100`
+repeats it with other timings. The same files, options and seed give the same trace, on every machine. The exit code is
+1 when something that was confirmed did not arrive.
+
 ```{toctree}
 :maxdepth: 1
 """

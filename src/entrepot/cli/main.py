@@ -18,6 +18,7 @@ from entrepot.cli.errors import explain
 COMMANDS: Final = {
     "run": "run",
     "check": "check",
+    "simulate": "simulate",
     "send": "messages",
     "receive": "messages",
     "browse": "messages",
