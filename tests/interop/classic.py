@@ -16,6 +16,7 @@ JARS: Final = (
     "/usr/share/activemq/lib/optional/*.jar",
     "/usr/share/java/activemq-spring.jar",
 )
+TRANSFORMERS: Final = tuple(f"/usr/share/java/{name}.jar" for name in ("xstream", "jettison", "xpp3"))
 READY_PATIENCE_S: Final = 60.0
 
 CONFIGURATION: Final = """\
@@ -79,11 +80,13 @@ class Classic:
         attributes: str = "",
         policies: str = "",
         stomp: bool = False,
+        transformers: bool = False,
     ) -> None:
         """``key_store``: a PKCS#12 file with the password ``secret``; the broker speaks TLS then.
 
         ``authenticated``: it knows one user; ``plugins``: others, as XML. ``connector``: further attributes of its
         transport connector, ``attributes`` of <broker>. ``policies``: a <destinationPolicy>. ``stomp``: it speaks that.
+        ``transformers``: it has XStream, without which nothing is delivered to who asks for a transformation.
         """
         self.home = home
         self.name = name
@@ -102,6 +105,7 @@ class Classic:
             stomp=f'<transportConnector name="stomp" uri="stomp://{HOST}:{self.stomp_port}"/>' if stomp else "",
         )
         self.java: list[str] = []
+        self.jars = [*jars(), *(TRANSFORMERS if transformers else ())]
         if key_store is not None:
             store = {"keyStore": str(key_store), "keyStorePassword": "secret", "keyStoreType": "PKCS12"}
             self.java = [f"-Djavax.net.ssl.{key}={value}" for key, value in store.items()]
@@ -120,7 +124,7 @@ class Classic:
             "-XX:TieredStopAtLevel=1",
             *self.java,
             "-cp",
-            ":".join(jars()),
+            ":".join(self.jars),
             *places,
         ]
         command += ["org.apache.activemq.console.Main", "start", f"xbean:{(self.home / 'activemq.xml').as_uri()}"]

@@ -93,6 +93,14 @@ class Language:
         """Return the message in the common form. Raises Fault when this build does not speak the language."""
         raise Fault(f"message {message.number} is stored in {self.name}, which this build does not speak")
 
+    def exact(self, message: Message) -> dict[str, object] | None:
+        """Return a map's entries with their Java types (`Primitive`); None when the body is no map. Raises as `common`.
+
+        What the types were is not known in languages that have none: values may be plain, too.
+        """
+        body = self.common(message).body
+        return body if isinstance(body, dict) else None
+
     def identity(self, message: Message) -> str:
         """Return the message id that the sender gave and every client shall see; "" when the broker gives one."""
         return ""

@@ -11,6 +11,7 @@ from typing import Final
 from entrepot.base.errors import EntrepotError
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
+from entrepot.base.primitive import LONG, Primitive
 from entrepot.core import notices
 from entrepot.core.policy import Policy
 from entrepot.core.ports import NoticePort
@@ -40,7 +41,6 @@ from entrepot.protocols.openwire.convert import (
     without_body,
 )
 from entrepot.protocols.openwire.ids import DestinationOperation, qualified_name, text_of
-from entrepot.protocols.openwire.primitives import LONG, Primitive
 
 WORDS: Final = {
     notices.MESSAGE_EXPIRED: "Expired",

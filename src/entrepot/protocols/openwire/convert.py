@@ -126,6 +126,11 @@ class OpenWireLanguage(Language):
             self._properties = properties
         return _plain(properties.get(name))
 
+    def exact(self, message: Message) -> dict[str, object] | None:
+        """Return a map's entries with their types. Raises MalformedFrame, LimitExceeded."""
+        opened = self.opened(message)
+        return map_of_body(opened, typed=True) if isinstance(opened, ActiveMQMapMessage) else None
+
     def common(self, message: Message) -> Common:
         """Return the message in the common form, inflated. Raises MalformedFrame for a body that its kind forbids."""
         opened = self.opened(message)
@@ -371,6 +376,8 @@ def _converted(message: Message, node_id: str, identity: str, body: bytes | None
     said = message.common()
     if body is not None:
         said.body = body.decode("utf-8", "replace") if said.body_kind == BODY_TEXT else body
+    if said.body_kind == BODY_MAP:
+        said.body = message.language.exact(message)
     made = _with_body(said)
     producer = ProducerId(connection_id=node_id, value=1, session_id=FOREIGN_SESSION)
     made.producer_id = producer

@@ -17,8 +17,9 @@ import msgspec
 
 from entrepot.base.environment import MIB
 from entrepot.base.errors import InvalidOption, MalformedFrame, ProtocolViolation
+from entrepot.base.primitive import INT, LONG, Primitive
 from entrepot.protocols.openwire.commands import WireFormatInfo
-from entrepot.protocols.openwire.primitives import INT, LONG, Primitive, PrimitiveReader, write_map
+from entrepot.protocols.openwire.primitives import PrimitiveReader, write_map
 from entrepot.protocols.openwire.schema import VERSION_MAX, VERSION_MIN
 
 CACHE_SIZE: Final = 1024

@@ -40,21 +40,23 @@ from librt.strings import (
 from mypy_extensions import i64
 
 from entrepot.base.errors import Inexpressible, LimitExceeded, MalformedFrame
-
-NULL: Final = 0
-BOOLEAN: Final = 1
-BYTE: Final = 2
-CHAR: Final = 3
-SHORT: Final = 4
-INT: Final = 5
-LONG: Final = 6
-DOUBLE: Final = 7
-FLOAT: Final = 8
-TEXT: Final = 9
-OCTETS: Final = 10
-MAP: Final = 11
-LIST: Final = 12
-LONG_TEXT: Final = 13
+from entrepot.base.primitive import (
+    BOOLEAN,
+    BYTE,
+    CHAR,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LIST,
+    LONG,
+    LONG_TEXT,
+    MAP,
+    NULL,
+    OCTETS,
+    SHORT,
+    TEXT,
+    Primitive,
+)
 
 LONG_TEXT_FROM: Final = 8191
 """Characters from which a text is written with a 32-bit length: Java's border, a quarter of its largest short."""
@@ -64,23 +66,6 @@ DEPTH_MAX: Final = 32
 UNLIMITED: Final = 2**31 - 1
 
 _SUPPLEMENTARY: Final = re.compile("[\U00010000-\U0010ffff]")
-
-
-class Primitive:
-    """A value together with its tag, for whoever must keep a short apart from a long."""
-
-    def __init__(self, tag: i64, value: object) -> None:
-        self.tag = tag
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Primitive) and self.tag == other.tag and self.value == other.value
-
-    def __hash__(self) -> int:
-        return hash((self.tag, self.value))
-
-    def __repr__(self) -> str:
-        return f"Primitive({self.tag}, {self.value!r})"
 
 
 PrimitiveMap: TypeAlias = "dict[str, object]"

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import Final
 
+from entrepot.base.errors import Inexpressible
+from entrepot.base.primitive import Primitive, plain
 from entrepot.model.message import (
     BODY_BYTES,
     BODY_EMPTY,
@@ -22,6 +24,8 @@ from entrepot.model.message import (
     register,
 )
 from entrepot.model.predicate import Value
+from entrepot.model.serialised import opened, serialised
+from entrepot.protocols.stomp import transformation
 from entrepot.protocols.stomp.codec import V10, V12, decode_headers, octets_of, text_of
 
 STOMP_CODE: Final = 1
@@ -34,6 +38,17 @@ JMS_NAMES: Final = {  # header of STOMP -> what a selector calls it
     "JMSXGroupSeq": b"JMSXGroupSeq",
     "AMQUserID": b"JMSXUserID",
 }
+TRANSFORMATION: Final = "transformation"
+TRANSFORMATION_ERROR: Final = "transformation-error"
+READ_FORMS: Final = (
+    transformation.MAP_JSON,
+    transformation.MAP_XML,
+    transformation.OBJECT_JSON,
+    transformation.OBJECT_XML,
+    transformation.JSON,  # names no kind: ActiveMQ says so in a transformation-error
+    transformation.XML,
+)
+KINDS: Final = {BODY_MAP: "map", BODY_STREAM: "stream", BODY_OBJECT: "object"}
 NOT_PROPERTIES: Final = ("content-length", "correlation-id", "reply-to", "type", "content-type")
 
 
@@ -62,13 +77,31 @@ class StompLanguage(Language):
         end = raw.find(b"\n", at)
         return text_of(raw[at:end], V12 if message.escaped else V10)
 
+    def exact(self, message: Message) -> dict[str, object] | None:
+        """Return the entries of a map that was sent in one of ActiveMQ's forms."""
+        headers = headers_of(message)
+        form = headers.get(TRANSFORMATION, "")
+        if form not in (transformation.MAP_JSON, transformation.MAP_XML) or "content-length" in headers:
+            return None
+        try:
+            found = transformation.read(message.raw[int(message.body_at) : -1].decode("utf-8", "replace"), form)
+        except Inexpressible:
+            return None
+        return found if isinstance(found, dict) else None
+
     def common(self, message: Message) -> Common:
-        """Return the message in the common form: text without content-length, octets with one, unless it says."""
-        body_at = int(message.body_at)
-        headers = decode_headers(message.raw[:body_at], V12 if message.escaped else V10, False)
-        body = message.raw[body_at:-1]
+        """Return the message in the common form: text without content-length, octets with one, unless it says.
+
+        A ``transformation`` makes a map or an object of it; what cannot be read stays text and says why, as in
+        ActiveMQ.
+        """
+        headers = headers_of(message)
+        body = message.raw[int(message.body_at) : -1]
         kind = headers.get("amq-msg-type", "")  # which stays a property, as in ActiveMQ
-        if kind == "bytes" or (not kind and "content-length" in headers):
+        form = headers.get(TRANSFORMATION, "")
+        if form in READ_FORMS and "content-length" not in headers:
+            said = _transformed(body, form)
+        elif kind == "bytes" or (not kind and "content-length" in headers):
             said = Common(BODY_BYTES, body)
         else:
             said = Common(BODY_TEXT, body.decode("utf-8", "replace"))
@@ -86,11 +119,50 @@ STOMP_LANGUAGE: Final = StompLanguage()
 register(STOMP_LANGUAGE)
 
 
-def tail_of(message: Message) -> tuple[bytes, int]:
-    """Return the tail of a message of another language, escaped as 1.2, and where its body begins."""
+def headers_of(message: Message) -> dict[str, str]:
+    """Return the headers in the tail of a message of STOMP."""
+    return decode_headers(message.raw[: int(message.body_at)], V12 if message.escaped else V10, False)
+
+
+def is_octets(message: Message) -> bool:
+    """Return whether a message of STOMP is one of octets, which no transformation touches; so are all large ones."""
+    rare = message.rare
+    return (rare is not None and rare.large_id > 0) or message.common().body_kind == BODY_BYTES
+
+
+def _transformed(body: bytes, form: str) -> Common:
+    """Return what ``body`` says in ``form``; a text that says why not when it cannot be read."""
+    text = body.decode("utf-8", "replace")
+    try:
+        found = transformation.read(text, form)
+        if isinstance(found, dict):
+            return Common(BODY_MAP, plain(found))
+        octets = serialised(found) if isinstance(found, Primitive) else None
+        if octets is None:
+            raise Inexpressible("only strings, numbers, characters and truths can be made Java objects here")
+        return Common(BODY_OBJECT, octets)
+    except Inexpressible as error:
+        said = Common(BODY_TEXT, text)
+        said.properties[TRANSFORMATION_ERROR] = error.message
+        return said
+
+
+def tail_of(message: Message, asked: str = "") -> tuple[bytes, int]:
+    """Return the tail of a message of another language, escaped as 1.2, and where its body begins.
+
+    ``asked``: the transformation that its reader wants. What has no form in it comes as to a reader that does not ask.
+    """
     said = message.common()
-    body = body_octets(said)
     lines: list[bytes] = []
+    body: bytes | None = None
+    if asked:
+        body = _in_form(message, said, asked)
+    if body is None:
+        body = body_octets(said)
+        if said.body_kind in (BODY_MAP, BODY_STREAM) and said.content_type is None:
+            said.content_type = "application/json"
+    else:
+        said.body_kind = BODY_TEXT
     for name, text in (
         ("correlation-id", said.correlation_id),
         ("reply-to", said.reply_to),
@@ -102,8 +174,6 @@ def tail_of(message: Message) -> tuple[bytes, int]:
             lines.append(_line(name, text))
     if said.path:  # no client of STOMP knows it; readers by lease do (docs/spark.md)
         lines.append(_line("broker-path", ",".join(said.path)))
-    if said.body_kind == BODY_MAP:
-        lines.append(b"transformation:jms-map-json\n")
     for name, value in said.properties.items():
         lines.append(_line(name, as_text(value)))
     # a text that holds NUL can only be framed by its length
@@ -112,6 +182,33 @@ def tail_of(message: Message) -> tuple[bytes, int]:
     lines.append(b"\n")
     head = b"".join(lines)
     return head + body + b"\0", len(head)
+
+
+def _in_form(message: Message, said: Common, asked: str) -> bytes | None:
+    """Return the body in the form ``asked`` for, and set the headers that go with it; None: it has no such form."""
+    if said.body_kind == BODY_BYTES:
+        return None
+    if said.body_kind in (BODY_TEXT, BODY_EMPTY):
+        said.properties[TRANSFORMATION] = asked
+        return body_octets(said)
+    value: object = None
+    form = asked
+    if said.body_kind == BODY_MAP:
+        value = message.language.exact(message)
+        form = transformation.OF_MAPS.get(asked, asked)
+    elif said.body_kind == BODY_OBJECT and isinstance(said.body, bytes):
+        value = opened(said.body)
+        form = transformation.OF_OBJECTS.get(asked, asked)
+    try:
+        if value is None or asked not in transformation.ASKABLE:
+            raise Inexpressible(f"a {KINDS[said.body_kind]} message has no form {asked}")
+        text = transformation.as_json(value) if asked.endswith("json") else transformation.as_xml(value)
+    except Inexpressible as error:
+        said.properties[TRANSFORMATION_ERROR] = error.message
+        return None
+    said.properties.pop(TRANSFORMATION_ERROR, None)
+    said.properties[TRANSFORMATION] = form
+    return text.encode("utf-8", "replace")
 
 
 def body_octets(said: Common) -> bytes:

@@ -22,7 +22,7 @@ from entrepot.model.message import DEFAULT_PRIORITY, Message
 from entrepot.model.predicate import Predicate, compile_selector
 from entrepot.model.selector import CONVERT_PREFIX
 from entrepot.protocols.stomp.codec import V12, decode_headers, octets_of, write_decimal
-from entrepot.protocols.stomp.convert import STOMP_LANGUAGE, tail_of
+from entrepot.protocols.stomp.convert import STOMP_LANGUAGE, is_octets, tail_of
 
 if TYPE_CHECKING:
     from entrepot.protocols.stomp.server import StompSession
@@ -45,6 +45,7 @@ class StompConsumer(Consumer):
         self.subscription: StompSubscription = subscription
         self.topic: bool = queue.routing == MULTICAST
         self.address: str = queue.name
+        self.asks: bool = bool(subscription.transformation)
         self.first_lines: bytes = b""
         self.ack_line: bytes = b""
         if self.tracked and session.reader.version == V12:
@@ -90,10 +91,10 @@ class StompConsumer(Consumer):
             if self.subscription.ack == ACK_CLIENT:
                 self.subscription.order[message.number] = self
         session.write_fixed(writer, message, deliveries)
-        if message.language is STOMP_LANGUAGE and message.rare is None and not message.escaped:
+        if message.language is STOMP_LANGUAGE and message.rare is None and not message.escaped and not self.asks:
             writer.write(message.raw)
         else:
-            session.write_rest(writer, message)
+            session.write_rest(writer, message, self.subscription.transformation)
         if not session.noted:
             session.note()
         if len(writer) > session.high:
@@ -122,6 +123,7 @@ class StompSubscription(Subscription):
         self.ack: int = ack
         self.tracked = ack != ACK_AUTO
         self.shown: str = ""
+        self.transformation: str = ""  # the form in which the client wants maps and objects
         self.order: dict[int, StompConsumer] = {}  # ack:client: what is unsettled, in the order of delivery
         self.foreign: dict[bytes, list[int]] = {}  # message ids that do not tell the number -> numbers, oldest first
         self.foreign_ids: dict[int, bytes] = {}  # number -> such an id
@@ -187,10 +189,10 @@ def write_headers(writer: BytesWriter, headers: dict[str, str], version: i64) ->
         writer.append(10)
 
 
-def tail_for(message: Message, version: i64) -> bytes:
-    """Return the tail of ``message`` as a consumer of ``version`` can read it."""
-    if message.language is not STOMP_LANGUAGE:
-        tail, body_at = tail_of(message)
+def tail_for(message: Message, version: i64, asked: str = "") -> bytes:
+    """Return the tail of ``message`` as a consumer of ``version`` can read it, in the form that it ``asked`` for."""
+    if message.language is not STOMP_LANGUAGE or (asked and not is_octets(message)):
+        tail, body_at = tail_of(message, asked)
         if version == V12 or b"\\" not in tail[:body_at]:
             return tail
         return _rewritten(tail, body_at, version)

@@ -917,6 +917,7 @@ class StompSession(Session):
         destinations = [self.real(one) for one in names.parse(written, routing)]
         subscription = StompSubscription(self, destinations, identity, ACK_MODES[mode])
         subscription.selector = selector_of(headers.get("selector", ""))
+        subscription.transformation = headers.get("transformation", "")
         if any(one.temporary for one in destinations):
             subscription.shown = written
         if headers.get("browser", "") == "true":
@@ -1073,11 +1074,11 @@ class StompSession(Session):
             writer.write(b"redelivered:true\n")
         self.sent += 1
 
-    def write_rest(self, writer: BytesWriter, message: Message) -> None:
+    def write_rest(self, writer: BytesWriter, message: Message, asked: str = "") -> None:
         """Append annotations and the tail of a message that cannot be written as it is."""
         rare = message.rare
         version = self.reader.version
-        tail = tail_for(message, version)
+        tail = tail_for(message, version, asked)
         if rare is not None:
             if rare.annotations:
                 write_headers(writer, rare.annotations, version)
@@ -1090,7 +1091,7 @@ class StompSession(Session):
                 return
         writer.write(tail)
 
-    def write_message(self, message: Message, headers: dict[str, str]) -> None:
+    def write_message(self, message: Message, headers: dict[str, str], asked: str = "") -> None:
         """Write a MESSAGE that is no delivery: browsed or leased."""
         version = self.reader.version
         writer = self.out
@@ -1098,14 +1099,15 @@ class StompSession(Session):
         write_headers(writer, headers, version)
         writer.write(b"message-id:" + octets_of(self.broker.identity_of(message), version))
         self.write_fixed(writer, message, 0)
-        self.write_rest(writer, message)
+        self.write_rest(writer, message, asked)
         self.note()
         if len(self.out) > self.high:
             self.choke()
 
     def write_browsed(self, subscription: StompSubscription, message: Message) -> None:
         """Write what a browser shows."""
-        self.write_message(message, {"subscription": subscription.identity, "destination": subscription.shown})
+        headers = {"subscription": subscription.identity, "destination": subscription.shown}
+        self.write_message(message, headers, subscription.transformation)
 
     def write_browse_end(self, subscription: StompSubscription) -> None:
         """Mark the end of what a browser shows (classic.md 6.3)."""

@@ -6,11 +6,14 @@ import json
 
 import pytest
 
+from entrepot.base.primitive import SHORT, TEXT, Primitive
 from entrepot.model.message import BODY_BYTES, BODY_TEXT, Common, Message
 from entrepot.model.predicate import compile_selector
 from entrepot.protocols.openwire.bodies import (
     bytes_message,
     map_message,
+    map_of_body,
+    object_message,
     pack_properties,
     properties_of,
     stream_message,
@@ -20,7 +23,9 @@ from entrepot.protocols.openwire.bodies import (
 from entrepot.protocols.openwire.commands import (
     ActiveMQBlobMessage,
     ActiveMQBytesMessage,
+    ActiveMQMapMessage,
     ActiveMQMessage,
+    ActiveMQObjectMessage,
     ActiveMQQueue,
     ActiveMQTempQueue,
     ActiveMQTextMessage,
@@ -31,7 +36,6 @@ from entrepot.protocols.openwire.commands import (
 )
 from entrepot.protocols.openwire.commands import Message as Command
 from entrepot.protocols.openwire.convert import OPENWIRE_LANGUAGE, decode, message_of, presented, times_mark
-from entrepot.protocols.openwire.primitives import SHORT, Primitive
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE, tail_of
 
 PRODUCER = ProducerId("ID:c", 1, 1)
@@ -72,6 +76,61 @@ def test_maps_are_json_over_stomp() -> None:
     assert json.loads(tail[at:-1]) == {"name": "x", "number": 7, "real": 1.5}
     tail, at = tail_of(message(stream_message([1, "two"])))
     assert json.loads(tail[at:-1]) == [1, "two"]
+
+
+def test_who_asks_for_a_form_of_activemq_gets_it() -> None:
+    sent = message(map_message({"n": Primitive(SHORT, 5)}), colour="red")
+    tail, at = tail_of(sent)
+    assert b"transformation" not in tail[:at]
+    assert b"content-type:application/json\n" in tail[:at]
+    tail, at = tail_of(sent, "jms-json")
+    assert tail[at:-1] == b'{"map":{"entry":{"string":"n","short":5}}}'
+    assert {b"transformation:jms-map-json", b"colour:red"} <= set(tail[:at].split(b"\n"))
+    tail, at = tail_of(sent, "jms-map-xml")
+    assert tail[at:-1].startswith(b"<map>\n  <entry>\n    <string>n</string>\n    <short>5</short>")
+    tail, at = tail_of(message(object_message(b"\xac\xed\0\5t\0\1xy")), "jms-json")
+    assert (b"transformation:jms-object-json\n" in tail[:at], tail[at:-1]) == (True, b'{"string":"x"}')
+    tail, at = tail_of(message(text_message("x")), "jms-json")
+    assert (b"transformation:jms-json\n" in tail[:at], tail[at:-1]) == (True, b"x")
+
+
+def test_what_has_no_form_comes_as_if_nobody_had_asked() -> None:
+    for command, asked, body in (
+        (stream_message([1, "two"]), "jms-json", b'[1, "two"]'),
+        (object_message(b"\xac\xed\0\5sr"), "jms-json", b"\xac\xed\0\5sr"),
+        (map_message({"a": 1}), "jms-strange", b'{"a": 1}'),
+    ):
+        tail, at = tail_of(message(command), asked)
+        assert tail[at:-1] == body
+        assert b"transformation-error:" in tail[:at]
+        assert b"transformation:" not in tail[:at]
+    tail, at = tail_of(message(bytes_message(b"x")), "jms-json")
+    assert (b"transformation" in tail[:at], tail[at:-1]) == (False, b"x")
+
+
+def test_what_stomp_says_in_a_form_is_a_map_to_java() -> None:
+    text = b'{"map":{"entry":[{"string":"n","short":5},{"string":["name","x"]}]}}'
+    made = presented(stomp(b"transformation:jms-map-json\n", text), ActiveMQQueue("q"), "ID:node:9", "node", None)
+    assert isinstance(made, ActiveMQMapMessage)
+    assert map_of_body(made, typed=True) == {"n": Primitive(SHORT, 5), "name": Primitive(TEXT, "x")}
+    assert properties_of(made) == {"transformation": "jms-map-json"}
+    as_text = b"<string>x</string>"
+    made = presented(stomp(b"transformation:jms-object-xml\n", as_text), ActiveMQQueue("q"), "i", "n", None)
+    assert isinstance(made, ActiveMQObjectMessage)
+    assert made.content == b"\xac\xed\0\5t\0\1x"
+    made = presented(stomp(b"transformation:jms-map-json\n", b"none"), ActiveMQQueue("q"), "i", "n", None)
+    assert isinstance(made, ActiveMQTextMessage)
+    assert text_of_body(made) == "none"
+    assert set(properties_of(made)) == {"transformation", "transformation-error"}
+    sized = b"transformation:jms-map-json\ncontent-length:4\n"
+    assert isinstance(presented(stomp(sized, b"none"), ActiveMQQueue("q"), "i", "n", None), ActiveMQBytesMessage)
+
+
+def test_stomp_readers_ask_for_what_stomp_said_in_another_form() -> None:
+    sent = stomp(b"transformation:jms-map-json\ncolour:red\n", b'{"map":{"entry":{"string":"n","short":5}}}')
+    tail, at = tail_of(sent, "jms-xml")
+    assert b"<short>5</short>" in tail[at:]
+    assert sorted(tail[:at].split()) == [b"colour:red", b"transformation:jms-map-xml"]
 
 
 def test_headers_cross_with_their_meaning() -> None:

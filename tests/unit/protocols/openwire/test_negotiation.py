@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.errors import InvalidOption, LimitExceeded, MalformedFrame, ProtocolViolation
+from entrepot.base.primitive import Primitive
 from entrepot.protocols.openwire.commands import WireFormatInfo
 from entrepot.protocols.openwire.negotiation import (
     OPTION_NAMES,
@@ -13,7 +14,7 @@ from entrepot.protocols.openwire.negotiation import (
     offer_of,
     offered,
 )
-from entrepot.protocols.openwire.primitives import Primitive, read_map, write_map
+from entrepot.protocols.openwire.primitives import read_map, write_map
 
 EVERYTHING = WireFormatOptions(
     tight_encoding_enabled=True, cache_enabled=True, size_prefix_disabled=True, max_frame_size=UNLIMITED

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from entrepot.base import primitive
 from entrepot.base.errors import Inexpressible, LimitExceeded, MalformedFrame
-from entrepot.protocols.openwire import primitives
+from entrepot.base.primitive import Primitive
 from entrepot.protocols.openwire.primitives import (
-    Primitive,
     PrimitiveReader,
     decode_modified_utf8,
     encode_modified_utf8,
@@ -34,20 +34,20 @@ values = st.recursive(
     max_leaves=10,
 )
 TYPED = [
-    Primitive(primitives.NULL, None),
-    Primitive(primitives.BOOLEAN, True),
-    Primitive(primitives.BYTE, -128),
-    Primitive(primitives.CHAR, "\uffff"),
-    Primitive(primitives.SHORT, -32768),
-    Primitive(primitives.INT, 2**31 - 1),
-    Primitive(primitives.LONG, -(2**63)),
-    Primitive(primitives.DOUBLE, 0.1),
-    Primitive(primitives.FLOAT, 0.5),
-    Primitive(primitives.TEXT, "short"),
-    Primitive(primitives.OCTETS, b"\0\xff"),
-    Primitive(primitives.LONG_TEXT, "long"),
-    Primitive(primitives.MAP, {"k": Primitive(primitives.INT, 1)}),
-    Primitive(primitives.LIST, [Primitive(primitives.SHORT, 1)]),
+    Primitive(primitive.NULL, None),
+    Primitive(primitive.BOOLEAN, True),
+    Primitive(primitive.BYTE, -128),
+    Primitive(primitive.CHAR, "\uffff"),
+    Primitive(primitive.SHORT, -32768),
+    Primitive(primitive.INT, 2**31 - 1),
+    Primitive(primitive.LONG, -(2**63)),
+    Primitive(primitive.DOUBLE, 0.1),
+    Primitive(primitive.FLOAT, 0.5),
+    Primitive(primitive.TEXT, "short"),
+    Primitive(primitive.OCTETS, b"\0\xff"),
+    Primitive(primitive.LONG_TEXT, "long"),
+    Primitive(primitive.MAP, {"k": Primitive(primitive.INT, 1)}),
+    Primitive(primitive.LIST, [Primitive(primitive.SHORT, 1)]),
 ]
 
 
@@ -120,11 +120,11 @@ def test_plain_values_take_the_narrowest_tag() -> None:
     def tag(value: object) -> int:
         return write_row([value])[0]
 
-    assert tag(2**31 - 1) == tag(-(2**31)) == primitives.INT
-    assert tag(2**31) == primitives.LONG
-    assert tag(True) == primitives.BOOLEAN
-    assert tag("x" * 8190) == primitives.TEXT
-    assert tag("x" * 8191) == primitives.LONG_TEXT
+    assert tag(2**31 - 1) == tag(-(2**31)) == primitive.INT
+    assert tag(2**31) == primitive.LONG
+    assert tag(True) == primitive.BOOLEAN
+    assert tag("x" * 8190) == primitive.TEXT
+    assert tag("x" * 8191) == primitive.LONG_TEXT
     assert read_row(write_row(["\u20ac" * 100_000])) == ["\u20ac" * 100_000]
 
 
@@ -184,13 +184,13 @@ def test_a_reader_keeps_to_its_limits() -> None:
     [
         2**63,
         object(),
-        Primitive(primitives.BYTE, 128),
-        Primitive(primitives.SHORT, -32769),
-        Primitive(primitives.INT, 2**31),
-        Primitive(primitives.CHAR, "\U0001f600"),
-        Primitive(primitives.CHAR, "ab"),
-        Primitive(primitives.INT, "1"),
-        Primitive(primitives.TEXT, "x" * 65_536),
+        Primitive(primitive.BYTE, 128),
+        Primitive(primitive.SHORT, -32769),
+        Primitive(primitive.INT, 2**31),
+        Primitive(primitive.CHAR, "\U0001f600"),
+        Primitive(primitive.CHAR, "ab"),
+        Primitive(primitive.INT, "1"),
+        Primitive(primitive.TEXT, "x" * 65_536),
         Primitive(99, 1),
         [object()],
     ],
