@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "ha": "ha",
     "trace": "trace",
     "lab": "lab",
+    "pipeline": "pipeline",
     "completion": "completion",
 }
 """Subcommand -> the module of `entrepot.cli` that has a function of this name."""

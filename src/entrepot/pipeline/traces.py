@@ -70,6 +70,8 @@ NAMES: Final = pa.schema(
 )
 NAME_NODE: Final = 100  # in `NAMES` only: id TAB name of the broker itself; number: its hash
 NAME_FAULT: Final = 101  # what is wrong with a segment
+NAME_STOPPED: Final = 102  # the run ended in order
+NAME_UNTIL: Final = 103  # number: us since 1970, of the last record
 
 NAMED: Final = (facts.ACCEPTED, facts.UNROUTED, facts.DUPLICATE)
 
@@ -206,6 +208,11 @@ class Segment:
             rows.append((NAME_FAULT, self.head.serial, self.fault))
         if self.head.lost:
             rows.append((NAME_FAULT, self.head.serial, f"{self.head.lost} records were lost before {self.path.name}"))
+        records, times = self.records()
+        if len(records):
+            rows.append((NAME_UNTIL, int(times[-1]), ""))
+        if np.any(records["kind"] == facts.STOPPED):
+            rows.append((NAME_STOPPED, self.head.run, ""))
         kinds, numbers, texts = zip(*rows, strict=True)
         nodes, runs = [node] * len(rows), [self.head.run] * len(rows)
         return pa.table([nodes, runs, list(kinds), list(numbers), list(texts)], schema=NAMES)
@@ -378,4 +385,16 @@ def to_parquet(places: Sequence[str | Path], target: Path) -> int:
     return rows
 
 
-__all__ = ["EVENTS", "NAMES", "NAME_FAULT", "NAME_NODE", "Head", "Segment", "fingerprint", "read", "segments"]
+__all__ = [
+    "EVENTS",
+    "NAMES",
+    "NAME_FAULT",
+    "NAME_NODE",
+    "NAME_STOPPED",
+    "NAME_UNTIL",
+    "Head",
+    "Segment",
+    "fingerprint",
+    "read",
+    "segments",
+]

@@ -1,0 +1,27 @@
+"""`entrepot pipeline report`: what flowed, how fast and how late."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from entrepot.cli.tracing import places_argument, spark_options, spark_session, target_option
+
+
+@click.command()
+@places_argument
+@target_option
+@spark_options
+def report(*, places: tuple[str, ...], target: Path, master: str | None, memory: str) -> None:
+    """Show rates, latencies, hot spots, slow consumers, causes of dead letters and needless crossings.
+
+    DIR is what `entrepot run --trace` was given; name those of all brokers. Writes report.html with plots, report.txt
+    and each table as Parquet.
+    """
+    from entrepot.pipeline.jobs import report as job  # noqa: PLC0415 - `--help` needs no PySpark
+
+    with spark_session("entrepot report", master, memory) as spark:
+        outcome = job.report(spark, places, target)
+    click.echo(job.text_of(outcome), nl=False)
+    click.echo(f"see {target / 'report.html'}", err=True)

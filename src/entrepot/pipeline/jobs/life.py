@@ -1,0 +1,272 @@
+"""What all jobs on traces share: records as a DataFrame, their names, and one row for each copy of a message.
+
+A *copy* is one message in one queue of one broker, from the record that it is there to the record that it left. Its
+identity, as clients know it, is kept as two numbers (a hash of the prefix, and the sequence), so that 10 million
+records need no text; `Survey` has the texts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as fn
+
+from entrepot.core import trace as facts
+from entrepot.pipeline import traces
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+EVENTS_DDL: Final = (
+    "node bigint, run bigint, position bigint, time bigint, kind smallint, flags smallint, detail int, number bigint, "
+    "place int, peer int, prefix bigint, sequence bigint"
+)
+NAMES_DDL: Final = "node bigint, run bigint, kind smallint, number bigint, text string"
+LIFE: Final = (
+    facts.ACCEPTED, facts.DELIVERED, facts.ACKNOWLEDGED, facts.RETURNED, facts.EXPIRED, facts.DEAD, facts.REMOVED,
+    facts.RECOVERED, facts.PENDING, facts.REFUSED,
+)  # fmt: skip
+LONG: Final = pa.int64()
+TEXT: Final = pa.string()
+OCTETS_A_PARTITION: Final = 24 << 20  # of trace, in a shuffle: its rows then fit in the memory of a small executor
+DOUBT_US: Final = 1_000_000  # before a broker died: nobody may have been told that a message was stored
+
+CONSUMED, FORWARDED, REFUSED, EXPIRED, DEAD, REMOVED, RENUMBERED, PENDING, TRANSIT, VANISHED, DOUBTFUL, LOST = range(12)
+STATES: Final = (
+    "consumed", "forwarded", "not forwarded", "expired", "dead", "removed", "renumbered", "pending", "in transit",
+    "gone with the broker", "in doubt", "lost",
+)  # fmt: skip
+
+
+class Broker:
+    """One node of the traces."""
+
+    def __init__(self, node: str, name: str) -> None:
+        self.node: Final = node
+        self.name: Final = name
+        self.runs: Final[dict[int, int]] = {}  # run -> us of its last record
+        self.stopped: Final[set[int]] = set()
+
+
+class Survey:
+    """Who wrote the traces, and the names in them."""
+
+    def __init__(self, rows: Sequence[tuple[int, int, int, int, str]]) -> None:
+        """``rows`` in the form `traces.NAMES`."""
+        self.rows: Final = rows
+        self.brokers: dict[int, Broker] = {}
+        self.prefixes: dict[int, str] = {}
+        self.causes: dict[tuple[int, int, int], str] = {}
+        self.faults: list[str] = []
+        self.queues: list[tuple[int, int, int, str, str, int]] = []
+        self.consumers: list[tuple[int, int, int, str, int, str]] = []
+        self.origins: list[tuple[int, int, int, int, str]] = []
+        self.addresses: dict[tuple[int, int, int], str] = {}
+        for row in rows:
+            if row[2] == traces.NAME_NODE:
+                node, _, name = row[4].partition("\t")
+                self.brokers.setdefault(row[0], Broker(node, name)).runs.setdefault(row[1], 0)
+        for row in rows:
+            self._take(*row)
+
+    def _take(self, node: int, run: int, kind: int, number: int, text: str) -> None:
+        broker = self.brokers[node]
+        parts = (*text.split("\t"), "", "", "", "")
+        if kind == facts.NAME_QUEUE:
+            self.queues.append((node, run, number, parts[0], parts[1], int(parts[2])))
+        elif kind == facts.NAME_CONSUMER:
+            far = traces.fingerprint(parts[1]) if parts[1] else 0
+            label = f"{parts[0]} ({parts[3]})" if parts[3] else parts[0]
+            self.consumers.append((node, run, number, label, far, parts[2] or parts[1]))
+        elif kind == facts.NAME_PREFIX:
+            self.prefixes[number] = text
+        elif kind == facts.NAME_CAUSE:
+            self.causes[node, run, number] = text
+        elif kind == facts.NAME_ADDRESS:
+            self.addresses[node, run, number] = text
+        elif kind == facts.NAME_ORIGIN:
+            self.origins.append((node, run, number, traces.fingerprint(parts[0]), parts[1] or parts[0]))
+        elif kind == traces.NAME_FAULT:
+            self.faults.append(f"{broker.name}: {text}")
+        elif kind == traces.NAME_STOPPED:
+            broker.stopped.add(run)
+        elif kind == traces.NAME_UNTIL:
+            broker.runs[run] = max(broker.runs.get(run, 0), number)
+
+    def name_of(self, node: int) -> str:
+        """Return what a broker is called."""
+        return self.brokers[node].name if node in self.brokers else "a broker that is not traced"
+
+    def identity(self, prefix: int | None, sequence: int | None) -> str:
+        """Return the message id that clients know."""
+        if prefix is None or sequence is None:
+            return ""
+        head = self.prefixes.get(prefix, "?")
+        return head if sequence == facts.NO_SEQUENCE else f"{head}{sequence}"
+
+
+class Traces:
+    """The traces in some places, for one Spark session. Everything is decoded by its tasks, a segment each."""
+
+    def __init__(self, spark: SparkSession, places: Sequence[str | Path]) -> None:
+        """Find the segments, and read their names. Raises InvalidOption when there are none."""
+        self.spark: Final = spark
+        self.paths: Final = [str(path.resolve()) for path in traces.segments(places)]
+        self.octets: Final = sum(Path(path).stat().st_size for path in self.paths)
+        names = self._files().mapInArrow(_names, NAMES_DDL).toArrow()
+        columns = [column.to_pylist() for column in names.columns]
+        self.survey: Final = Survey(list(dict.fromkeys(zip(*columns, strict=True))))
+
+    @property
+    def partitions(self) -> int:
+        """How many a shuffle should have."""
+        return max(self.spark.sparkContext.defaultParallelism, self.octets // OCTETS_A_PARTITION + 1)
+
+    def events(self) -> DataFrame:
+        """Return every record (`traces.EVENTS`)."""
+        return self._files().mapInArrow(_events, EVENTS_DDL)
+
+    def _files(self) -> DataFrame:
+        rows = [(path,) for path in self.paths]
+        return self.spark.createDataFrame(rows, "path string").repartition(len(rows))
+
+    # -- copies -------------------------------------------------------------------------------------------------------
+
+    def copies(self, target: Path) -> DataFrame:
+        """Return a row for each copy: its identity, counts, times (us), its state, and who had it last.
+
+        Their numbers are kept in ``target``/copies.parquet, what they stand for in names.parquet beside it.
+        """
+        path = str(target / "copies.parquet")
+        self._grouped().write.parquet(path)
+        names = [(node, run, kind, number, text) for node, run, kind, number, text in self.survey.rows]
+        fields = [("node", LONG), ("run", LONG), ("kind", pa.int16()), ("number", LONG), ("text", TEXT)]
+        self._table(names, fields, 4).coalesce(1).write.parquet(str(target / "names.parquet"))
+        return self._named(self.spark.read.parquet(path)).withColumn("state", self._state())
+
+    def _grouped(self) -> DataFrame:
+        """Return a row of numbers for each copy."""
+        events = self.events().where(fn.col("kind").isin(*LIFE))
+        kind, flags, position, time = (fn.col(name) for name in ("kind", "flags", "position", "time"))
+        accepted = kind == facts.ACCEPTED
+        delivered = kind == facts.DELIVERED
+        settled = delivered & (flags.bitwiseAND(facts.SETTLED) != 0)
+        acknowledged = (kind == facts.ACKNOWLEDGED) | settled
+        began = accepted | (kind == facts.RECOVERED)
+        reader = fn.when(delivered | (kind == facts.ACKNOWLEDGED) & (fn.col("peer") != 0), position)
+        code = fn.when(settled, fn.lit(facts.ACKNOWLEDGED << 16)).otherwise(kind * fn.lit(1 << 16) + fn.col("detail"))
+        fresh = accepted & (flags.bitwiseAND(facts.CONTINUED) == 0)
+        return events.groupBy("node", "place", "number").agg(
+            fn.max(fn.when(fn.col("prefix") != 0, fn.col("prefix"))).alias("prefix"),
+            fn.max(fn.when(fn.col("prefix") != 0, fn.col("sequence"))).alias("sequence"),
+            fn.max("run").alias("run"),
+            fn.max(fn.when(accepted, flags)).alias("flags"),
+            fn.max(fn.when(accepted, fn.col("peer"))).alias("origin"),
+            fn.max(fn.when(accepted, fn.col("detail"))).alias("size"),
+            fn.count_if(fresh).cast("int").alias("accepted"),
+            fn.count_if(delivered).cast("int").alias("delivered"),
+            fn.count_if(acknowledged).cast("int").alias("acknowledged"),
+            fn.count_if(kind == facts.RETURNED).cast("int").alias("returned"),
+            fn.count_if(kind == facts.REFUSED).cast("int").alias("refused"),
+            fn.max_by(code, position).alias("code"),
+            fn.max_by(fn.col("peer"), reader).alias("reader"),
+            fn.max_by(fn.col("peer"), fn.when(kind == facts.DEAD, position)).alias("cause"),
+            fn.min(fn.when(began, time)).alias("began_at"),
+            fn.max(fn.when(delivered, time)).alias("delivered_at"),
+            fn.max(fn.when(delivered, position)).alias("delivered_position"),
+            fn.max(fn.when(~began, time)).alias("last_at"),
+        )
+
+    def _named(self, copies: DataFrame) -> DataFrame:
+        """Add what numbers stand for: the queue, who reads, from where it came, and how the run ended."""
+        survey = self.survey
+        whose = [("node", LONG), ("run", LONG)]
+        queues = self._table(
+            survey.queues,
+            [*whose, ("place", pa.int32()), ("queue", TEXT), ("address", TEXT), ("routing", pa.int32())],
+            3,
+        )
+        consumers = self._table(
+            survey.consumers,
+            [*whose, ("reader", pa.int32()), ("consumer", TEXT), ("far", LONG), ("far_name", TEXT)],
+            3,
+        )
+        origins = self._table(
+            survey.origins, [*whose, ("origin", pa.int32()), ("came_from", LONG), ("came_from_name", TEXT)], 3
+        )
+        runs = self._table(
+            [
+                (node, run, run == max(broker.runs), run in broker.stopped, until)
+                for node, broker in survey.brokers.items()
+                for run, until in broker.runs.items()
+            ],
+            [*whose, ("is_last", pa.bool_()), ("is_stopped", pa.bool_()), ("until", LONG)],
+            2,
+        )
+        joined = copies.join(fn.broadcast(queues), ["node", "run", "place"], "left")
+        joined = joined.join(fn.broadcast(consumers), ["node", "run", "reader"], "left")
+        joined = joined.join(fn.broadcast(origins), ["node", "run", "origin"], "left")
+        return joined.join(fn.broadcast(runs), ["node", "run"], "left")
+
+    def _table(
+        self, rows: Sequence[tuple[Any, ...]], fields: Sequence[tuple[str, pa.DataType]], keys: int
+    ) -> DataFrame:
+        """Return a small table; of rows with the same first ``keys`` fields the last counts."""
+        last = {row[:keys]: row for row in rows}
+        schema = pa.schema(fields)
+        columns = list(zip(*last.values(), strict=True)) or [()] * len(fields)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        return self.spark.createDataFrame(pa.Table.from_arrays(arrays, schema=schema))
+
+    def _state(self) -> Column:
+        kind = fn.shiftright(fn.col("code"), 16)
+        detail = fn.col("code").bitwiseAND(0xFFFF)
+        durable = fn.coalesce(fn.col("flags"), fn.lit(facts.DURABLE)).bitwiseAND(facts.DURABLE) != 0
+        forwarding = fn.coalesce(fn.col("far"), fn.lit(0)) != 0
+        doubtful = ~fn.col("is_stopped") & (fn.col("began_at") > fn.col("until") - DOUBT_US)
+        gone = fn.when(~durable, VANISHED).when(doubtful & ~fn.col("is_last"), DOUBTFUL).otherwise(LOST)
+        still = fn.when(forwarding & (kind == facts.DELIVERED), TRANSIT).otherwise(PENDING)
+        unended = (
+            fn.when(~fn.col("is_last"), gone)
+            .when(fn.col("is_stopped") & (kind != facts.PENDING), LOST)
+            .otherwise(fn.when(fn.col("is_stopped"), PENDING).otherwise(still))
+        )
+        return (
+            fn.when((kind == facts.ACKNOWLEDGED) & (fn.col("refused") > 0), REFUSED)
+            .when((kind == facts.ACKNOWLEDGED) & forwarding, FORWARDED)
+            .when(kind == facts.ACKNOWLEDGED, CONSUMED)
+            .when(kind == facts.EXPIRED, EXPIRED)
+            .when(kind == facts.DEAD, DEAD)
+            .when((kind == facts.REMOVED) & (detail == facts.RENUMBERED), RENUMBERED)
+            .when(kind == facts.REMOVED, REMOVED)
+            .otherwise(unended)
+        )
+
+
+def _events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for path in batch.column(0).to_pylist():
+            yield from traces.Segment(Path(path)).events().to_batches(max_chunksize=1 << 16)
+
+
+def _names(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for path in batch.column(0).to_pylist():
+            yield from traces.Segment(Path(path)).name_rows().to_batches()
+
+
+@contextlib.contextmanager
+def shuffled(spark: SparkSession, partitions: int) -> Iterator[None]:
+    """Let shuffles of ``spark`` have so many partitions meanwhile."""
+    name = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(name)
+    spark.conf.set(name, str(partitions))
+    try:
+        yield
+    finally:
+        if before is not None:
+            spark.conf.set(name, before)

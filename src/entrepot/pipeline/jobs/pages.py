@@ -1,0 +1,183 @@
+"""Reports: text in columns, and pages of HTML that need no other file and no network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
+from typing import Final
+
+Row = Sequence[object]
+
+STYLE: Final = """
+:root { --ink: #1d2733; --soft: #5b6b7c; --line: #d9e0e7; --back: #ffffff; --good: #1a7f4b; --bad: #b3261e; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e9ee; --soft: #9aa8b6; --line: #34404c; --back: #141a20; --good: #55c78a; --bad: #ff8a80; }
+}
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--back); max-width: 76rem;
+       margin: 2rem auto; padding: 0 1.2rem; }
+h1 { font-size: 1.7rem; margin-bottom: .3rem } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem }
+p, .note { color: var(--soft); max-width: 60rem }
+.verdict { border-left: 4px solid; padding: .5rem .9rem; font-size: 1.05rem; color: var(--ink); margin: .6rem 0 }
+.good { border-color: var(--good) } .bad { border-color: var(--bad) }
+.wide { overflow-x: auto }
+table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums }
+th, td { padding: .25rem .7rem .25rem 0; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top }
+th { color: var(--soft); font-weight: 600; white-space: nowrap } .n { text-align: right; white-space: nowrap }
+svg { max-width: 100%; height: auto } svg text { fill: var(--soft); font: 11px system-ui, sans-serif }
+svg .axis { stroke: var(--line); stroke-width: 1 } .key { display: inline-block; margin-right: 1.2rem }
+.key i { display: inline-block; width: .8rem; height: .8rem; border-radius: 2px; margin-right: .4rem }
+"""
+COLOURS: Final = ("#3b7dd8", "#e07b39", "#3fa45b", "#a25ddc", "#c9a227", "#d6456b", "#2aa7a7", "#7c8896")
+WIDTH: Final = 860
+HEIGHT: Final = 240
+LEFT: Final = 64
+BOTTOM: Final = 26
+SERIES_MAX: Final = len(COLOURS)
+
+
+def moment(us: int) -> str:
+    """Return a time (us since 1970) for people; "" for 0."""
+    return datetime.fromtimestamp(us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] if us else ""
+
+
+def number(value: object) -> str:
+    """Return a value as a cell shows it."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return str(value)
+
+
+def columns(names: Sequence[str], rows: Sequence[Row]) -> list[str]:
+    """Return a table as lines of text, numbers to the right."""
+    if not rows:
+        return ["nothing"]
+    cells = [[number(value) for value in row] for row in rows]
+    widths = [max(len(name), *(len(row[at]) for row in cells)) for at, name in enumerate(names)]
+    right = [all(isinstance(row[at], int | float) for row in rows) for at in range(len(names))]
+
+    def line(texts: Sequence[str]) -> str:
+        parts = (t.rjust(w) if r else t.ljust(w) for t, w, r in zip(texts, widths, right, strict=True))
+        return "  ".join(parts).rstrip()
+
+    return [line(names), *(line(row) for row in cells)]
+
+
+def page(title: str, parts: Sequence[str]) -> str:
+    """Return a whole page."""
+    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    head = f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+    view = '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    body = "\n".join(parts)
+    start = f"{head}{view}<style>{STYLE}</style></head><body><h1>{escape(title)}</h1><p>{made}</p>"
+    return f"{start}\n{body}\n</body></html>\n"
+
+
+def heading(text: str) -> str:
+    """Return a heading."""
+    return f"<h2>{escape(text)}</h2>"
+
+
+def paragraph(text: str) -> str:
+    """Return a paragraph."""
+    return f"<p>{escape(text)}</p>"
+
+
+def verdict(text: str, *, good: bool) -> str:
+    """Return a sentence that stands out."""
+    return f'<div class="verdict {"good" if good else "bad"}">{escape(text)}</div>'
+
+
+def table(names: Sequence[str], rows: Sequence[Row]) -> str:
+    """Return a table; "nothing" without rows."""
+    if not rows:
+        return paragraph("nothing")
+    right = [all(isinstance(row[at], int | float) or row[at] is None for row in rows) for at in range(len(names))]
+    style = [' class="n"' if one else "" for one in right]
+    head = "".join(f"<th{s}>{escape(name)}</th>" for name, s in zip(names, style, strict=True))
+    body = "".join(
+        "<tr>" + "".join(f"<td{s}>{escape(number(v))}</td>" for v, s in zip(row, style, strict=True)) + "</tr>"
+        for row in rows
+    )
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def lines(series: Mapping[str, Sequence[tuple[int, float]]], unit: str) -> str:
+    """Return a plot: name -> (us since 1970, value), rising in time. The largest `SERIES_MAX` series are drawn."""
+    drawn = sorted(series.items(), key=lambda item: -sum(value for _, value in item[1]))[:SERIES_MAX]
+    points = [point for _, found in drawn for point in found]
+    if not points:
+        return paragraph("nothing")
+    first, last = min(time for time, _ in points), max(time for time, _ in points)
+    top = nice(max(value for _, value in points))
+    span = max(last - first, 1)
+
+    def place(time: int, value: float) -> str:
+        x = LEFT + (WIDTH - LEFT - 10) * (time - first) / span
+        y = 10 + (HEIGHT - 10 - BOTTOM) * (1 - value / top)
+        return f"{x:.1f},{y:.1f}"
+
+    parts = []
+    for step in range(5):
+        y = 10 + (HEIGHT - 10 - BOTTOM) * (1 - step / 4)
+        parts.append(f'<line class="axis" x1="{LEFT}" x2="{WIDTH - 10}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(number(top * step / 4))}</text>')
+    for anchor, time in (("start", first), ("middle", (first + last) // 2), ("end", last)):
+        x = LEFT + (WIDTH - LEFT - 10) * (time - first) / span
+        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{moment(time)[11:19]}</text>')
+    for at, (name, found) in enumerate(drawn):
+        path = " ".join(place(*point) for point in found)
+        shape = f'<polyline fill="none" stroke="{COLOURS[at]}" stroke-width="1.8" points="{path}"/>'
+        if len(found) == 1:
+            across, down = path.split(",")
+            shape = f'<circle cx="{across}" cy="{down}" r="3" fill="{COLOURS[at]}"/>'
+        parts.append(f"<g><title>{escape(name)}</title>{shape}</g>")
+    key = "".join(
+        f'<span class="key"><i style="background:{COLOURS[at]}"></i>{escape(name)}</span>'
+        for at, (name, _) in enumerate(drawn)
+    )
+    left = (
+        f'<p class="note">{len(series) - len(drawn)} smaller ones are not drawn.</p>'
+        if len(series) > len(drawn)
+        else ""
+    )
+    drawing = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" role="img" aria-label="{escape(unit)}">'
+    return f'<p class="note">{escape(unit)}</p>{drawing}{"".join(parts)}</svg><div>{key}</div>{left}'
+
+
+def bars(rows: Sequence[tuple[str, float]], unit: str) -> str:
+    """Return a plot of named values, one below the other."""
+    if not rows:
+        return paragraph("nothing")
+    top = max(value for _, value in rows) or 1.0
+    height = 22 * len(rows) + 4
+    label = 300
+    parts = []
+    for at, (name, value) in enumerate(rows):
+        width = max(1.0, (WIDTH - label - 90) * value / top)
+        y = 22 * at + 4
+        shown = name if len(name) <= 48 else name[:47] + "…"
+        parts.append(f'<text x="{label - 8}" y="{y + 12}" text-anchor="end">{escape(shown)}</text>')
+        parts.append(f'<rect x="{label}" y="{y}" width="{width:.1f}" height="15" rx="2" fill="{COLOURS[0]}"/>')
+        parts.append(f'<text x="{label + width + 6:.1f}" y="{y + 12}">{escape(number(value))}</text>')
+    drawing = f'<svg viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img" aria-label="{escape(unit)}">'
+    return f'<p class="note">{escape(unit)}</p>{drawing}{"".join(parts)}</svg>'
+
+
+def nice(value: float) -> float:
+    """Return a round number that is at least ``value``."""
+    if value <= 0:
+        return 1.0
+    power = 1.0
+    while power > value:
+        power /= 10
+    while power * 10 < value:
+        power *= 10
+    for step in (1, 2, 4, 5, 8, 10):
+        if value <= power * step:
+            return power * step
+    return power * 10

@@ -1,0 +1,96 @@
+"""The audit: finds exactly what a test did to a million records, and agrees with what real brokers did."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from entrepot.base.errors import InvalidOption
+from entrepot.pipeline.jobs.audit import DISORDERED, DOUBLED, LOST, audit, displaced
+from entrepot.pipeline.jobs.life import Traces
+from spark.made_traces import ACCEPTED, ACKNOWLEDGED, DELIVERED, MadeTrace, Plan, one_hop
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MESSAGES = int(os.environ.get("ENTREPOT_AUDIT_MESSAGES", "150000"))  # seven records each
+
+
+def numbers_of(spark: SparkSession, target: Path, kind: str) -> list[int]:
+    """Return the sequences of all findings of a kind, from Parquet: the readable report ends somewhere."""
+    found = spark.read.parquet(str(target / "findings.parquet"))
+    return sorted(row["sequence"] for row in found.where(found["kind"] == kind).select("sequence").collect())
+
+
+def test_a_million_records_and_exactly_what_was_done_to_some(spark: SparkSession, tmp_path: Path) -> None:
+    lots = random.Random(7)
+    chosen = lots.sample(range(1000, MESSAGES - 1000, 7), 4 * 120)
+    plan = Plan()
+    plan.lost_on_the_way = set(chosen[:120])
+    plan.lost_at_b = set(chosen[120:240])
+    plan.doubled = set(chosen[240:360])
+    plan.late = {number: lots.choice((2, 3, 5)) for number in chosen[360:] if number % 10_000 < 9_990}
+    one_hop(tmp_path / "traces", MESSAGES, plan)
+    outcome = audit(spark, [tmp_path / "traces"], tmp_path / "out")
+    assert numbers_of(spark, tmp_path / "out", LOST) == sorted(plan.lost_on_the_way | plan.lost_at_b)
+    assert numbers_of(spark, tmp_path / "out", DOUBLED) == sorted(plan.doubled)
+    assert numbers_of(spark, tmp_path / "out", DISORDERED) == sorted(plan.late)
+    assert outcome.counts == {LOST: 240, DOUBLED: 120, DISORDERED: len(plan.late), "in doubt": 0}
+    (total,) = outcome.totals
+    assert (total["sent"], total["arrived"], total["forwarded"]) == (MESSAGES, MESSAGES - 120, MESSAGES)
+    assert (total["consumed"], total["lost"], total["difference"]) == (MESSAGES - 240, 120, 240)
+    lost = {finding.identity: finding for finding in outcome.findings if finding.kind == LOST}
+    on_the_way = lost[f"ID:a-1:{min(plan.lost_on_the_way)}"]
+    assert (on_the_way.broker, on_the_way.queue) == ("a-1", "orders")
+    assert on_the_way.what == "forwarded to b-1 and confirmed, but it never came there"
+    at_b = lost[f"ID:a-1:{min(plan.lost_at_b)}"]
+    assert (at_b.broker, at_b.what) == (
+        "b-1", "the last record says accepted, and the broker did not have it when it stopped"
+    )  # fmt: skip
+    report = (tmp_path / "out" / "report.txt").read_text()
+    assert f"{MESSAGES} messages were sent to queues; 240 lost, 120 doubled" in report
+    assert on_the_way.identity in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_all_is_well_and_it_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    one_hop(tmp_path / "traces", 20_000)
+    outcome = audit(spark, [tmp_path / "traces"], tmp_path / "out")
+    assert outcome.clean
+    assert outcome.totals[0]["sent"] == outcome.totals[0]["consumed"] == 20_000
+    with pytest.raises(InvalidOption, match="not empty"):
+        audit(spark, [tmp_path / "traces"], tmp_path / "out")
+    with pytest.raises(InvalidOption, match="no trace"):
+        Traces(spark, [tmp_path / "out"])
+
+
+def test_two_brokers_that_have_the_same_message(spark: SparkSession, tmp_path: Path) -> None:
+    """A lost confirmation: A gives the message to somebody else, and B has it too."""
+    one_hop(tmp_path, 100)
+    late = MadeTrace(tmp_path, "c-1", [(1, 4, "orders\torders\t0"), (2, 1, "other\t\t\t"), (3, 1, "ID:a-1:")])
+    late.add(kind=[8], offset=[1], number=[7], place=[42], peer=[0])
+    for kind, peer in ((ACCEPTED, 0), (DELIVERED, 1), (ACKNOWLEDGED, 1)):
+        late.add(kind=[kind], number=[7], place=[4], peer=[peer], flags=[0x41 if kind == ACCEPTED else 0])
+    late.close()
+    outcome = audit(spark, [tmp_path], tmp_path / "out")
+    (finding,) = outcome.findings
+    assert (finding.kind, finding.identity) == (DOUBLED, "ID:a-1:42")
+    assert finding.what.startswith("consumed 2 times")
+
+
+@given(st.permutations(range(9)))
+def test_the_fewest_that_are_displaced(order: list[int]) -> None:
+    out = set(displaced(order))
+    kept = [value for at, value in enumerate(order) if at not in out]
+    assert kept == sorted(kept)
+    best = 0
+    for mask in range(1 << 9):
+        part = [value for at, value in enumerate(order) if mask >> at & 1]
+        if part == sorted(part):
+            best = max(best, len(part))
+    assert len(kept) == best

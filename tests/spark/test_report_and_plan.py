@@ -1,0 +1,134 @@
+"""Real brokers, traced: the audit agrees, the report sees what went on, the plan foretells what a lost broker does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from entrepot import Broker, connect
+from entrepot.pipeline.jobs import report as reporting
+from entrepot.pipeline.jobs.audit import audit
+from entrepot.pipeline.jobs.plan import GONE, plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SENT = 1500
+TOLERANCE = 0.1  # of what is produced
+ROW = "?decreaseNetworkConsumerPriority=false"  # bridges stand in one row with consumers
+
+
+def tcp(broker: Broker) -> str:
+    return broker.uri("openwire").replace("openwire://", "tcp://")
+
+
+async def network(traces: Path, names: str) -> dict[str, int]:
+    """Run brokers in a full mesh, a consumer at each; send to the first; return how many each consumer got."""
+    got = dict.fromkeys(names, 0)
+    everything = asyncio.Event()
+
+    async def consume(name: str, session: Any) -> None:
+        async with session.consumer("queue://orders") as consumer:
+            async for _ in consumer:
+                got[name] += 1
+                if sum(got.values()) >= SENT:
+                    everything.set()
+
+    async with contextlib.AsyncExitStack() as stack:
+        brokers: list[Broker] = []
+        for name in names:
+            ways = [f"static:({tcp(other)}){ROW}" for other in brokers]
+            made = Broker(name=name, trace=traces, listen=["auto://127.0.0.1:0"], connect=ways, duplex=True)
+            brokers.append(await stack.enter_async_context(made))
+        connections = [await connect(tcp(broker)) for broker in brokers]
+        tasks = [
+            asyncio.ensure_future(consume(name, connection.session()))
+            for name, connection in zip(names, connections, strict=True)
+        ]
+        first = brokers[0].node.broker
+        async with asyncio.timeout(30):
+            while len(first.table.queues.get("orders", _NoQueue).roster.consumers) < len(names):
+                await asyncio.sleep(0.02)
+        producer = await connections[0].session().producer("queue://orders")
+        for number in range(SENT):
+            await producer.send(f"order {number}")
+        async with asyncio.timeout(60):
+            await everything.wait()
+        await asyncio.sleep(0.3)  # the last acknowledgements are on their way
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for connection in connections:
+            await connection.close()
+    return got
+
+
+class _NoQueue:
+    class roster:  # noqa: N801
+        consumers = ()
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
+    home = tmp_path_factory.mktemp("three")
+    return home, asyncio.run(network(home, "ABC"))
+
+
+def test_the_audit_of_real_brokers(spark: SparkSession, three: tuple[Path, dict[str, int]], tmp_path: Path) -> None:
+    traces, got = three
+    outcome = audit(spark, [traces], tmp_path / "out")
+    assert outcome.clean, (outcome.totals, outcome.findings[:5], outcome.counts)
+    (total,) = (row for row in outcome.totals if row["queue"] == "orders")
+    assert total["sent"] == total["consumed"] == SENT == sum(got.values())
+    assert total["forwarded"] == got["B"] + got["C"]
+    assert outcome.faults == []
+
+
+def test_the_report_of_real_brokers(spark: SparkSession, three: tuple[Path, dict[str, int]], tmp_path: Path) -> None:
+    traces, got = three
+    outcome = reporting.report(spark, [traces], tmp_path / "out")
+    tables = outcome.tables
+    (orders,) = (row for row in tables["destinations"] if row["address"] == "orders")
+    assert orders["consumed"] == SENT
+    assert orders["took_p50_us"] <= orders["took_p95_us"] <= orders["took_p99_us"]
+    hops = {row["far_name"]: row["forwarded"] for row in tables["hops"] if row["address"] == "orders"}
+    assert hops == {"B": got["B"], "C": got["C"]}
+    consumers = {row["broker"]: row["consumed"] for row in tables["consumers"] if row["queue"] == "orders"}
+    assert consumers == got
+    assert sum(row["count"] for row in tables["rates"] if row["broker"] == "A") == SENT
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<svg" in page
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+def test_the_plan_foretells_what_is_forwarded_without_a_broker(
+    spark: SparkSession, three: tuple[Path, dict[str, int]], tmp_path: Path
+) -> None:
+    traces, _ = three
+    made = plan(spark, [traces], tmp_path / "out", without="C", clients=GONE)
+    assert made.network.weight_measured
+    assert made.misfit() == []
+    (tmp_path / "two").mkdir()
+    got = asyncio.run(network(tmp_path / "two", "AB"))
+    produced = made.network.place("A", "orders").produced
+    predicted = made.after.edge("A", "B") / produced
+    assert predicted == pytest.approx(got["B"] / SENT, abs=TOLERANCE)
+    assert "Placement" in (tmp_path / "out" / "report.txt").read_text()
+
+
+def test_hot_spots_and_slow_consumers() -> None:
+    tables: dict[str, list[dict[str, Any]]] = {
+        "rates": [{"address": "a", "broker": "A", "count": 90}, {"address": "b", "broker": "A", "count": 10}],
+        "consumers": [
+            {"queue": "a", "consumer": name, "broker": "A", "kept_p50_us": kept}
+            for name, kept in (("one", 1000), ("two", 1200), ("three", 9000))
+        ],
+    }
+    assert reporting.hot_spots(tables) == ["the destination a takes 90 % of all messages"]
+    (said,) = reporting.slow_consumers(tables)
+    assert said == "three at A keeps a message of a for 9.0 ms, others for 1.2 ms"

@@ -1,0 +1,90 @@
+"""The model of demand forwarding, by hand-made networks. No Spark."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("pyspark", reason="PySpark is not installed: pip install entrepot[spark]")
+
+from entrepot.base.errors import InvalidOption
+from entrepot.pipeline.jobs.plan import FOLLOW, GONE, Network, Place, headroom, predict, recommend
+
+
+def mesh(**places: tuple[float, float, float]) -> Network:
+    network = Network(list(places))
+    network.edges = {(a, b) for a in places for b in places if a != b}
+    for name, (produced, consumers, capacity) in places.items():
+        network.places[name, "q"] = Place(produced, consumers, capacity)
+    return network
+
+
+def test_bridges_in_one_row_with_consumers_get_their_share() -> None:
+    made = predict(mesh(A=(300, 1, 1000), B=(0, 1, 1000), C=(0, 1, 1000)))
+    assert made.edge("A", "B") == made.edge("A", "C") == pytest.approx(100)
+    assert made.load("A") == 300
+    assert made.load("B") == 100
+
+
+def test_bridges_behind_consumers_get_what_is_too_much() -> None:
+    network = mesh(A=(300, 1, 200), B=(0, 1, 200))
+    network.weight = 0.0
+    made = predict(network)
+    assert made.edge("A", "B") == pytest.approx(100)
+    assert made.utilisation("A") == pytest.approx(1.0)
+    assert made.utilisation("B") == pytest.approx(0.5)
+
+
+def test_what_nobody_can_take_waits_and_what_nobody_reaches_is_stranded() -> None:
+    made = predict(mesh(A=(500, 1, 200), B=(0, 1, 200)))
+    assert made.waiting == {("A", "q"): pytest.approx(100)}
+    alone = mesh(A=(500, 0, 0), B=(0, 1, 200))
+    alone.edges = {("B", "A")}
+    assert predict(alone).stranded == {("A", "q"): 500}
+
+
+def test_a_broker_is_lost() -> None:
+    network = mesh(A=(300, 0, 0), B=(60, 1, 1000), C=(0, 1, 1000))
+    gone = predict(network.changed(1.0, "C", GONE))
+    assert gone.edge("A", "B") == pytest.approx(300)
+    followed = network.changed(2.0, "B", FOLLOW)
+    assert followed.place("A", "q").produced == pytest.approx(600 + 60)
+    assert followed.place("A", "q").consumers == pytest.approx(0.5)
+    with pytest.raises(InvalidOption):
+        mesh(A=(1, 1, 1)).changed(1.0, "A", FOLLOW)
+
+
+def test_the_weight_is_measured_where_both_stand_in_a_row() -> None:
+    network = mesh(A=(300, 2, 1000), B=(0, 1, 1000))
+    network.forwarded["A", "B", "q"] = 100  # a third: as one of three
+    network.weigh()
+    assert network.weight == pytest.approx(1.0)
+    assert network.weight_measured
+
+
+def test_headroom_and_placement() -> None:
+    network = mesh(A=(300, 0, 0), B=(0, 4, 200))
+    assert headroom(network) == {"q": pytest.approx(800 / 300)}
+    (said,) = recommend(network)
+    assert said == (
+        "q: A, where 300 a second are produced, has 0 of the 3 consumers that it needs for it: move 3 there from B"
+    )
+    assert recommend(mesh(A=(100, 2, 200))) == []
+    (said,) = recommend(mesh(A=(1000, 1, 100), B=(0, 1, 100)))
+    assert said.endswith("move 1 there from B, add 13 there")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 3), st.integers(1, 500)), min_size=1, max_size=4),
+    st.sampled_from([0.0, 0.5, 1.0]),
+)
+def test_nothing_is_made_or_lost(places: list[tuple[int, int, int]], weight: float) -> None:
+    network = mesh(**{f"N{at}": place for at, place in enumerate(places)})
+    network.weight = weight
+    made = predict(network)
+    produced = sum(place.produced for place in network.places.values())
+    ends = sum(made.consumed.values()) + sum(made.waiting.values()) + sum(made.stranded.values())
+    assert ends == pytest.approx(produced, abs=1e-6)
+    for (name, queue), taken in made.consumed.items():
+        assert taken <= network.place(name, queue).consumers * network.capacity(queue) + 1e-6
