@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="traces are read with pyarrow: pip install entrepot[spark]")
@@ -189,6 +189,7 @@ def test_each_segment_explains_itself(tmp_path: Path) -> None:
     assert {row["consumer"] for row in rows if row["what"] != "accepted"} == {"c"}
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.text("ab:0", max_size=6), st.integers(-1, 10**19)), max_size=30))
 def test_any_identity_comes_back_as_it_was(given_ids: list[tuple[str, int]]) -> None:
     """Identities are split into prefix and number only where putting them together gives the same text."""
