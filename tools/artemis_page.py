@@ -26,8 +26,8 @@ line are those of [activemq.xml](activemq-xml.md): nothing in the file is droppe
 - **Scalars** may be elements with text or attributes, as in Artemis. `<xi:include>` is refused: put the text there.
 - **Acceptors** open the protocols that this build speaks, of those that `protocols=` names or of all; the others are
   named. Options are separated by `;` or `&`.
-- **Passwords**: Artemis keeps users in files of their own, which are not read. Unless the file says
-  `<security-enabled>false</security-enabled>`, the broker does not start: it would let everybody in.
+- **Users and rights** are read as Artemis has them: [Users and rights](security.md). Unless the file says
+  `<security-enabled>false</security-enabled>`, a broker whose users cannot be read does not start.
 - **Address settings** merge, the more specific pattern wins, and the defaults are those of Artemis.
 - **The journal** stands in the directory `entrepot` within `journal-directory`; a journal of Artemis that is already
   there is neither read nor touched. A relative directory is taken from the one above `etc`.

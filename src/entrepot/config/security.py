@@ -38,7 +38,8 @@ class RuleEntry(Struct, frozen=True):
 class Security(Struct, frozen=True, kw_only=True):
     """Who may come in and what he may do. ``users`` None: everybody comes in; ``rules`` None: he may do everything.
 
-    ``names_suffice``: who gives a name and no password is ``anonymous`` too.
+    ``names_suffice``: who gives a name and no password is ``anonymous`` too. ``narrowest``: only the most specific of
+    the rules that cover a destination counts (Artemis), not all of them (Classic).
     """
 
     users: tuple[UserEntry, ...] | None = None
@@ -47,6 +48,7 @@ class Security(Struct, frozen=True, kw_only=True):
     names_suffice: bool = False
     rules: tuple[RuleEntry, ...] | None = None
     temporary: RuleEntry | None = None
+    narrowest: bool = False
 
 
 OPEN = Security()
@@ -63,7 +65,8 @@ def protect(security: Security, access: Access) -> None:
             names_suffice=security.names_suffice,
         )
     rules = None if security.rules is None else [_rule(one) for one in security.rules]
-    access.protect(directory, rules, None if security.temporary is None else _rule(security.temporary))
+    temporary = None if security.temporary is None else _rule(security.temporary)
+    access.protect(directory, rules, temporary, narrowest=security.narrowest)
 
 
 def _subject(entry: SubjectEntry | None) -> Subject | None:

@@ -1,14 +1,16 @@
 """What a subject may do to which destination; who comes in at all is decided by the `Directory` in it.
 
 Rules give rights on destinations to groups. Every rule whose pattern covers a destination counts, and what any of them
-gives is given (classic.md 7.3): a broad grant cannot be narrowed. Without rules everybody who is in may do everything.
+gives is given (classic.md 7.3): a broad grant cannot be narrowed. Or, as in Artemis, only the most specific rule counts
+(artemis.md 7.1): one that gives less takes away. Without rules everybody who is in may do everything.
 
 Sessions ask once for each producer, consumer or new destination, never for a message, and keep the answer with the
 target that they keep anyway; so rights cost nothing on the path of a message.
 
 Decided on purpose, where ActiveMQ Classic does otherwise:
 - who subscribes to a wildcard needs rights on all that it covers, from a rule at least as wide; Classic adds up the
-  rules of everything below, and lets a reader of ``a.b`` read ``a.>``;
+  rules of everything below, and lets a reader of ``a.b`` read ``a.>``. Where the most specific rule counts, the rules
+  of what is below have to give the right too: Artemis looks for the wildcard as if it were a name;
 - who removes a destination needs the right to, also if it exists (Classic 5.17 asks only for those that do not);
 - a queue that is reached by another name than its address's (``address::queue``, the queue of a subscription) takes
   the right on both; the temporary destination of another connection, by its plain name, takes the right to manage;
@@ -24,7 +26,7 @@ from typing import Final
 
 from entrepot.base.environment import Instant
 from entrepot.base.errors import AccessDenied
-from entrepot.base.patterns import MIXED, PatternTrie, covers, is_pattern
+from entrepot.base.patterns import MIXED, PatternTrie, covers, is_pattern, overlaps, specificity
 from entrepot.core.directory import Directory, Subject
 from entrepot.core.queue import Queue
 from entrepot.core.routing import RoutingTable, Service, default_routing
@@ -102,15 +104,23 @@ class Access:
         self._directory: Directory | None = None
         self._rules: PatternTrie[Rule] | None = None
         self._temporary: Rule | None = None
+        self._narrowest = False
         self._topics: dict[str, None] = {}  # that were made by somebody who may: they exist for the others
 
     def protect(
-        self, directory: Directory | None, rules: Iterable[Rule] | None = None, temporary: Rule | None = None
+        self,
+        directory: Directory | None,
+        rules: Iterable[Rule] | None = None,
+        temporary: Rule | None = None,
+        *,
+        narrowest: bool = False,
     ) -> None:
         """Let in whom ``directory`` knows, to do what ``rules`` say. None: everybody, everything.
 
-        ``temporary``: rights on temporary destinations; None: everybody may have some.
+        ``temporary``: rights on temporary destinations; None: everybody may have some. ``narrowest``: of the rules for
+        a destination the most specific one counts, and not all together.
         """
+        self._narrowest = narrowest
         self._directory = directory
         self._temporary = temporary
         self._rules = None
@@ -207,6 +217,8 @@ class Access:
     def _given(self, subject: Subject, name: str, routing: int) -> int:
         """Return the rights on the address ``name``, a wildcard included."""
         assert self._rules is not None
+        if self._narrowest:
+            return self._given_narrowly(subject, name, routing)
         if is_pattern(name, MIXED):
             rules = [rule for pattern, rule in self._rules.items() if covers(pattern, name, MIXED)]
         else:
@@ -216,6 +228,24 @@ class Access:
             if rule.routing in (UNTYPED, routing):
                 found |= rule.given(subject)
         return found
+
+    def _given_narrowly(self, subject: Subject, name: str, routing: int) -> int:
+        """As `_given`, by the most specific rule; for a wildcard also by each that is about some of what it covers."""
+        assert self._rules is not None
+        if not is_pattern(name, MIXED):
+            ranked = [rule for rule in self._rules.lookup_ranked(name) if rule.routing in (UNTYPED, routing)]
+            return ranked[-1].given(subject) if ranked else 0
+        found = EVERYTHING
+        best: Rule | None = None
+        for pattern, rule in self._rules.items():
+            if rule.routing not in (UNTYPED, routing):
+                continue
+            if covers(pattern, name, MIXED):
+                if best is None or specificity(pattern, MIXED) >= specificity(best.pattern, MIXED):
+                    best = rule
+            elif overlaps(pattern, name, MIXED):
+                found &= rule.given(subject)
+        return 0 if best is None else found & best.given(subject)
 
     # -- names ---------------------------------------------------------------------------------------------------------
 

@@ -3,11 +3,13 @@
 A kept password is one of
 
     scrypt:8192:8:1:SALT:HASH     cost, block size, parallelism; salt and hash in base64 (RFC 7914)
+    pbkdf2:1024:SALT:HASH         rounds of HMAC with SHA-1; salt and hash in hexadecimal digits (RFC 8018; Artemis)
     plain:secret                  the password itself
 
 The hash is scrypt of the password in UTF-8. A password that ends with NUL is first replaced by the SHA-256 of its
 length (8 octets, big-endian) and itself, in hexadecimal digits: scrypt keys HMAC, which fills a short key up with zeros
-(RFC 2104, chapter 2), so that ``secret`` and ``secret`` with a NUL behind it would otherwise be one password.
+(RFC 2104, chapter 2), so that ``secret`` and ``secret`` with a NUL behind it would otherwise be one password. With
+pbkdf2, whose hashes others make, such a password is never right.
 
 With the default parameters a look at a hash takes about 20 ms and 8 MB: much for who tries a dictionary, little for who
 comes in once. All comparisons take the same time wherever two texts begin to differ.
@@ -26,6 +28,8 @@ from entrepot.base.errors import InvalidOption
 
 SCRYPT: Final = "scrypt"
 PLAIN: Final = "plain"
+PBKDF2: Final = "pbkdf2"
+ROUNDS_MAX: Final = 1_000_000  # half a second
 COST: Final = 8192
 BLOCK_SIZE: Final = 8
 PARALLELISM: Final = 1
@@ -42,7 +46,8 @@ class Kept:
     def __init__(self, text: str) -> None:
         """Read ``scrypt:...`` or ``plain:...``. Raises InvalidOption; its message does not repeat the text."""
         form, _, rest = text.partition(":")
-        self.hashed: Final = form == SCRYPT
+        self.hashed: Final = form in (SCRYPT, PBKDF2)
+        self._rounds = 0
         self._plain: bytes = b""
         self._cost = (COST, BLOCK_SIZE, PARALLELISM)
         self._salt: bytes = b""
@@ -51,6 +56,8 @@ class Kept:
             self._plain = rest.encode()
         elif form == SCRYPT:
             self._read(rest)
+        elif form == PBKDF2:
+            self._read_rounds(rest)
         else:
             raise InvalidOption("a password is kept in a form that is not known", remedy=REMEDY)
 
@@ -71,10 +78,25 @@ class Kept:
         self._salt = salt
         self._hash = expected
 
+    def _read_rounds(self, text: str) -> None:
+        try:
+            rounds, salt, expected = text.split(":")
+            self._rounds = int(rounds)
+            self._salt = bytes.fromhex(salt)
+            self._hash = bytes.fromhex(expected)
+        except ValueError:
+            raise InvalidOption("a hashed password cannot be read", remedy=REMEDY) from None
+        if not 1 <= self._rounds <= ROUNDS_MAX or not self._salt or not 16 <= len(self._hash) <= 1024:
+            raise InvalidOption("a hashed password has parameters that make no sense", remedy=REMEDY)
+
     def matches(self, password: str) -> bool:
         """Return whether ``password`` is the one that is kept."""
         if not self.hashed:
             return hmac.compare_digest(self._plain, password.encode("utf-8", "surrogatepass"))
+        if self._rounds:
+            octets = password.encode("utf-8", "surrogatepass")
+            found = hashlib.pbkdf2_hmac("sha1", octets, self._salt, self._rounds, len(self._hash))
+            return hmac.compare_digest(self._hash, found) and not octets.endswith(b"\0")
         return hmac.compare_digest(self._hash, _scrypt(password, self._salt, self._cost, len(self._hash)))
 
     def mark(self, password: str) -> bytes:

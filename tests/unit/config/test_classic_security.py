@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.errors import AccessDenied, InvalidConfiguration, UserUnknown
-from entrepot.config.classic.login import parse as parse_login
 from entrepot.config.findings import Severity
+from entrepot.config.login import parse as parse_login
 from entrepot.config.security import Security, SubjectEntry, UserEntry, protect
 from entrepot.core.access import Access
 from entrepot.model.address import parse

@@ -16,6 +16,7 @@ from entrepot.config.artemis.acceptors import Acceptors
 from entrepot.config.artemis.addresses import diverts, policies, queues
 from entrepot.config.artemis.elements import CORE
 from entrepot.config.artemis.reading import SPACES, PartReader
+from entrepot.config.artemis.security import security
 from entrepot.config.findings import Severity
 from entrepot.config.model import BrokerConfig, BrokerSettings, Sharing, StoreOptions, UsageOptions
 from entrepot.config.reading import Bean, Reading
@@ -54,7 +55,6 @@ def interpret(root: Element, sources: Sources, *, spoken: Collection[str]) -> Re
 
 def _config(reader: PartReader, core: Bean, spoken: Collection[str]) -> BrokerConfig:
     persistent = bool(core.get("persistence-enabled", True))
-    _refuse_open_doors(reader, core)
     places, made = queues(reader, core)
     memory = int(core.get("global-max-size", -1))
     return BrokerConfig(
@@ -68,6 +68,7 @@ def _config(reader: PartReader, core: Bean, spoken: Collection[str]) -> BrokerCo
         diverts=diverts(reader, core),
         virtual_topics=(),
         sharing=_sharing(reader, core) if persistent else None,
+        security=security(reader, core),
     )
 
 
@@ -122,20 +123,3 @@ def _sharing(reader: PartReader, core: Bean) -> Sharing | None:
         allow_failback=bool(part.get("allow-failback", True)) if backup else False,
         restart_backup=bool(part.get("restart-backup", True)) if backup else True,
     )
-
-
-def _refuse_open_doors(reader: PartReader, core: Bean) -> None:
-    """Artemis asks for a password unless it is told not to; who should ask must not start without asking."""
-    below = core.one("security-settings")
-    for bean in [] if below is None else below.many("security-setting"):
-        bean.text("match")
-        for permission in bean.many("permission"):
-            permission.text("type")
-            permission.text("roles")
-    if core.get("security-enabled", True):
-        reader.error(
-            core if below is None else below,
-            "users and passwords are in other files of Artemis (login.config), which are not read: it would let "
-            "everybody in",
-            "say <security-enabled>false</security-enabled> where that is meant",
-        )

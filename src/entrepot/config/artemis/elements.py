@@ -143,7 +143,7 @@ _LISTS: Final = [
         Slot("security-setting", ("security-setting",), many=True),
         Slot("security-setting-plugin", does=Does.REFUSED, why="a Java class cannot be loaded here"),
         Slot("role-mapping", does=Does.OTHERWISE, why="roles are not renamed"),
-        about="who may do what; users are in other files of Artemis, which are not read",
+        about="who may do what. Of several that cover an address the most specific one counts",
     ),
 ]
 

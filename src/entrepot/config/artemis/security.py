@@ -1,0 +1,221 @@
+"""``security-settings``, and the users of ``login.config`` beside the file (artemis.md 7.1).
+
+Artemis guards what a client causes: a durable subscription is ``createDurableQueue``, a plain one of a topic
+``createNonDurableQueue``. Here rights are about what a client does (`core/access.py`), so those are read together:
+
+    consume of a queue                 consume
+    consume of a topic                 consume, and createNonDurableQueue or createDurableQueue
+    subscribe durably, unsubscribe     createDurableQueue and deleteDurableQueue
+    create, delete                     of a queue: ...Address and ...DurableQueue, of a topic: ...Address
+
+A role that has a part of what is needed may less than in Artemis, never more, and a finding says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from entrepot.base.errors import InvalidConfiguration, InvalidOption
+from entrepot.config.artemis.reading import PartReader
+from entrepot.config.jaas import Family, login, names, plain
+from entrepot.config.reading import Bean, Reader
+from entrepot.config.security import OPEN, RuleEntry, Security
+from entrepot.config.users import WATCHED
+from entrepot.config.xml import parse
+from entrepot.core.access import BROWSE, CONSUME, CREATE, DELETE, EVERYBODY, MANAGE, SEND, SUBSCRIBE
+from entrepot.core.passwords import PBKDF2, Kept
+from entrepot.model.address import ANYCAST, MULTICAST
+
+Kinds = dict[str, bool]  # the types of permission of one role, as a set with an order
+
+DOMAIN: Final = "activemq"
+BOOTSTRAP: Final = "bootstrap.xml"
+MODULES: Final = "org.apache.activemq.artemis.spi.core.security.jaas."
+EVERYTHING: Final = "#"
+MASKED: Final = re.compile(r"ENC\((?P<inside>.*)\)", re.DOTALL)
+
+SIMPLE: Final[Mapping[str, int]] = {"send": SEND, "consume": CONSUME, "browse": BROWSE, "manage": MANAGE}
+CAUSED: Final = (
+    "createAddress",
+    "deleteAddress",
+    "createDurableQueue",
+    "deleteDurableQueue",
+    "createNonDurableQueue",
+    "deleteNonDurableQueue",
+)
+ELSEWHERE: Final = ("view", "edit")
+HALVES: Final = (
+    ("createAddress", "createDurableQueue", "make no queue by using it"),
+    ("deleteAddress", "deleteDurableQueue", "remove no queue"),
+    ("createDurableQueue", "deleteDurableQueue", "not subscribe durably"),
+    ("consume", "createNonDurableQueue", "not read from a topic"),
+)
+"""What is needed together: with one and not the other a role may not do what is said."""
+
+
+def _kept(reader: Reader, password: str, _decrypt: bool) -> str:
+    """Return a password of ``artemis-users.properties``: hashed in ENC(), or as it is. Raises InvalidConfiguration."""
+    masked = MASKED.fullmatch(password)
+    if masked is None:
+        reader.findings.hide(password)
+        return plain(password)
+    if masked["inside"].count(":") != 2:
+        raise InvalidConfiguration(
+            "a password in ENC() is not hashed, but hidden by a codec of Artemis",
+            remedy="hash it: `artemis user reset` does",
+        )
+    kept = f"{PBKDF2}:{masked['inside']}"
+    try:
+        Kept(kept)
+    except InvalidOption as error:
+        raise InvalidConfiguration(error.message, remedy="hash it anew: `artemis user reset` does") from None
+    return kept
+
+
+FAMILY: Final = Family(
+    properties=MODULES + "PropertiesLoginModule", guest=MODULES + "GuestLoginModule", group="role", kept=_kept
+)
+
+
+def security(reader: PartReader, core: Bean) -> Security:
+    """Return who may come in and what he may do. What is wrong is a finding; nobody is let in by mistake."""
+    settings = core.one("security-settings")
+    held = _settings(reader, settings)
+    if not core.get("security-enabled", True):
+        return OPEN
+    about = core if settings is None else settings
+    try:
+        realm = _realm(Path(reader.sources.file).resolve().parent / BOOTSTRAP)
+    except InvalidConfiguration as error:
+        reader.error(about, error.message, error.remedy)
+        return OPEN
+    found = login(reader, about, FAMILY, realm, Path(reader.sources.file).resolve().parent)
+    if found is None:
+        return OPEN
+    if not held:
+        reader.warn(about, "nobody has any right: there is no security-setting", "add one for #")
+    rules: list[RuleEntry] = []
+    for match, roles in held.items():
+        rules.append(RuleEntry(match, _granted(roles, _of_queue), ANYCAST))
+        rules.append(RuleEntry(match, _granted(roles, _of_topic), MULTICAST))
+    return Security(
+        users=found.users,
+        anonymous=found.anonymous,
+        stranger=found.stranger,
+        names_suffice=found.names_suffice,
+        rules=(*rules, *(RuleEntry(name, ((EVERYBODY, CONSUME),), MULTICAST) for name in WATCHED)),
+        temporary=RuleEntry(EVERYTHING, _granted(held.get(EVERYTHING, {}), _of_temporary)),
+        narrowest=True,
+    )
+
+
+def _realm(bootstrap: Path) -> str:
+    """Return which entry of ``login.config`` counts. Raises InvalidConfiguration for another manager of users."""
+    if not bootstrap.exists():
+        return DOMAIN
+    root = parse(bootstrap.read_bytes(), str(bootstrap))
+    for child in root.children:
+        if child.name in ("basic-security", "security-manager"):
+            raise InvalidConfiguration(
+                f"{bootstrap}: users are kept by <{child.name}>, which is not known here",
+                remedy="use <jaas-security> with a PropertiesLoginModule",
+            )
+        if child.name == "jaas-security" and "domain" in child.attributes:
+            return child.attributes["domain"].text
+    return DOMAIN
+
+
+# -- what he may do ----------------------------------------------------------------------------------------------------
+
+
+def _settings(reader: PartReader, settings: Bean | None) -> dict[str, dict[str, Kinds]]:
+    """Return match -> role -> the types of permission that it has there."""
+    found: dict[str, dict[str, Kinds]] = {}
+    for bean in [] if settings is None else settings.many("security-setting"):
+        match = bean.text("match")
+        if not match or match in found:
+            what = f"there are two for {match!r}" if match else "it says for no address"
+            reader.error(bean, what, "give each address one", "match")
+        if "::" in match:
+            reader.error(bean, "rights on one queue of an address are not known", "name the address", "match")
+        found[match] = _held(reader, bean)
+        _say_halves(reader, bean, found[match])
+    return found
+
+
+def _held(reader: PartReader, bean: Bean) -> dict[str, Kinds]:
+    """Return role -> the types of permission that it has."""
+    held: dict[str, Kinds] = {}
+    for permission in bean.many("permission"):
+        kind = permission.text("type")
+        if kind in ELSEWHERE:
+            reader.warn(permission, f"{kind!r} has no meaning here: nothing is managed by JMX", "take it out", "type")
+            continue
+        if kind not in SIMPLE and kind not in CAUSED:
+            known = ", ".join([*SIMPLE, *CAUSED])
+            reader.error(permission, f"there is no permission {kind!r}", f"there are {known}", "type")
+            continue
+        for role in names(permission.text("roles")):
+            if role == EVERYBODY:
+                reader.error(permission, "* is no role: here it would be everybody", "name the roles", "roles")
+                continue
+            held.setdefault(role, {})[kind] = True
+    return held
+
+
+def _say_halves(reader: PartReader, bean: Bean, held: dict[str, Kinds]) -> None:
+    for one, other, loss in HALVES:
+        found = [role for role, kinds in held.items() if one in kinds and other not in kinds]
+        if one == "consume":
+            found = [role for role in found if "createDurableQueue" not in held[role]]
+        elif one != "createDurableQueue":
+            found += [role for role, kinds in held.items() if other in kinds and one not in kinds]
+        if found:
+            what = f"{', '.join(found)} may {loss}: that takes {one} and {other} together"
+            reader.warn(bean, what, "give both where that is wanted", "match")
+
+
+def _granted(held: dict[str, Kinds], of: Callable[[Kinds], int]) -> tuple[tuple[str, int], ...]:
+    return tuple((role, of(kinds)) for role, kinds in held.items())
+
+
+def _common(kinds: Kinds) -> int:
+    found = 0
+    for kind, right in SIMPLE.items():
+        if kind in kinds:
+            found |= right
+    if "createDurableQueue" in kinds and "deleteDurableQueue" in kinds:
+        found |= SUBSCRIBE
+    return found
+
+
+def _of_queue(kinds: Kinds) -> int:
+    found = _common(kinds)
+    if "createAddress" in kinds and "createDurableQueue" in kinds:
+        found |= CREATE
+    if "deleteAddress" in kinds and "deleteDurableQueue" in kinds:
+        found |= DELETE
+    return found
+
+
+def _of_topic(kinds: Kinds) -> int:
+    found = _common(kinds)
+    if "createNonDurableQueue" not in kinds and "createDurableQueue" not in kinds:
+        found &= ~CONSUME
+    if "createAddress" in kinds:
+        found |= CREATE
+    if "deleteAddress" in kinds:
+        found |= DELETE
+    return found
+
+
+def _of_temporary(kinds: Kinds) -> int:
+    found = _common(kinds) & ~SUBSCRIBE
+    if "createAddress" in kinds and "createNonDurableQueue" in kinds:
+        found |= CREATE
+    if "deleteNonDurableQueue" in kinds:
+        found |= DELETE
+    return found

@@ -1,0 +1,165 @@
+"""Who comes in, by ``login.config`` of JAAS and the property files that it names: both families alike, but for names.
+
+Only modules with property files and the guest are understood. What another module would decide (LDAP, certificates,
+classes) is refused: to leave one out could let somebody in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from entrepot.base.errors import InvalidConfiguration
+from entrepot.config import properties
+from entrepot.config.login import Module, parse
+from entrepot.config.reading import Bean, Reader
+from entrepot.config.security import Security, SubjectEntry, UserEntry
+from entrepot.core.passwords import PLAIN
+
+LOGIN_FILE: Final = "java.security.auth.login.config"
+OPTION: Final = "org.apache.activemq.jaas."
+OUGHT: Final = "use a PropertiesLoginModule, a GuestLoginModule, or both"
+
+
+def plain(password: str) -> str:
+    """Return a password that a file has as it is, as ours are kept."""
+    return f"{PLAIN}:{password}"
+
+
+class Family(Struct, frozen=True):
+    """How one family calls its modules (``properties``, ``guest``) and what a user belongs to (``group``).
+
+    ``kept`` says how a password of its files is kept here, from the password and whether the module decrypts.
+    """
+
+    properties: str
+    guest: str
+    group: str
+    kept: Callable[[Reader, str, bool], str]
+    others: tuple[str, ...] = ()
+
+    def options(self, name: str) -> tuple[str, ...]:
+        """Return the options of a module; none for one that is not known."""
+        if name == self.properties:
+            return (self.users, self.groups, "baseDir", "debug", "reload", *self.others)
+        if name == self.guest:
+            return (f"{OPTION}guest.user", f"{OPTION}guest.{self.group}", "credentialsInvalidate", "debug")
+        return ()
+
+    @property
+    def users(self) -> str:
+        """Return the option that names the file of users."""
+        return f"{OPTION}properties.user"
+
+    @property
+    def groups(self) -> str:
+        """Return the option that names the file of groups, or roles."""
+        return f"{OPTION}properties.{self.group}"
+
+
+def login(
+    reader: Reader, bean: Bean, family: Family, realm: str, directory: Path, attribute: str = ""
+) -> Security | None:
+    """Return who comes in by the entry ``realm`` of ``login.config`` in ``directory``; what is wrong is a finding."""
+    named = reader.sources.defines.get(LOGIN_FILE)
+    path = Path(named) if named else directory / "login.config"
+    try:
+        modules = parse(text_of(path)).get(realm)
+        if modules is None:
+            raise InvalidConfiguration(f"{path} has no entry {realm!r}", remedy="name one of its entries")
+        return _Login(reader, bean, family, path.parent, attribute).of(modules)
+    except InvalidConfiguration as error:
+        remedy = error.remedy or f"put it there, or say where it is: -D {LOGIN_FILE}=FILE"
+        reader.error(bean, f"{path}: {error.message}", remedy, attribute)
+        return None
+
+
+class _Login:
+    def __init__(self, reader: Reader, bean: Bean, family: Family, directory: Path, attribute: str) -> None:
+        self.reader = reader
+        self.bean = bean
+        self.family = family
+        self.directory = directory
+        self.attribute = attribute
+
+    def of(self, modules: list[Module]) -> Security:
+        """Return what the modules of one entry decide together. Raises InvalidConfiguration for what is not known."""
+        family = self.family
+        for module in modules:
+            known = family.options(module.name)
+            if not known:
+                raise InvalidConfiguration(f"the module {module.name} is not known here", remedy=OUGHT)
+            for option in module.options:
+                if option not in known:
+                    what = f"line {module.line}: {module.name} has no option {option!r} here"
+                    raise InvalidConfiguration(what, remedy=OUGHT)
+        kinds = [module.name for module in modules]
+        first_decides = len(modules) == 2 and modules[0].flag == "sufficient" and modules[1].flag != "optional"
+        if kinds == [family.properties]:
+            return Security(users=self._users(modules[0]))
+        if kinds == [family.guest]:
+            guest, only_without = self._guest(modules[0])
+            return Security(users=(), anonymous=guest, stranger=None if only_without else guest, names_suffice=True)
+        if kinds == [family.properties, family.guest] and first_decides:
+            guest, only_without = self._guest(modules[1])
+            stranger = None if only_without else guest
+            return Security(users=self._users(modules[0]), anonymous=guest, stranger=stranger, names_suffice=True)
+        if kinds == [family.guest, family.properties] and first_decides:
+            guest, only_without = self._guest(modules[0])
+            if only_without:
+                return Security(users=self._users(modules[1]), anonymous=guest, names_suffice=True)
+            raise InvalidConfiguration(
+                "the guest comes first: nobody would be anybody else", remedy="set credentialsInvalidate=true on it"
+            )
+        raise InvalidConfiguration(
+            "these modules with these flags mean nothing here",
+            remedy="one module alone, or a sufficient PropertiesLoginModule and a sufficient GuestLoginModule after it",
+        )
+
+    def _guest(self, module: Module) -> tuple[SubjectEntry, bool]:
+        """Return the guest, and whether only those are guests who give no password."""
+        name = module.options.get(f"{OPTION}guest.user", "guest")
+        group = module.options.get(f"{OPTION}guest.{self.family.group}", "guests")
+        return SubjectEntry(name, (group,)), module.options.get("credentialsInvalidate", "false") == "true"
+
+    def _users(self, module: Module) -> tuple[UserEntry, ...]:
+        if module.options.get("reload", "false") == "true":
+            what = "a change of the users takes a restart"
+            self.reader.warn(self.bean, what, "restart the broker", self.attribute)
+        base = Path(module.options.get("baseDir", "") or self.directory)
+        decrypt = module.options.get("decrypt", "false") == "true"
+        groups: dict[str, list[str]] = {}
+        for group, (members, _) in properties.parse(text_of(base / self._need(module, self.family.groups))).items():
+            for name in names(members):
+                groups.setdefault(name, []).append(group)
+        users: list[UserEntry] = []
+        for name, (password, _) in properties.parse(text_of(base / self._need(module, self.family.users))).items():
+            kept = self.family.kept(self.reader, password, decrypt)
+            users.append(UserEntry(name, kept, tuple(groups.get(name, ()))))
+        return tuple(users)
+
+    def _need(self, module: Module, option: str) -> str:
+        if option not in module.options:
+            what = f"line {module.line}: {module.name} does not say {option}"
+            raise InvalidConfiguration(what, remedy="name the file")
+        return module.options[option]
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file of Java. Raises InvalidConfiguration."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidConfiguration(f"cannot read {path}: {error.strerror}", remedy="check the name") from None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")  # what Java says these files are in
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Return the names between commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -1,0 +1,258 @@
+"""security-settings, login.config and its property files beside broker.xml: who comes in, and what he may do then."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from entrepot.base.errors import AccessDenied, UserUnknown
+from entrepot.config.artemis import interpret
+from entrepot.config.findings import Findings, Severity
+from entrepot.config.reading import Reading
+from entrepot.config.security import OPEN, Security, SubjectEntry, protect
+from entrepot.config.sources import Sources
+from entrepot.config.xml import parse
+from entrepot.core.access import Access
+from entrepot.core.directory import Subject
+from entrepot.core.management import install
+from entrepot.model.address import ANYCAST, MULTICAST, Destination
+from kit import Rig
+
+MODULES = "org.apache.activemq.artemis.spi.core.security.jaas"
+PROPERTIES = f"""{MODULES}.PropertiesLoginModule sufficient
+  debug=false reload=true
+  org.apache.activemq.jaas.properties.user="artemis-users.properties"
+  org.apache.activemq.jaas.properties.role="artemis-roles.properties";"""
+GUEST = f"""{MODULES}.GuestLoginModule sufficient
+  org.apache.activemq.jaas.guest.user="visitor" org.apache.activemq.jaas.guest.role="guests";"""
+SALT = bytes(range(32))
+HASH = hashlib.pbkdf2_hmac("sha1", b"s3cret", SALT, 1024, 64)
+USERS = f"boss = ENC(1024:{SALT.hex().upper()}:{HASH.hex().upper()})\napp = plain word\n"
+ROLES = "admins = boss\nshop = app, boss\n"
+ALL = (
+    "createNonDurableQueue",
+    "deleteNonDurableQueue",
+    "createDurableQueue",
+    "deleteDurableQueue",
+    "createAddress",
+    "deleteAddress",
+    "consume",
+    "browse",
+    "send",
+    "manage",
+)
+
+
+def setting(match: str, **roles: str) -> str:
+    """Return a setting: role -> the types that it has."""
+    kinds: dict[str, list[str]] = {}
+    for role, types in roles.items():
+        for kind in types.split():
+            kinds.setdefault(kind, []).append(role)
+    inside = "".join(f'<permission type="{kind}" roles="{", ".join(held)}"/>' for kind, held in kinds.items())
+    return f'<security-setting match="{match}">{inside}</security-setting>'
+
+
+EVERYTHING = setting("#", admins=" ".join(ALL))
+
+
+class Instance:
+    """The `etc` of an instance of Artemis."""
+
+    def __init__(self, place: Path) -> None:
+        self.etc = place / "etc"
+        self.etc.mkdir()
+        self.write("login.config", f"activemq {{ {PROPERTIES} }};")
+        self.write("artemis-users.properties", USERS)
+        self.write("artemis-roles.properties", ROLES)
+
+    def write(self, name: str, text: str) -> None:
+        (self.etc / name).write_text(text)
+
+    def read(self, settings: str = EVERYTHING, more: str = "") -> Reading:
+        file = str(self.etc / "broker.xml")
+        text = (
+            '<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">'
+            f"<persistence-enabled>false</persistence-enabled>{more}"
+            f"<security-settings>{settings}</security-settings>"
+            '<acceptors><acceptor name="a">tcp://127.0.0.1:0?protocols=STOMP</acceptor></acceptors>'
+            "</core></configuration>"
+        )
+        sources = Sources(Findings())
+        sources.file = file
+        return interpret(parse(text.encode(), file), sources, spoken=("stomp",))
+
+    def security(self, settings: str = EVERYTHING) -> Security:
+        reading = self.read(settings)
+        assert reading.config is not None, said(reading, Severity.ERROR)
+        return reading.config.security
+
+    def access(self, settings: str = EVERYTHING) -> Access:
+        broker = Rig(disk=False).broker
+        install(broker)
+        protect(self.security(settings), broker.access)
+        return broker.access
+
+    def errors(self, settings: str = EVERYTHING) -> list[str]:
+        reading = self.read(settings)
+        assert (reading.config is None) == bool(said(reading, Severity.ERROR))
+        return said(reading, Severity.ERROR)
+
+
+def said(reading: Reading, severity: Severity) -> list[str]:
+    return [finding.what for finding in reading.findings if finding.severity is severity]
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Instance:
+    return Instance(tmp_path)
+
+
+def queue(name: str) -> list[Destination]:
+    return [Destination(name, ANYCAST)]
+
+
+def topic(name: str) -> list[Destination]:
+    return [Destination(name, MULTICAST)]
+
+
+def refused(action: object) -> bool:
+    assert callable(action)
+    try:
+        action()
+    except AccessDenied:
+        return True
+    return False
+
+
+def test_users_come_in_by_a_hash_of_artemis_or_a_plain_word(instance: Instance) -> None:
+    access = instance.access()
+    assert list(access.admit("boss", "s3cret", 0).groups) == ["admins", "shop"]
+    assert list(access.admit("boss", "s3cret", 0).groups) == ["admins", "shop"], "recognised without the hash"
+    assert list(access.admit("app", "plain word", 0).groups) == ["shop"]
+    for name, password in (("boss", "S3cret"), ("boss", "s3cret\0"), ("app", ""), ("x", "y"), (None, None)):
+        with pytest.raises(UserUnknown):
+            access.admit(name, password, 0)
+
+
+def test_a_guest_is_who_gives_nothing_or_something_wrong(instance: Instance) -> None:
+    instance.write("login.config", f"activemq {{ {PROPERTIES} {GUEST} }};")
+    found = instance.security()
+    assert found.anonymous == found.stranger == SubjectEntry("visitor", ("guests",))
+    access = instance.access()
+    assert access.admit("boss", "wrong", 0).name == "visitor"
+    assert access.admit("boss", "s3cret", 0).name == "boss"
+
+
+def test_the_domain_is_what_bootstrap_xml_says(instance: Instance) -> None:
+    instance.write("login.config", f"other {{ {PROPERTIES} }};")
+    assert any("no entry 'activemq'" in what for what in instance.errors())
+    instance.write("bootstrap.xml", '<broker xmlns="http://x"><jaas-security domain="other"/></broker>')
+    assert instance.errors() == []
+    instance.write("bootstrap.xml", '<broker xmlns="http://x"><basic-security/></broker>')
+    assert any("<basic-security>" in what for what in instance.errors())
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("login.config", "activemq { org.x.LDAPLoginModule required; };", "LDAPLoginModule is not known"),
+        ("login.config", "activemq {", "is missing"),
+        ("artemis-users.properties", "a = ENC(32c6f67dae6cd61b0a7ad1702033aa81e6b2a760123f4360)", "not hashed"),
+        ("artemis-users.properties", "a = ENC(0:aa:bb)", "make no sense"),
+        ("artemis-users.properties", "a = ENC(x:aa:bb)", "cannot be read"),
+    ],
+)
+def test_what_would_let_somebody_else_in_or_nobody_is_an_error(
+    instance: Instance, file: str, text: str, message: str
+) -> None:
+    instance.write(file, text)
+    found = instance.errors()
+    assert any(message in what for what in found), found
+
+
+def test_files_that_are_not_there_are_an_error_that_says_where_they_were_looked_for(instance: Instance) -> None:
+    (instance.etc / "artemis-roles.properties").unlink()
+    assert any("artemis-roles.properties: No such file" in what for what in instance.errors())
+    (instance.etc / "login.config").unlink()
+    assert any("login.config: No such file" in what for what in instance.errors())
+
+
+def test_a_broker_without_security_is_open_and_needs_no_files(instance: Instance) -> None:
+    (instance.etc / "login.config").unlink()
+    reading = instance.read(more="<security-enabled>false</security-enabled>")
+    assert reading.config is not None
+    assert reading.config.security == OPEN
+
+
+def test_the_most_specific_setting_counts_and_nothing_is_inherited(instance: Instance) -> None:
+    access = instance.access(EVERYTHING + setting("shop.#", shop=" ".join(ALL)) + setting("shop.secret.*", boss="send"))
+    admin, app = Subject("a", ["admins"]), Subject("b", ["shop"])
+    access.send(admin, queue("other"))
+    access.send(app, queue("shop.orders"))
+    assert refused(lambda: access.send(admin, queue("shop.orders")))
+    assert refused(lambda: access.send(app, queue("shop.secret.x")))
+    assert refused(lambda: access.send(app, queue("other")))
+    assert refused(lambda: access.consume(app, topic("shop.#"), False)), "what is below is not the shop's"
+    access.consume(app, topic("shop.orders.#"), False)
+
+
+def test_what_no_setting_covers_is_nobodys(instance: Instance) -> None:
+    access = instance.access(setting("a.#", admins=" ".join(ALL)))
+    assert refused(lambda: access.send(Subject("a", ["admins"]), queue("b")))
+
+
+def test_permissions_of_artemis_become_rights(instance: Instance) -> None:
+    access = instance.access(
+        setting(
+            "#",
+            makes="send createAddress createDurableQueue",
+            half="send createAddress",
+            reads="consume browse",
+            plain="consume createNonDurableQueue createAddress",
+            lasting="consume createDurableQueue deleteDurableQueue createAddress",
+            runs="manage",
+        )
+    )
+    who = {role: Subject(role, [role]) for role in ("makes", "half", "reads", "plain", "lasting", "runs")}
+    access.send(who["makes"], queue("q"))
+    assert refused(lambda: access.send(who["half"], queue("new")))
+    access.send(who["half"], topic("t"))
+    access.consume(who["plain"], topic("t"), False)
+    assert refused(lambda: access.consume(who["plain"], topic("t"), True))
+    access.consume(who["lasting"], topic("t"), True)
+    assert refused(lambda: access.consume(who["reads"], topic("t"), False))
+    access.send(who["runs"], queue("activemq.management"))
+    assert refused(lambda: access.send(who["makes"], queue("activemq.management")))
+
+
+def test_temporary_destinations_follow_the_setting_for_everything(instance: Instance) -> None:
+    own = Destination("ID:x", ANYCAST, temporary=True)
+    access = instance.access(setting("#", a="createNonDurableQueue createAddress send", b="send consume"))
+    access.create(Subject("a", ["a"]), own)
+    assert refused(lambda: access.create(Subject("b", ["b"]), own))
+    assert refused(lambda: instance.access(setting("x", a=" ".join(ALL))).create(Subject("a", ["a"]), own))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ('<security-setting match="a"><permission type="sned" roles="a"/></security-setting>', "no permission 'sned'"),
+        ('<security-setting match="a"><permission type="send" roles="*"/></security-setting>', "would be everybody"),
+        (setting("a", x="send") + setting("a", x="consume"), "two for 'a'"),
+        (setting("a::q", x="send"), "one queue of an address"),
+    ],
+)
+def test_settings_that_cannot_be_obeyed_are_errors(instance: Instance, settings: str, message: str) -> None:
+    found = instance.errors(settings)
+    assert any(message in what for what in found), found
+
+
+def test_halves_and_what_has_no_meaning_are_named(instance: Instance) -> None:
+    found = said(instance.read(setting("#", x="send createAddress view")), Severity.WARNING)
+    assert any("x may make no queue" in what for what in found), found
+    assert any("'view' has no meaning" in what for what in found), found
+    assert any("takes a restart" in what for what in found), "reload=true"
+    assert not any("may" in what for what in said(instance.read(), Severity.WARNING))
