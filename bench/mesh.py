@@ -69,7 +69,8 @@ def measure(brokers: int, each: int) -> str:
     took = perf_counter() - began
     return (
         f"{brokers:3} brokers {count:6} subscriptions {demands:7} demands: "
-        f"{octets / count:9.0f} octets a subscription, {octets / demands:6.0f} a demand; {memory / count / 1024:7.1f} KiB a subscription, "
+        f"{octets / count:9.0f} octets a subscription, {octets / demands:6.0f} a demand; "
+        f"{memory / count / 1024:7.1f} KiB a subscription, "
         f"{memory / demands / 1024:5.1f} a demand; {took:.1f} s"
     )
 
