@@ -17,7 +17,6 @@ One record, little-endian::
 from __future__ import annotations
 
 from typing import Final
-from zlib import crc32
 
 from librt.strings import BytesWriter, write_i16_le, write_i32_le, write_i64_le
 from mypy_extensions import i64, mypyc_attr
@@ -94,8 +93,8 @@ class TraceSink:
     def turn(self) -> None:
         """Begin another segment; the next block names everything anew."""
 
-    def write(self, block: bytes, records: int) -> None:
-        """Keep ``block``."""
+    def write(self, head: bytes, records: bytes, names: bytes) -> None:
+        """Keep a block; its head last, so that who is killed meanwhile leaves none."""
 
 
 class Trace:
@@ -190,11 +189,12 @@ class Trace:
         if self.count == 0 and len(self.names) == 0:
             return
         records = self.records.getvalue()
-        self.records = BytesWriter()
+        self.records.truncate(0)  # and keep its room
         self.count = 0
         at: i64 = 0
         while at < len(records) or len(self.names) > 0:
-            self._write(records[at : at + BLOCK_RECORDS_MAX * RECORD_OCTETS])
+            whole = at == 0 and len(records) <= BLOCK_RECORDS_MAX * RECORD_OCTETS
+            self._write(records if whole else records[at : at + BLOCK_RECORDS_MAX * RECORD_OCTETS])
             at += BLOCK_RECORDS_MAX * RECORD_OCTETS
         for key in self.leaving:
             self.live.pop(key, None)
@@ -211,19 +211,15 @@ class Trace:
             self.names.append(0)
         names = self.names.getvalue()
         self.names = BytesWriter()
-        count = len(records) // RECORD_OCTETS
-        tail = BytesWriter()
-        write_i64_le(tail, self.base // 1000 + self.anchor)
-        write_i64_le(tail, self.block)
-        self.block += 1
         head = BytesWriter()
         write_i32_le(head, BLOCK_MARK)
-        write_i32_le(head, count)
+        write_i32_le(head, len(records) // RECORD_OCTETS)
         write_i32_le(head, len(names))
-        body = tail.getvalue() + records + names
-        check = crc32(body)
-        write_i32_le(head, check - (1 << 32) if check >= 1 << 31 else check)
-        sink.write(head.getvalue() + body, count)
+        write_i32_le(head, 0)  # the checksum, which is made when the segment is closed: here it would cost a fifth
+        write_i64_le(head, self.base // 1000 + self.anchor)
+        write_i64_le(head, self.block)
+        self.block += 1
+        sink.write(head.getvalue(), records, names)
 
     def _name_again(self) -> None:
         """A segment explains itself: name all that is there."""

@@ -14,6 +14,7 @@ import mmap
 import os
 import queue
 import re
+import struct
 import threading
 import time
 from pathlib import Path
@@ -22,12 +23,14 @@ from zlib import crc32
 
 from entrepot.base.environment import GIB, MIB
 from entrepot.base.errors import InvalidOption, StoreUnusable
-from entrepot.core.trace import TraceSink
+from entrepot.core.trace import BLOCK_HEAD_OCTETS, RECORD_OCTETS, TraceSink
 
 MAGIC: Final = b"ENTRACE1"
 SUFFIX: Final = ".trace"
 SEGMENT_OCTETS: Final = 16 * MIB  # 700,000 records: one file is one task of an audit
 LIMIT_OCTETS: Final = 4 * GIB
+COUNTS: Final = struct.Struct("<II")  # of a block: records, octets of names
+CHECK: Final = struct.Struct("<I")
 AGAIN: Final = 0.5  # s between two tries to make a segment on a disk that is full
 HEAD_OCTETS: Final = 4096  # a page, so that blocks are aligned and the head has room to grow
 
@@ -58,8 +61,27 @@ class Segment:
         head = MAGIC + len(text).to_bytes(4, "little") + crc32(text).to_bytes(4, "little") + text
         self.map[: len(head)] = head
 
+    def put(self, head: bytes, records: bytes, names: bytes) -> None:
+        """Write a block where there is room for it; its head last."""
+        first = self.at + len(head)
+        middle = first + len(records)
+        end = middle + len(names)
+        self.map[first:middle] = records
+        if names:
+            self.map[middle:end] = names
+        self.map[self.at : first] = head
+        self.at = end
+
     def close(self) -> None:
-        """Cut it to what is in use. Raises OSError."""
+        """Give every block its checksum, and cut the file to what is in use. Raises OSError."""
+        at = HEAD_OCTETS
+        with memoryview(self.map) as view:
+            while at < self.at:
+                count, named = COUNTS.unpack_from(view, at + 4)
+                end = at + BLOCK_HEAD_OCTETS + count * RECORD_OCTETS + named
+                with view[at + 16 : end] as body:
+                    CHECK.pack_into(self.map, at + 12, crc32(body) or 1)  # 0: it has none yet
+                at = end
         self.map.close()
         os.truncate(self.path, self.at)
 
@@ -137,17 +159,17 @@ class TraceFiles(TraceSink):
             self._become(spare)
         self._ask()
 
-    def write(self, block: bytes, records: int) -> None:
-        """Keep ``block``, or count what is lost."""
+    def write(self, head: bytes, records: bytes, names: bytes) -> None:
+        """Keep a block, or count what is lost."""
         segment = self._open
-        if segment is None or segment.at + len(block) > segment.octets:
+        count = len(records) // RECORD_OCTETS
+        if segment is None or segment.at + len(head) + len(records) + len(names) > segment.octets:
             if self.lost == 0:
                 log.error("the trace loses records: there is no segment to write them to")
-            self.lost += records
+            self.lost += count
             return
-        segment.map[segment.at : segment.at + len(block)] = block
-        segment.at += len(block)
-        self.written += records
+        segment.put(head, records, names)
+        self.written += count
 
     def close(self) -> None:
         """Finish: the last segment is cut, the spare goes."""

@@ -28,7 +28,7 @@ class Kept(TraceSink):
     def __init__(self, room: int = 1 << 40) -> None:
         self.room = room
         self.used = 0
-        self.segments: list[list[bytes]] = [[]]
+        self.segments: list[list[tuple[bytes, bytes, bytes]]] = [[]]
 
     def fits(self, octets: int) -> bool:
         return self.used + octets <= self.room
@@ -37,9 +37,9 @@ class Kept(TraceSink):
         self.segments.append([])
         self.used = 0
 
-    def write(self, block: bytes, records: int) -> None:
-        self.segments[-1].append(block)
-        self.used += len(block)
+    def write(self, head: bytes, records: bytes, names: bytes) -> None:
+        self.segments[-1].append((head, records, names))
+        self.used += len(head) + len(records) + len(names)
 
 
 def told(rig: Rig, tmp_path: Path) -> list[dict[str, Any]]:
@@ -50,7 +50,7 @@ def told(rig: Rig, tmp_path: Path) -> list[dict[str, Any]]:
         files = TraceFiles(tmp_path / str(number))
         files.describe(rig.broker.node_id, "test", 1, "0", 1)
         for block in blocks:
-            files.write(block, 0)
+            files.write(*block)
         files.close()
         for path in segments([tmp_path / str(number)]):
             segment = Segment(path)
@@ -206,7 +206,7 @@ def test_any_identity_comes_back_as_it_was(given_ids: list[tuple[str, int]]) -> 
         files = TraceFiles(Path(home))
         files.describe("n", "n", 1, "0", 1)
         for block in sink.segments[0]:
-            files.write(block, 0)
+            files.write(*block)
         files.close()
         rows = Segment(segments([home])[0]).readable().to_pylist()
     read = [
