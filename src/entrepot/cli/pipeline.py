@@ -8,6 +8,8 @@ from typing import Final
 import click
 
 COMMANDS: Final = {
+    "archive": "pipeline_archive",
+    "replay": "pipeline_replay",
     "audit": "pipeline_audit",
     "report": "pipeline_report",
     "plan": "pipeline_plan",

@@ -1,0 +1,103 @@
+"""What the commands that run on Spark share: their options, the session, and where reports go."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from entrepot.base.errors import InvalidOption
+from entrepot.cli.dialogue import LOGIN, PASSCODE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from entrepot.pipeline.jobs.summary import Report
+
+# Archives are for other programs too: days and hours do not depend on where a job runs, times are as Parquet has them.
+SETTINGS: Final = {
+    "spark__sql__session__timeZone": "UTC",
+    "spark__sql__parquet__outputTimestampType": "TIMESTAMP_MICROS",
+    "spark__ui__showConsoleProgress": "false",
+}
+
+
+def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --master and --memory."""
+    command = click.option(
+        "--memory", default="2g", show_default=True, help="Java heap of the driver, where this command starts it."
+    )(command)
+    return click.option(
+        "--master",
+        help="Where Spark runs: spark://host:7077.  [default: what spark-submit says, or local[*,4]]",
+    )(command)
+
+
+@contextmanager
+def spark_session(name: str, master: str | None, memory: str) -> Iterator[SparkSession]:
+    """Yield a session, which ends with the block. Raises OperatorError when PySpark or Java are missing."""
+    if not re.fullmatch(r"[0-9]+[kmgt]", memory):
+        raise InvalidOption(f"--memory {memory!r} is no size for Java", remedy="write 2g or 800m")
+    from entrepot import pipeline  # noqa: PLC0415 - `--help` needs no PySpark
+
+    settings = dict(SETTINGS)
+    if "SPARK_ENV_LOADED" not in os.environ:  # else spark-submit has decided these
+        settings |= {"spark__driver__memory": memory, "spark__ui__enabled": "false"}
+        master = master or "local[*,4]"
+    spark = pipeline.session(name, master=master, **settings)
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+report_option = click.option(
+    "--report",
+    "reports",
+    type=click.Path(dir_okay=False, path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="Write the report here too; .txt, .json or .html says how. May be given more than once.",
+)
+further_option = click.option(
+    "--option",
+    "further",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An option of the format (docs/spark.md): failoverTimeout=120000, tls.trustStorePath=ca.pem.",
+)
+
+
+def given_options(url: str, further: Sequence[str]) -> dict[str, str]:
+    """Return options for the format. Raises InvalidOption for a word without ``=``."""
+    context = click.get_current_context().meta
+    given = {"url": url}
+    for name, key in (("login", LOGIN), ("passcode", PASSCODE)):
+        if context.get(key):
+            given[name] = context[key]
+    for word in further:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise InvalidOption(f"--option {word!r} has no value", remedy="write --option NAME=VALUE")
+        given[name] = value
+    return given
+
+
+def named(queues: Sequence[str], topics: Sequence[str]) -> list[str]:
+    """Return destinations with their kind, each once."""
+    found = [f"/queue/{name.removeprefix('/queue/')}" for name in queues]
+    found += [f"/topic/{name.removeprefix('/topic/')}" for name in topics]
+    return list(dict.fromkeys(found))
+
+
+def hand_over(report: Report, reports: Sequence[Path], output: str) -> None:
+    """Write a report to standard output, and to files."""
+    click.echo(report.json() if output == "json" else report.text(), nl=output == "json")
+    for path in reports:
+        report.write(path)

@@ -1,0 +1,146 @@
+"""Compaction: many small files of one hour become few large ones, with the same rows.
+
+The large files are written where nobody looks; their rows are counted; then one decision says which files take the
+place of which, and is carried out: whoever dies in the middle leaves a decision that the next run carries out. `files`
+is how the jobs see an archive, and heeds decisions: for them no row is ever there twice or not at all. A program that
+reads the folders itself may see a row twice, or miss a file, for the moment in which files change places.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from entrepot.base.errors import InvalidOption, StorageError
+from entrepot.pipeline.jobs import layout
+from entrepot.pipeline.jobs.archive import Archive, stored_columns
+from entrepot.pipeline.jobs.layout import Kept
+
+SMALL_OCTETS: Final = 32 << 20  # smaller ones are put together
+TARGET_OCTETS: Final = 128 << 20  # a block of HDFS, and a row group of Parquet
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A decision: ``sources`` (in staging) get the places ``files``, and ``replaced`` go."""
+
+    id: str
+    staging: str
+    sources: list[str]
+    files: list[Kept]
+    replaced: list[Kept]
+
+    @property
+    def rows(self) -> int:
+        """How many messages changed files."""
+        return sum(file.rows for file in self.files)
+
+
+class Compacted(msgspec.Struct, frozen=True):
+    """What a compaction did."""
+
+    partitions: int
+    rows: int
+    files_before: int
+    files_after: int
+    octets_before: int
+    octets_after: int
+
+
+def files(archive: Archive, wanted: Callable[[str], bool] = lambda path: True) -> list[tuple[str, int]]:
+    """Return the files of an archive whose path is ``wanted``, as (path, octets), with each row in one of them."""
+    storage = archive.storage
+    found = dict(storage.files())
+    for change in pending(archive):
+        for file in change.replaced:
+            found.pop(file.path, None)
+        for source, file in zip(change.sources, change.files, strict=True):
+            if file.path not in found and storage.exists(source):  # still to be moved
+                apply(archive, change)
+                return files(archive, wanted)
+    return [(path, octets) for path, octets in sorted(found.items()) if wanted(path)]
+
+
+def pending(archive: Archive) -> list[Change]:
+    """Return what is decided and not yet carried out."""
+    found: list[Change] = []
+    for name in archive.storage.names(layout.COMPACTIONS):
+        text = archive.storage.read(f"{layout.COMPACTIONS}/{name}") if name.endswith(".json") else None
+        if text:
+            found.append(msgspec.json.decode(text, type=Change))
+    return found
+
+
+def apply(archive: Archive, change: Change) -> None:
+    """Carry out a decision; it does not matter how often, or by how many at once."""
+    storage = archive.storage
+    for source, file in zip(change.sources, change.files, strict=True):
+        storage.move(source, file.path)
+    storage.sync(file.path for file in change.files)  # before what they replace is gone
+    for file in change.replaced:
+        storage.remove(file.path)
+    storage.remove(change.staging)
+    storage.remove(f"{layout.COMPACTIONS}/{change.id}.json")
+
+
+def compact(
+    archive: Archive,
+    *,
+    small: int = SMALL_OCTETS,
+    target: int = TARGET_OCTETS,
+    told: Callable[[str, int], None] = lambda partition, rows: None,
+) -> Compacted:
+    """Put files below ``small`` octets together, in each hour that has two or more. One run at a time.
+
+    Queries may go on writing into the archive meanwhile. Raises InvalidOption for a file that is not of the archive.
+    """
+    if not 0 < small <= target:
+        raise InvalidOption(f"files below {small} octets cannot become files of {target}", remedy="0 < small <= target")
+    for change in pending(archive):
+        apply(archive, change)
+    partitions: dict[str, list[tuple[str, int]]] = {}
+    for path, octets in archive.storage.files():
+        if octets < small:
+            partitions.setdefault(layout.partition_of(path), []).append((path, octets))
+    changes: list[Change] = []
+    for partition, found in partitions.items():
+        if len(found) < 2:
+            continue
+        change = _prepare(archive, partition, found, target)
+        archive.storage.write(f"{layout.COMPACTIONS}/{change.id}.json", msgspec.json.encode(change).decode())
+        apply(archive, change)
+        changes.append(change)
+        told(partition, change.rows)
+    return Compacted(
+        partitions=len(changes),
+        rows=sum(change.rows for change in changes),
+        files_before=sum(len(change.replaced) for change in changes),
+        files_after=sum(len(change.files) for change in changes),
+        octets_before=sum(file.octets for change in changes for file in change.replaced),
+        octets_after=sum(file.octets for change in changes for file in change.files),
+    )
+
+
+def _prepare(archive: Archive, partition: str, found: Sequence[tuple[str, int]], target: int) -> Change:
+    storage = archive.storage
+    replaced = [storage.look(path, octets) for path, octets in found]
+    number = uuid.uuid4().hex
+    staging = f"{layout.STAGING}/compaction-{number}"
+    count = -(-sum(file.octets for file in replaced) // target)
+    rows = archive.read([file.path for file in replaced]).select(*stored_columns())
+    rows = rows.coalesce(1) if count == 1 else rows.repartitionByRange(count, "time")
+    rows = rows.sortWithinPartitions("time", "broker", "position")
+    rows.write.mode("overwrite").parquet(storage.path(staging))
+    written = [storage.look(path, octets) for path, octets in storage.files(staging)]
+    before, after = sum(file.rows for file in replaced), sum(file.rows for file in written)
+    if before != after:
+        storage.remove(staging)
+        raise StorageError(
+            f"{partition} has {before} messages, and {after} when they are put together; nothing was changed",
+            remedy="see whether other programs write into the archive",
+        )
+    places = [f"{partition}/compact-{number[:12]}-{at:04}.parquet" for at in range(len(written))]
+    made = [Kept(place, file.rows, file.octets) for place, file in zip(places, written, strict=True)]
+    return Change(number, staging, [file.path for file in written], made, replaced)
