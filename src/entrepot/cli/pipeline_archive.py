@@ -50,9 +50,7 @@ if TYPE_CHECKING:
 @click.option("--batch", type=click.IntRange(min=1), default=100_000, show_default=True, help="Messages a batch.")
 @click.option("--follow", is_flag=True, help="Go on until Ctrl-C; without it: what waits now.")
 @click.option("--every", default="10 seconds", show_default=True, help="With --follow: time between batches.")
-@click.option(
-    "--compact", is_flag=True, help="Put small files together at the end; without a destination, do only that."
-)
+@click.option("--compact", is_flag=True, help="Put small files together, last or alone.")
 @click.option("--small", type=SIZE, default="32mb", show_default=True, help="Files below this are put together.")
 @click.option("--large", type=SIZE, default="128mb", show_default=True, help="How large files become, about.")
 @further_option
