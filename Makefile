@@ -22,7 +22,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check lint format types contracts generated \
-	generated-check sim bench bench-pipeline interop demo kill pipeline-soak fuzz docs constraints clean distclean
+	generated-check sim bench bench-pipeline interop demo kill pipeline-soak pipeline-clusters fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -103,6 +103,9 @@ demo: setup ## three brokers, real clients, two kills, a short story; leaves not
 
 pipeline-soak: setup ## kill Spark drivers, workers and brokers under the pipeline; ROUNDS=200
 	$(COMPILED) $(PY) tests/spark/soak.py --rounds $(ROUNDS) $(ARGS)
+
+pipeline-clusters: setup ## the same on local-cluster and under a standalone master with two workers; ROUNDS=200
+	@ENTREPOT_CLUSTER_ROUNDS=$(ROUNDS) $(PY) tools/run_tests.py compiled tests/spark/test_spark_clusters.py -s $(ARGS)
 
 kill: setup ## kill -9 a broker under load; ROUNDS=200
 	@ENTREPOT_KILL_ROUNDS=$(ROUNDS) $(PY) tools/run_tests.py compiled tests/shell/test_kill.py -s $(ARGS)

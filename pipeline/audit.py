@@ -1,6 +1,8 @@
-"""The audit as a program for spark-submit: spark-submit pipeline/audit.py DIR... --to DIR (docs/audit.md)."""
+"""The job `entrepot pipeline audit` as a program: spark-submit pipeline/audit.py DIR... --to DIR (docs/audit.md)."""
 
-from entrepot.cli.pipeline_audit import audit
+import sys
+
+from entrepot.cli.main import cli
 
 if __name__ == "__main__":
-    audit()
+    cli.main(["pipeline", "audit", *sys.argv[1:]], prog_name="entrepot")

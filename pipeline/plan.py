@@ -1,6 +1,8 @@
-"""The plan as a program for spark-submit: spark-submit pipeline/plan.py DIR... --to DIR (docs/audit.md)."""
+"""The job `entrepot pipeline plan` as a program: spark-submit pipeline/plan.py DIR... --to DIR (docs/audit.md)."""
 
-from entrepot.cli.pipeline_plan import plan
+import sys
+
+from entrepot.cli.main import cli
 
 if __name__ == "__main__":
-    plan()
+    cli.main(["pipeline", "plan", *sys.argv[1:]], prog_name="entrepot")

@@ -1,6 +1,8 @@
-"""The report as a program for spark-submit: spark-submit pipeline/report.py DIR... --to DIR (docs/audit.md)."""
+"""The job `entrepot pipeline report` as a program: spark-submit pipeline/report.py DIR... --to DIR (docs/audit.md)."""
 
-from entrepot.cli.pipeline_report import report
+import sys
+
+from entrepot.cli.main import cli
 
 if __name__ == "__main__":
-    report()
+    cli.main(["pipeline", "report", *sys.argv[1:]], prog_name="entrepot")

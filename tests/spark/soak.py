@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ from spark.stand import QUICK
 
 DRIVER: Final = Path(__file__).with_name("soak_driver.py")
 KINDS: Final = ("worker", "broker", "worker", "both", "broker", "driver", "worker", "broker", "all", "worker")
+CLUSTER_KINDS: Final = ("executor", "broker", "worker", "executor", "driver", "both", "executor", "all")
 DRAIN: Final = 300.0  # s for the queries to come to their end when nobody is killed any more
 
 
@@ -138,23 +140,39 @@ class Soak:
     """One run. ``check`` says whether everything came out once."""
 
     def __init__(
-        self, home: Path, rounds: int, seed: int, *, on_receipt: bool = False, say: Any = lambda text: None
+        self,
+        home: Path,
+        rounds: int,
+        seed: int,
+        *,
+        on_receipt: bool = False,
+        master: str = "local[2,4]",
+        kinds: Sequence[str] = KINDS,
+        workers: Sequence[int] = (),
+        say: Any = lambda text: None,
     ) -> None:
+        """``workers``: processes of a cluster, whose children are executors."""
         self.home = home
         self.rounds = rounds
         self.lots = random.Random(seed)
         self.say = say
+        self.kinds = kinds
+        self.workers = workers
+        self.killed_executors = 0
         home.mkdir(parents=True, exist_ok=True)
         self.daemon = Daemon(home).start()
         self.daemon.arguments += ["--listen", f"stomp://127.0.0.1:{self.daemon.port}"]
         self.driver: subprocess.Popen[bytes] | None = None
         self._configuration = home / "configuration.json"
         settings = {**QUICK, "spark__local__dir": str(home / "scratch"), "spark__network__timeout": "120s"}
+        if master.startswith("spark://"):
+            settings["spark__executor__memory"] = "768m"  # a worker has 1 GiB
         given = {
             "home": str(home),
             "url": f"stomp://127.0.0.1:{self.daemon.port}",
             "format": "entrepot-on-receipt" if on_receipt else "entrepot",
             "settings": settings,
+            "master": master,
         }
         self._configuration.write_text(json.dumps(given))
         self.kills: dict[str, int] = {}
@@ -185,11 +203,13 @@ class Soak:
     def round(self, number: int) -> None:
         self.until_started()
         time.sleep(self.lots.uniform(0.2, 1.2))
-        kind = KINDS[number % len(KINDS)]
+        kind = self.kinds[number % len(self.kinds)]
         self.kills[kind] = self.kills.get(kind, 0) + 1
         self.say(f"round {number + 1} of {self.rounds}: {kind}")
         if kind in ("worker", "both"):
             self.kill_worker()
+        if kind == "executor":
+            self.kill_executor()
         if kind in ("driver", "all"):
             self.kill_driver()
         if kind in ("broker", "both", "all"):
@@ -227,14 +247,24 @@ class Soak:
     def kill_worker(self) -> None:
         """Kill one of Spark's Python processes."""
         assert self.driver is not None
-        pids = [
-            pid
-            for pid in descendants(self.driver.pid)
-            if "pyspark" in command_of(pid) and "java" not in command_of(pid)
-        ]
+        self._kill_one(lambda command: "pyspark" in command and "java" not in command)
+
+    def kill_executor(self) -> None:
+        """Kill the JVM of an executor; where the driver is the only one, one of Spark's Python processes."""
+        if self._kill_one(lambda command: "CoarseGrainedExecutorBackend" in command):
+            self.killed_executors += 1
+        else:
+            self.kill_worker()
+
+    def _kill_one(self, wanted: Callable[[str], bool]) -> bool:
+        """Kill one of the processes below the driver and the workers whose command is ``wanted``, if there is one."""
+        assert self.driver is not None
+        below = [pid for root in (self.driver.pid, *self.workers) for pid in descendants(root)]
+        pids = sorted(pid for pid in below if wanted(command_of(pid)))
         if pids:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.lots.choice(sorted(pids)), signal.SIGKILL)
+                os.kill(self.lots.choice(pids), signal.SIGKILL)
+        return bool(pids)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

@@ -89,7 +89,7 @@ def start(spark: SparkSession, given: dict[str, Any], running: dict[str, Streami
 def main() -> None:
     given = json.loads(Path(sys.argv[1]).read_text())
     home = Path(given["home"])
-    spark = pipeline.session("soak", master="local[2,4]", **given["settings"])
+    spark = pipeline.session("soak", master=given["master"], **given["settings"])
     spark.sparkContext.setLogLevel("OFF")
     spark.dataSource.register(OnReceiptSource)
     running: dict[str, StreamingQuery] = {}

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from entrepot.cli.tracing import places_argument, spark_options, spark_session, target_option
+from entrepot.cli.spark import spark_options, spark_session
+from entrepot.cli.tracing import places_argument, target_option
 
 
 @click.command()

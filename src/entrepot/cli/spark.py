@@ -40,7 +40,10 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def spark_session(name: str, master: str | None, memory: str) -> Iterator[SparkSession]:
-    """Yield a session, which ends with the block. Raises OperatorError when PySpark or Java are missing."""
+    """Yield a session, which ends with the block. Raises OperatorError when PySpark or Java are missing.
+
+    Spark's own log is off: what goes wrong is raised, and said once.
+    """
     if not re.fullmatch(r"[0-9]+[kmgt]", memory):
         raise InvalidOption(f"--memory {memory!r} is no size for Java", remedy="write 2g or 800m")
     from entrepot import pipeline  # noqa: PLC0415 - `--help` needs no PySpark

@@ -160,7 +160,7 @@ def test_reports_say_the_same_in_three_forms(tmp_path: Path) -> None:
         report.write(tmp_path / f"r{suffix}")
     text = (tmp_path / "r.txt").read_text()
     assert text.startswith("1,600 messages archived in /archive\n")
-    assert "/queue/a        1,600      40      3        2      2     1,600.0" in text
+    assert "/queue/a        1,600      40      3        2      2       1,600" in text
     page = (tmp_path / "r.html").read_text()
     assert "/queue/&lt;b&gt;" in page
     told = msgspec.json.decode((tmp_path / "r.json").read_bytes())

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from html import escape
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from entrepot.base.errors import InvalidOption
+from entrepot.pipeline.jobs import pages
 from entrepot.pipeline.jobs.archive import Batch
 from entrepot.pipeline.jobs.compaction import Compacted
 from entrepot.pipeline.jobs.layout import partition_of
 from entrepot.pipeline.jobs.replay import Counted, Replayed
 
 SUFFIXES: Final = (".txt", ".json", ".html")
-STYLE: Final = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
-    "table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.5rem 0 1.5rem}"
-    "th,td{padding:.25rem .9rem .25rem 0;border-bottom:1px solid #8884;text-align:left}.n{text-align:right}"
-)
 
 Table = tuple[str, Sequence[Mapping[str, Any]]]
 """A heading and rows that have the same columns."""
@@ -83,17 +78,15 @@ class Report:
         """Return it in columns, numbers to the right."""
         lines = [self.title]
         for heading, rows in self.tables:
-            lines += ["", heading, *_columns(rows)]
+            lines += ["", heading, *pages.columns(*_cells(rows))]
         return "\n".join(lines) + "\n"
 
     def html(self) -> str:
         """Return it as a page."""
-        parts = []
+        parts: list[str] = []
         for heading, rows in self.tables:
-            parts.append(f"<h2>{escape(heading)}</h2>{_table(rows)}")
-        head = f'<meta charset="utf-8"><title>{escape(self.title)}</title><style>{STYLE}</style>'
-        body = f"<h1>{escape(self.title)}</h1><p>{self.made}</p>{''.join(parts)}"
-        return f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>\n'
+            parts += [pages.heading(heading), pages.table(*_cells(rows))]
+        return pages.page(self.title, parts)
 
     def write(self, path: Path) -> None:
         """Write a file; its suffix says of which kind."""
@@ -137,33 +130,11 @@ def of_count(counted: Sequence[Counted], rate: float) -> Report:
     return Report(title, [("by destination", [msgspec.to_builtins(one) for one in counted])])
 
 
-def _cell(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:,.1f}" if isinstance(value, float) else str(value)
+def _cells(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[object]]]:
+    """Return names and rows of a table; truth in words."""
+    names = list(rows[0]) if rows else []
+    return names, [[_said(row[name]) for name in names] for row in rows]
 
 
-def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    if not rows:
-        return ["nothing"]
-    names = list(rows[0])
-    cells = [[_cell(row[name]) for name in names] for row in rows]
-    widths = [max(len(name), *(len(line[at]) for line in cells)) for at, name in enumerate(names)]
-    right = [isinstance(rows[0][name], int | float) for name in names]
-    found = []
-    for line in [names, *cells]:
-        parts = (text.rjust(size) if r else text.ljust(size) for text, size, r in zip(line, widths, right, strict=True))
-        found.append("  ".join(parts).rstrip())
-    return found
-
-
-def _table(rows: Sequence[Mapping[str, Any]]) -> str:
-    if not rows:
-        return "<p>nothing</p>"
-    names = list(rows[0])
-    kind = {name: ' class="n"' if isinstance(rows[0][name], int | float) else "" for name in names}
-    head = "".join(f"<th{kind[name]}>{escape(name)}</th>" for name in names)
-    lines = ("".join(f"<td{kind[name]}>{escape(_cell(row[name]))}</td>" for name in names) for row in rows)
-    return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+def _said(value: object) -> object:
+    return ("yes" if value else "no") if isinstance(value, bool) else value
