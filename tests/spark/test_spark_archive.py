@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from entrepot import pipeline
 from entrepot.base.errors import InvalidOption
-from entrepot.pipeline.jobs import compaction, layout, summary
+from entrepot.pipeline.jobs import compaction, layout, summary, table
 from entrepot.pipeline.jobs.archive import Archive, Archiver, Batch
 from shell.daemon import Daemon
 from spark.stand import PATIENCE, Stand
@@ -68,6 +69,7 @@ def test_a_queue_lands_once_by_destination_date_and_hour_over_restarts(stand: St
     assert (str(rows["b0"]["date"]), rows["b0"]["hour"]) == ("2023-11-15", 0)
     assert rows["from the future"]["time"].year < 2100
     assert {row["destination"] for row in rows.values()} == {filling.destination}
+    assert table.read(stand.spark, filling.root).count() == len(sent)
     plain = stand.spark.read.parquet(filling.root)  # what any reader of Parquet sees
     assert plain.count() == len(sent)
     assert plain.schema.fields[0].metadata[layout.VERSION_KEY] == layout.VERSION
@@ -121,6 +123,12 @@ def test_a_driver_that_dies_anywhere_between_writing_and_its_place(
     filling.archiver.once()
     assert filling.texts() == sorted(sent)
     assert stand.left() == []
+    now_ms = time.time_ns() // 1_000_000
+    left = filling.archive.storage.names(layout.STAGING)
+    assert left  # what those who died had written and not decided
+    assert compaction.tidy(filling.archive, now_ms) == 0
+    assert compaction.tidy(filling.archive, now_ms + 8 * 24 * 3_600_000) == len(left)
+    assert filling.texts() == sorted(sent)
 
 
 def test_compaction_keeps_every_row_and_a_half_done_one_is_finished(

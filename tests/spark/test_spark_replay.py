@@ -88,6 +88,7 @@ def test_a_replay_that_dies_goes_on_where_it_was(stand: Stand, monkeypatch: pyte
     archive = filled(stand)
     ids = [row["message_id"] for row in archive.read([p for p, _ in compaction.files(archive)]).collect()]
     wanted = Wanted(ids=[*ids[:90], "nobody's"])
+    assert replay.missing(archive, wanted) == ["nobody's"]
     target = f"/queue/{stand.queue}.again"
     monkeypatch.setattr(replay, "PORTION_MAX", 30)
     original = archive.storage.write

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,7 +111,7 @@ def _fill(
     every: str,
     sizes: tuple[int, int] | None,
 ) -> Report:
-    from entrepot.pipeline.jobs import summary  # noqa: PLC0415
+    from entrepot.pipeline.jobs import compaction, summary  # noqa: PLC0415
     from entrepot.pipeline.jobs.archive import Archiver  # noqa: PLC0415
 
     tally = summary.Tally(destinations)
@@ -126,6 +127,7 @@ def _fill(
                 job.follow(ended, every)
         else:
             job.once()
+    compaction.tidy(job.archive, time.time_ns() // 1_000_000)
     done = _compact(job.archive, *sizes) if sizes else None
     return summary.of_archive(job.archive.storage.root, tally, done)
 

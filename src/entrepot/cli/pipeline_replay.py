@@ -99,7 +99,7 @@ def replay(
     with spark_session("entrepot replay", master, memory) as spark:
         source = Archive(spark, archive)
         if dry_run:
-            hand_over(summary.of_count(job.count(source, wanted), rate), reports, output)
+            hand_over(summary.of_count(job.count(source, wanted), rate, job.missing(source, wanted)), reports, output)
             return
         one = job.Replay(source, wanted, given, target=target, name=name, rate=rate, expiration=expiration, mark=mark)
         plan = one.plan()

@@ -35,6 +35,7 @@ EVERY: Final = "10 seconds"  # a trigger: fewer and larger files; what waits is 
 DECISIONS_KEPT: Final = 4  # Spark repeats the last batch at most
 RETRY_S: Final = 2.0  # before a query whose broker is gone begins again
 LOOK_S: Final = 0.2
+NAME_MAX: Final = 100  # of what people recognise in the name of a checkpoint
 FAILURES_MAX: Final = 5  # of Spark itself, in a row, before a query is given up
 
 
@@ -226,8 +227,8 @@ class Archiver:
             raise found
 
     def _start(self, destination: str, trigger: dict[str, Any]) -> StreamingQuery:
-        name = f"{self.subscription}-{re.sub(r'[^A-Za-z0-9._-]', '_', destination.strip('/'))}"
-        name += "" if name.isascii() and "_" not in name else f"-{uuid.uuid5(uuid.NAMESPACE_URL, destination).hex[:8]}"
+        name = re.sub(r"[^A-Za-z0-9.-]", "_", f"{self.subscription}{destination}")[:NAME_MAX]
+        name += f"-{uuid.uuid5(uuid.NAMESPACE_URL, f'{self.subscription} {destination}').hex[:8]}"
         checkpoint = self.archive.storage.path(f"{layout.CHECKPOINTS}/{name}")
 
         def land(frame: DataFrame, number: int) -> None:

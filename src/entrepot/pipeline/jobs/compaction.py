@@ -16,10 +16,11 @@ import msgspec
 
 from entrepot.base.errors import InvalidOption, StorageError
 from entrepot.pipeline.jobs import layout
-from entrepot.pipeline.jobs.archive import Archive, stored_columns
+from entrepot.pipeline.jobs.archive import Archive, Batch, stored_columns
 from entrepot.pipeline.jobs.layout import Kept
 
 SMALL_OCTETS: Final = 32 << 20  # smaller ones are put together
+STALE_MS: Final = 7 * 24 * 3_600_000  # a batch that takes longer has other troubles
 TARGET_OCTETS: Final = 128 << 20  # a block of HDFS, and a row group of Parquet
 
 
@@ -83,6 +84,22 @@ def apply(archive: Archive, change: Change) -> None:
         storage.remove(file.path)
     storage.remove(change.staging)
     storage.remove(f"{layout.COMPACTIONS}/{change.id}.json")
+
+
+def tidy(archive: Archive, now_ms: int) -> int:
+    """Remove staging that no decision names and that is older than any run that could still decide; return how much."""
+    storage = archive.storage
+    named = dict.fromkeys(change.staging for change in pending(archive))
+    for query in storage.names(layout.BATCHES):
+        for name in storage.names(f"{layout.BATCHES}/{query}"):
+            text = storage.read(f"{layout.BATCHES}/{query}/{name}") if name.endswith(".json") else None
+            if text:
+                named[msgspec.json.decode(text, type=Batch).staging] = None
+    old = [name for name, age in storage.ages(layout.STAGING, now_ms).items() if age > STALE_MS]
+    gone = [name for name in old if f"{layout.STAGING}/{name}" not in named]
+    for name in gone:
+        storage.remove(f"{layout.STAGING}/{name}")
+    return len(gone)
 
 
 def compact(

@@ -123,7 +123,7 @@ def select(archive: Archive, wanted: Wanted) -> DataFrame:
     """Return the messages of ``archive`` that are wanted. Raises InvalidOption for files that are not of it."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    found = [path for path, _ in compaction.files(archive, lambda path: _may_hold(path, wanted))]
+    found = [path for path, _ in compaction.files(archive, lambda path: _may_hold(path, wanted))]  # by its folder
     for path in found:
         archive.storage.look(path, 0)
     rows = archive.read(found)
@@ -155,6 +155,14 @@ def count(archive: Archive, wanted: Wanted) -> list[Counted]:
         Counted(row["destination"], row["messages"], row["octets"], shown(row["first"]), shown(row["last"]))
         for row in rows.orderBy("destination").collect()
     ]
+
+
+def missing(archive: Archive, wanted: Wanted) -> list[str]:
+    """Return the ids that are wanted and that no message has which is wanted otherwise."""
+    if not wanted.ids:
+        return []
+    there = {row["message_id"] for row in select(archive, wanted).select("message_id").distinct().collect()}
+    return [id_ for id_ in wanted.ids if id_ not in there]
 
 
 def shown(us: int) -> str:

@@ -119,6 +119,13 @@ class Storage:
             return []
         return sorted(str(found.getPath().getName()) for found in self._files.listStatus(self._at(folder)))
 
+    def ages(self, folder: str, now_ms: int) -> dict[str, int]:
+        """Return what is in a directory, and for how many ms it has not changed."""
+        if not self.exists(folder):
+            return {}
+        found = self._files.listStatus(self._at(folder))
+        return {str(one.getPath().getName()): now_ms - int(one.getModificationTime()) for one in found}
+
     def files(self, folder: str = "") -> list[tuple[str, int]]:
         """Return all Parquet files below ``folder`` as (path, octets), in order; what the jobs keep is passed over."""
         if not self.exists(folder):

@@ -121,13 +121,16 @@ def of_replay(replayed: Replayed) -> Report:
     return Report(title, [("replay", [msgspec.to_builtins(replayed)])])
 
 
-def of_count(counted: Sequence[Counted], rate: float) -> Report:
+def of_count(counted: Sequence[Counted], rate: float, missing: Sequence[str] = ()) -> Report:
     """Return the report of a dry run."""
     messages = sum(one.messages for one in counted)
     title = f"{messages:,} messages would be published"
     if rate:
         title += f", in {messages / rate:,.0f} s at {rate:g} a second"
-    return Report(title, [("by destination", [msgspec.to_builtins(one) for one in counted])])
+    tables: list[Table] = [("by destination", [msgspec.to_builtins(one) for one in counted])]
+    if missing:
+        tables.append(("not there", [{"message_id": id_} for id_ in missing]))
+    return Report(title, tables)
 
 
 def _cells(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[object]]]:
