@@ -48,6 +48,23 @@ def message_path(message: Message) -> Path:
     return path_of(OPENWIRE_LANGUAGE.opened(message).broker_path)
 
 
+def hops_to(here: str, path: Path) -> int:
+    """Return how many brokers a message had come through when it first came ``here``; a Classic path repeats them."""
+    first = dict.fromkeys(path)
+    return list(first).index(here) if here in first else len(first)
+
+
+def path_through(here: BrokerId, path: Sequence[BrokerId] | None) -> list[BrokerId]:
+    """Return ``path`` with ``here``: every broker once, in the order in which the message first came to them.
+
+    Each broker on its way opens a message with a path, so one that runs to and fro must not grow.
+    """
+    first: dict[str, BrokerId] = {}
+    for one in [*(path or ()), here]:
+        first.setdefault(one.value or "", one)
+    return list(first.values())
+
+
 def is_interpreted(name: str) -> bool:
     """Return whether bridges act on advisories of the topic ``name``, and forwarding them too would say it twice."""
     return name.startswith((CONSUMER_ADVISORY, VIRTUAL_ADVISORY)) or name in TEMPORARY_ADVISORIES
@@ -94,11 +111,17 @@ class All(Rule):
 
 
 class BrokerPath(Rule):
-    """Nothing goes to a broker that it was at, nor through more than ``ttl`` brokers."""
+    """Nothing goes to a broker that it was at, nor through more than ``ttl`` brokers.
 
-    def __init__(self, target: str, ttl: int) -> None:
+    A message that was let back (`Replay`) is as far from its first broker as it was when it came ``here`` first.
+    Classic counts the way out and back too: once that is longer than the TTL, such a message can only run to and fro
+    between brokers that it has seen, and never reaches a reader at another one (a decision of ours).
+    """
+
+    def __init__(self, target: str, ttl: int, here: str = "") -> None:
         self.target = target
         self.ttl = ttl
+        self.here = here
 
     def refusal(self, message: Message, queue: Queue | None) -> str:
         """Look at the path."""
@@ -107,8 +130,9 @@ class BrokerPath(Rule):
         path = message_path(message)
         if self.target in path:
             return f"it was at {self.target} already"
-        if UNLIMITED < self.ttl <= len(path):
-            return f"it came through {len(path)} brokers and messageTTL is {self.ttl}"
+        hops = hops_to(self.here, path)
+        if UNLIMITED < self.ttl <= hops:
+            return f"it came through {hops} brokers and messageTTL is {self.ttl}"
         return ""
 
     def objection(self, message: Message, queue: Queue | None) -> Objection | None:

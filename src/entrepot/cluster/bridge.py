@@ -11,6 +11,8 @@ Decided on purpose, where Classic does otherwise:
 - a message that the far end of a duplex connection sends is taken even if our lists exclude it: Classic drops it
   without an answer, and it waits at the other end for ever;
 - brokers keep their identity over a restart, so a path does not forget;
+- a path names every broker once and the TTL does not count a way back, or a message that goes back could never turn
+  to a broker that it has not seen, and would grow with each turn;
 - a message that may have arrived before the connection died goes again marked as redelivered.
 """
 
@@ -22,7 +24,16 @@ from typing import TYPE_CHECKING, Final
 
 from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, LimitExceeded, Refused, StorageError
-from entrepot.cluster.admission import ADVISORY, All, BrokerPath, Interpreted, Replay, Rule, is_interpreted
+from entrepot.cluster.admission import (
+    ADVISORY,
+    All,
+    BrokerPath,
+    Interpreted,
+    Replay,
+    Rule,
+    is_interpreted,
+    path_through,
+)
 from entrepot.cluster.clients import ClientCluster
 from entrepot.cluster.crossing import Crossing
 from entrepot.cluster.demand import (
@@ -616,12 +627,14 @@ class Bridge(LinkPort):
             self.neighbourhood.interests.gone(demand)
             self.say(f"no subscription to {demand.name}: {error}")
             return
+        if demand.durable_name:  # no client waits for it, and a crash would take what is sent before it is made again
+            self.broker.secure()
         self.advisories.consumer_added(demand.info)
         if addresses[0].name.startswith(ADVISORY) and demand.info.consumer_id is not None:
             self.advisories.replay(feed, demand.info.consumer_id)
 
     def _rule(self, demand: Demand, first: Address) -> Rule:
-        path = BrokerPath(self.names.there_id, self.options.message_ttl)
+        path = BrokerPath(self.names.there_id, self.options.message_ttl, self.names.here_id)
         topic = first.routing == MULTICAST
         back = self.neighbourhood.filters(first.name, topic)
         rules: list[Rule] = [path if back is None else Replay(path, back)]
@@ -651,6 +664,7 @@ class Bridge(LinkPort):
     def _forget_durable(self, name: str) -> None:
         try:
             self.broker.forget_durable(self.names.local_client, name)
+            self.broker.secure()  # one that came back after a crash would fill for nobody
         except Refused as refusal:
             self.say(f"the durable subscription {name} stays: {refusal}")
 
@@ -712,7 +726,7 @@ class Bridge(LinkPort):
         """Return ``message`` as a command with all that crossing changes."""
         broker = self.broker
         made = presented(message, where, broker.identity_of(message), broker.node_id, self._large_body(message))
-        made.broker_path = [*(made.broker_path or ()), self._here]
+        made.broker_path = path_through(self._here, made.broker_path)
         made.producer_id = self._producer
         if made.original_transaction_id is None:
             made.original_transaction_id = made.transaction_id

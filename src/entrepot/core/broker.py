@@ -106,11 +106,11 @@ class SpaceWaiter:
         """Read on."""
 
 
-class _Reserved(Waiter):
-    """Makes the journal sync a block of numbers; half a block is left until it is needed."""
+class _Secured(Waiter):
+    """Makes the journal sync where nobody waits for an answer."""
 
     def stored(self, token: bytes) -> None:
-        """The block is safe."""
+        """It is safe."""
 
     def store_failed(self, token: bytes, error: EntrepotError) -> None:
         """The journal failed: nothing that matters is accepted any more."""
@@ -596,7 +596,11 @@ class BrokerCore(Host):
         """Reserve a further block of numbers, and have it synced: one lost in a crash would be given twice."""
         self.reserved += NUMBERS_RESERVED
         self.journal.put(KIND_NUMBERS, b"", int(self.reserved).to_bytes(8, "big"))
-        self.journal.confirm(_Reserved(), b"")
+        self.secure()  # half a block is left until it is needed
+
+    def secure(self) -> None:
+        """Have all that was done so far synced, though nobody waits for an answer: else only the next one brings it."""
+        self.journal.confirm(_Secured(), b"")
 
     def identity_of(self, message: Message) -> str:
         """Return the message id as clients see it."""

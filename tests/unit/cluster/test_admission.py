@@ -14,6 +14,7 @@ from entrepot.cluster.admission import (
     Interpreted,
     Replay,
     message_path,
+    path_through,
 )
 from entrepot.cluster.lists import Included, Lists, destination_filter
 from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
@@ -49,6 +50,31 @@ def message(*path: str, came: int = 0, address: str = "Q", about: ConsumerInfo |
 )
 def test_a_message_goes_nowhere_twice_and_only_so_far(path: tuple[str, ...], ttl: int, passes: bool) -> None:
     assert (not BrokerPath("B", ttl).refusal(message(*path), None)) == passes
+
+
+@pytest.mark.parametrize(
+    ("path", "ttl", "passes"),
+    [
+        (("A", "X"), 1, True),  # sent from here, and back
+        (("X", "A"), 1, False),  # was one broker away when it came here first
+        (("X", "A", "X", "A", "X"), 2, True),  # a Classic broker repeats what it came through
+        (("X", "Y", "X", "Y"), 3, True),
+        (("X", "Y", "X", "Y"), 2, False),
+    ],
+)
+def test_a_message_that_came_back_is_as_far_as_it_was(path: tuple[str, ...], ttl: int, passes: bool) -> None:
+    assert (not BrokerPath("B", ttl, "A").refusal(message(*path), None)) == passes
+
+
+def test_a_path_names_every_broker_once() -> None:
+    def through(*path: str) -> list[str | None]:
+        return [one.value for one in path_through(BrokerId("A"), [BrokerId(one) for one in path])]
+
+    assert through() == ["A"]
+    assert through("X", "Y") == ["X", "Y", "A"]
+    assert through("X", "A", "Y") == ["X", "A", "Y"]
+    assert through("X", "A", "X", "A", "X") == ["X", "A"]
+    assert [one.value for one in path_through(BrokerId("A"), None)] == ["A"]
 
 
 def test_advisories_that_bridges_act_on_do_not_cross_for_bridges() -> None:

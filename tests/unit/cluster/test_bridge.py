@@ -131,6 +131,21 @@ def test_a_restarted_broker_takes_its_durable_demand_up_again() -> None:
     assert list(network.seen) == ["m"]
 
 
+@pytest.mark.parametrize("seed", range(60, 65))  # which writes a torn crash takes is drawn
+def test_durable_demand_survives_a_machine_that_loses_what_was_not_synced(seed: int) -> None:
+    network = Network(seed, [("A", "B")]).start()
+    network.sites["B"].read(T, durable="d")
+    network.run(500)
+    network.sites["B"].crash(torn=True)
+    network.sites["A"].crash(torn=True)  # nothing was sent: no answer has brought a sync
+    network.sites["A"].boot()
+    network.sites["A"].send(T, "m")
+    network.run(300)
+    network.heal()
+    network.run(1000)
+    assert list(network.seen) == ["m"]
+
+
 @pytest.mark.parametrize("silent", [False, True])
 @pytest.mark.parametrize("duplex", [False, True])
 def test_a_broken_cable_is_found_and_everything_arrives(silent: bool, duplex: bool) -> None:
