@@ -6,9 +6,14 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import entrepot
 from entrepot.base.compiled import build_name, is_compiled
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("entrepot", deadline=None)
+settings.load_profile("entrepot")
 
 IMPORTED_FROM = Path(entrepot.__file__).resolve().parent.parent
 
@@ -25,3 +30,10 @@ def pytest_configure() -> None:
         raise pytest.UsageError(f"the {expected} build was asked for and {IMPORTED_FROM} holds {build_name()}")
     # A test that starts `python -m entrepot...` starts what is tested here.
     os.environ["PYTHONPATH"] = str(IMPORTED_FROM)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep on one worker what shares brokers, compiled programs or a Spark session."""
+    for item in items:
+        place = item.path.parent.name if item.path.parent.name == "spark" else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(place))
