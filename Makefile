@@ -22,7 +22,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check lint format types contracts generated \
-	generated-check sim bench bench-pipeline interop demo kill pipeline-soak pipeline-clusters fuzz docs constraints clean distclean
+	generated-check sim bench bench-pipeline bench-audit interop demo kill pipeline-soak pipeline-clusters fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -94,6 +94,9 @@ bench: setup ## measure, beside ActiveMQ Classic where it is installed; ARGS="..
 
 bench-pipeline: setup ## measure the PySpark source and sink; ARGS="..."
 	$(COMPILED) $(PY) bench/pipeline.py $(ARGS)
+
+bench-audit: setup ## measure audits of 1, 3 and 10 million records; ARGS="..."
+	$(COMPILED) $(PY) bench/audit.py $(ARGS)
 
 interop: setup ## test against programs that others wrote
 	@$(PY) tools/run_tests.py compiled tests/interop $(ARGS)

@@ -1,0 +1,72 @@
+"""How long an audit takes, and how it grows: traces of 1, 3 and 10 million records, Spark local[2].
+
+    python bench/audit.py [--millions 1 3 10]
+
+Prints, for each size, seconds by the clock and seconds of processor time of Spark and its Python workers: on a machine
+that others use too only the second says something. Target: 10 million records in at most 180 s, linear in the count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests")]
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+from entrepot import pipeline  # noqa: E402
+from entrepot.pipeline.jobs.audit import audit  # noqa: E402
+from spark.made_traces import one_hop  # noqa: E402 - the line above must come first
+from spark.stand import QUICK  # noqa: E402
+
+RECORDS_A_MESSAGE = 7
+TARGET_S = 180.0
+
+
+def processor_seconds() -> float:
+    """Return what this process and all below it used so far."""
+    parents: dict[int, int] = {}
+    used: dict[int, float] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it ended meanwhile
+        parents[int(path.parent.name)] = int(fields[1])
+        used[int(path.parent.name)] = sum(int(fields[at]) for at in range(11, 15)) / os.sysconf("SC_CLK_TCK")
+    ours = {os.getpid()}
+    while more := {child for child, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    return sum(used[process] for process in ours)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--millions", type=int, nargs="+", default=[1, 3, 10])
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        home = Path(place)
+        for size in given.millions:
+            one_hop(home / f"traces-{size}", size * 1_000_000 // RECORDS_A_MESSAGE)
+        spark = pipeline.session("bench", master="local[2]", **{**QUICK, "spark__driver__memory": "2g"})
+        spark.sparkContext.setLogLevel("OFF")
+        audit(spark, [home / f"traces-{given.millions[0]}"], home / "warm")  # the first one compiles
+        for size in given.millions:
+            began, before = time.monotonic(), processor_seconds()
+            outcome = audit(spark, [home / f"traces-{size}"], home / f"out-{size}")
+            took, used = time.monotonic() - began, processor_seconds() - before
+            verdict = "" if size != 10 else (" (within the target)" if took <= TARGET_S else " (TOO LONG)")
+            print(f"{size:3} million records: {took:6.1f} s, {used:6.1f} s of processor time{verdict}", flush=True)
+            assert outcome.clean, outcome.verdict()
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
