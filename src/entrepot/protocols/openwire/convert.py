@@ -79,6 +79,7 @@ SCHEDULED_NAMES: Final = (  # properties that ask the broker's scheduler for som
     "AMQ_SCHEDULED_REPEAT",
     "AMQ_SCHEDULED_CRON",
 )
+UNREADABLE: Final = "unreadable"
 SCHEDULED_JOB: Final = "scheduledJobId"
 FOREIGN_SESSION: Final = -1  # of the producer that stands for all senders of other protocols
 
@@ -132,9 +133,17 @@ class OpenWireLanguage(Language):
         return map_of_body(opened, typed=True) if isinstance(opened, ActiveMQMapMessage) else None
 
     def common(self, message: Message) -> Common:
-        """Return the message in the common form, inflated. Raises MalformedFrame for a body that its kind forbids."""
+        """Return the message in the common form, inflated.
+
+        Never raises: a body that its kind forbids, or that inflates beyond reason, is octets as they came, with the
+        property `UNREADABLE`. Whoever reads is not to blame for what was sent, and may have to put it away.
+        """
         opened = self.opened(message)
-        said = _body(opened)
+        try:
+            said = _body(opened)
+        except EntrepotError as error:
+            said = Common(BODY_BYTES, opened.content or b"")
+            said.properties[UNREADABLE] = error.message
         said.correlation_id = opened.correlation_id
         said.type = opened.jms_type
         said.user_id = opened.user_id

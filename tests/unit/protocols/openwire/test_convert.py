@@ -133,6 +133,15 @@ def test_stomp_readers_ask_for_what_stomp_said_in_another_form() -> None:
     assert sorted(tail[:at].split()) == [b"colour:red", b"transformation:jms-map-xml"]
 
 
+def test_a_body_that_cannot_be_read_is_octets_to_others() -> None:
+    sent = message(ActiveMQTextMessage(content=b"\x7f\xff\xff\xffabc"), colour="red")
+    assert sent.common().body == b"\x7f\xff\xff\xffabc"
+    assert sent.common().properties == {"unreadable": "a text body ends too early", "colour": "red"}
+    tail, at = tail_of(sent, "jms-json")
+    assert {b"unreadable:a text body ends too early", b"content-length:7"} <= set(tail[:at].split(b"\n"))
+    assert tail[at:-1] == b"\x7f\xff\xff\xffabc"
+
+
 def test_headers_cross_with_their_meaning() -> None:
     command = text_message("x")
     command.correlation_id = "c"
