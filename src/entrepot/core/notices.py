@@ -6,6 +6,8 @@ from typing import Final
 
 QUEUE_CREATED: Final = "queue.created"
 QUEUE_DELETED: Final = "queue.deleted"
+TEMPORARY_TOPIC_CREATED: Final = "temporary-topic.created"  # nothing is kept for it: whoever made it says so
+TEMPORARY_TOPIC_DELETED: Final = "temporary-topic.deleted"
 CONSUMER_ATTACHED: Final = "consumer.attached"
 CONSUMER_DETACHED: Final = "consumer.detached"
 FOLLOWER_ATTACHED: Final = "follower.attached"  # of queues by a pattern, whether one matches already or not

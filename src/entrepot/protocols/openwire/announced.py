@@ -78,6 +78,11 @@ class Announced(NoticePort):
                 self.advisories.temporary_removed(named(subject, False, True), connection_id)
             elif detail.get("routing") == str(ANYCAST) and detail.get("temporary") != "1":
                 self._destination(subject, DestinationOperation.REMOVE)
+        elif what == notices.TEMPORARY_TOPIC_CREATED:
+            self._heard_of(subject, True)
+        elif what == notices.TEMPORARY_TOPIC_DELETED:
+            connection_id = self.temporaries.pop(subject, None)
+            self.advisories.temporary_removed(named(subject, True, True), connection_id)
         elif what == notices.CONSUMER_ATTACHED:
             self._attached(subject, detail)
         elif what == notices.CONSUMER_DETACHED:
@@ -195,14 +200,18 @@ class Announced(NoticePort):
         if (
             connection != queue.owner and queue.name not in self.advisories.bridged
         ):  # those of OpenWire are reported by their session
-            connection_id = ConnectionId(connection)
-            self.temporaries[queue.name] = connection_id
-            made = DestinationInfo(
-                connection_id=connection_id,
-                destination=named(queue.name, False, True),
-                operation_type=int(DestinationOperation.ADD),
-            )
-            self.advisories.temporary_added(made)
+            self._heard_of(queue.name, False)
+
+    def _heard_of(self, name: str, topic: bool) -> None:
+        """Tell of the temporary destination ``name`` of a client of another protocol."""
+        connection_id = ConnectionId(name.rpartition(":")[0])
+        self.temporaries[name] = connection_id
+        made = DestinationInfo(
+            connection_id=connection_id,
+            destination=named(name, topic, True),
+            operation_type=int(DestinationOperation.ADD),
+        )
+        self.advisories.temporary_added(made)
 
     def _topic_used(self, name: str) -> None:
         """As `Advisories.topic_used`, for when the core is at work."""

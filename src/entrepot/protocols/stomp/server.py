@@ -27,6 +27,7 @@ from entrepot.base.errors import (
     StorageError,
     TransactionError,
 )
+from entrepot.core import notices
 from entrepot.core.broker import BLOCKED, BrokerCore, SpaceWaiter
 from entrepot.core.consumer import UNLIMITED
 from entrepot.core.directory import Subject
@@ -315,9 +316,11 @@ class StompSession(Session):
             outflow.finish()
             outflow = outflow.following
         self.outflow = None
-        for name in self.temporary.values():
+        for alias, name in self.temporary.items():
             queue = self.broker.table.queues.get(name)
-            if queue is not None:
+            if names.parse_one(alias).routing == MULTICAST:
+                self.broker.notices.notice(notices.TEMPORARY_TOPIC_DELETED, name, {})
+            elif queue is not None:
                 self.broker.delete_queue(queue, "its connection is gone")
         if self.pace is not None:
             self.pace.session = None
@@ -664,6 +667,8 @@ class StompSession(Session):
             if destination.routing != MULTICAST:
                 queue = self.broker.create_queue(name, name, ANYCAST, durable=False, owner=str(self.number))
                 queue.temporary = True
+            else:
+                self.broker.notices.notice(notices.TEMPORARY_TOPIC_CREATED, name, {})
         return Destination(name, destination.routing, True)
 
     def _block(self, target: Target) -> None:

@@ -246,22 +246,31 @@ def test_a_topic_that_somebody_makes_is_told_of_once() -> None:
     assert len(told(watcher, "Topic")) == 1
 
 
-def test_a_temporary_queue_of_another_protocol_is_told_of_before_anybody_can_answer_to_it() -> None:
+@pytest.mark.parametrize(("kind", "advisory"), [("queue", "TempQueue"), ("topic", "TempTopic")])
+def test_a_temporary_destination_of_another_protocol_is_told_of_before_anybody_can_answer_to_it(
+    kind: str, advisory: str
+) -> None:
     hub, _ = watching({})
     session = StompSession(Shell(), hub.rig.broker, StompOptions(), 99, "stomp")
     session.receive(b"CONNECT\naccept-version:1.1\n\n\0", hub.rig.now)
     server = hub.client()
-    server.consume(ActiveMQTopic("ActiveMQ.Advisory.TempQueue"), prefetch=10)
+    server.consume(ActiveMQTopic(f"ActiveMQ.Advisory.{advisory}"), prefetch=10)
     server.consume(QUEUE, value=2)
     server.take()
-    subscribe = b"SUBSCRIBE\nid:1\ndestination:/temp-queue/mine\n\n\0"
-    session.receive(subscribe + b"SEND\ndestination:/queue/q\nreply-to:/temp-queue/mine\n\nx\0", hub.rig.now)
+    mine = f"/temp-{kind}/mine".encode()
+    subscribe = b"SUBSCRIBE\nid:1\ndestination:" + mine + b"\n\n\0"
+    session.receive(subscribe + b"SEND\ndestination:/queue/q\nreply-to:" + mine + b"\n\nx\0", hub.rig.now)
     advised, question = server.dispatches()
     assert advised.message is not None
     assert question.message is not None
     info = advised.message.data_structure
     assert isinstance(info, DestinationInfo)
     assert info.destination == question.message.reply_to
+    assert info.destination is not None
+    session.outgoing()
+    server.post(server.text(info.destination, "answer"))
+    hub.rig.turn()
+    assert session.outgoing().endswith(b"answer\0")
     session.detach("gone", hub.rig.now)
     (advised,) = server.dispatches()
     assert advised.message is not None
