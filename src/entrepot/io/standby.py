@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 LOOK: Final = 0.1
 """s between two looks at a lock that does not wake us: a tenth of what a takeover may take."""
 
-LOOK_AFTER_SYNC: Final = 20 * MILLISECOND
+LOOK_AFTER_SYNC: Final = 50 * MILLISECOND
 """Between two looks at the lock file after a sync: each lets go of the interpreter once more, 8 % when made each time.
 
-Whoever finds another file there waits for a lease before he believes in it, so a moment does no harm.
+Whoever finds another file there waits for a lease, 200 ms at the least, before he believes in it: so a moment does no
+harm.
 """
 
 log: Final = logging.getLogger("entrepot.ha")
