@@ -9,6 +9,7 @@ from mypy_extensions import mypyc_attr
 from entrepot.core.broker import BrokerCore
 from entrepot.protocols.openwire.advisories import Advisories
 from entrepot.protocols.openwire.announced import Announced
+from entrepot.protocols.openwire.commands import ActiveMQTempTopic
 from entrepot.protocols.openwire.refusals import ClientIdInUse, DestinationGone
 
 if TYPE_CHECKING:
@@ -81,5 +82,7 @@ class Acceptor:
 
     def check_temporary(self, name: str) -> None:
         """Raise DestinationGone unless the temporary destination ``name`` exists."""
-        if name not in self.temporaries and name not in self.broker.table.queues:
+        if name in self.temporaries or name in self.broker.table.queues:
+            return
+        if ActiveMQTempTopic(name) not in self.advisories.temporaries:  # a topic of another protocol is only told of
             raise DestinationGone(f"The destination {name} does not exist.")
