@@ -268,7 +268,7 @@ def test_octets_go_where_the_layout_is_the_same_and_nowhere_else() -> None:
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("target", [WireFormat(version=11), WireFormat(version=9), TIGHT, CACHED], ids=str)
+@pytest.mark.parametrize("target", [WireFormat(version=11), WireFormat(version=9), TIGHT, CACHED])
 def test_a_message_reaches_a_connection_of_any_format(target: WireFormat) -> None:
     passed = message(12)
     received = one(Encoder(target).encode(MessageDispatch(message=passed)), target)

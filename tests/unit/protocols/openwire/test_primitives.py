@@ -194,7 +194,7 @@ def test_a_reader_keeps_to_its_limits() -> None:
         Primitive(99, 1),
         [object()],
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_has_no_form_is_refused(value: object) -> None:
     with pytest.raises(Inexpressible):
