@@ -53,11 +53,9 @@ from entrepot.protocols.openwire.commands import (
     ConsumerControl,
     ConsumerId,
     ConsumerInfo,
-    DataArrayResponse,
     Destination,
     DestinationInfo,
     ExceptionResponse,
-    IntegerResponse,
     KeepAliveInfo,
     MessageAck,
     MessageDispatch,
@@ -73,7 +71,6 @@ from entrepot.protocols.openwire.commands import (
     TransactionId,
     TransactionInfo,
     WireFormatInfo,
-    XATransactionId,
 )
 from entrepot.protocols.openwire.convert import LAYOUT, message_of, presented
 from entrepot.protocols.openwire.delivery import OpenWireConsumer, OpenWireSubscription
@@ -82,7 +79,6 @@ from entrepot.protocols.openwire.frames import FirstEncoding, Structure, Throwab
 from entrepot.protocols.openwire.ids import (
     AckType,
     DestinationOperation,
-    TransactionStep,
     components,
     is_queue,
     is_temporary,
@@ -92,12 +88,11 @@ from entrepot.protocols.openwire.ids import (
 )
 from entrepot.protocols.openwire.negotiation import WireFormat, offer_of
 from entrepot.protocols.openwire.options import OpenWireOptions
-from entrepot.protocols.openwire.refusals import XA_NOTA, XA_PROTO, XA_RETRY, BranchRefused, branch_key, throwable_of
+from entrepot.protocols.openwire.refusals import throwable_of
+from entrepot.protocols.openwire.transacting import Transacting
 from entrepot.protocols.openwire.whereabouts import ZONE_OCTETS_MAX, ZONE_TOKEN
 from entrepot.protocols.session import NEVER, OPENWIRE, Session, Shell
 
-XA_OK: Final = 0
-XA_RDONLY: Final = 3
 TARGETS_KEPT: Final = 10_000  # destinations that one connection's cache remembers
 RETAINED_BLOCK: Final = 2  # a connection that also consumes is not stopped; its sends fail at twice the memory limit
 WRITER_KEPT_OCTETS: Final = 4 * 1024 * 1024
@@ -211,6 +206,7 @@ class OpenWireSession(Session):
         self.pullers: dict[ConsumerId, OpenWireSubscription] = {}
         self.producers: dict[ProducerId, ProducerInfo] = {}
         self.transactions: dict[TransactionId, Transaction] = {}
+        self.transacting: Transacting = Transacting(self)
         self.temporary: dict[Destination, bool] = {}
         self.answers: _Answers = _Answers(self)
         self.space_waiter: _Space = _Space(self)
@@ -381,7 +377,7 @@ class OpenWireSession(Session):
                 self._send(command)
             elif isinstance(command, MessageAck):
                 self._acknowledge(command)
-                self._answer(command, False)
+                self.answer(command, False)
             else:
                 self._obey(command)
         except (Refused, StorageError) as error:
@@ -391,7 +387,7 @@ class OpenWireSession(Session):
         """Do what is not done for each message."""
         if isinstance(command, KeepAliveInfo):
             if command.response_required:
-                self._answer(command, False)
+                self.answer(command, False)
             return
         if isinstance(command, ConnectionInfo):
             self._connect(command)
@@ -400,13 +396,13 @@ class OpenWireSession(Session):
             self.note()
         elif isinstance(command, ConnectionControl):
             self._controlled(command)
-            self._answer(command, False)
+            self.answer(command, False)
         elif isinstance(command, (commands.ControlCommand, commands.FlushCommand, BrokerInfo)):
-            self._answer(command, False)
+            self.answer(command, False)
         elif self.info is None:
             raise ProtocolViolation(f"a {type(command).__name__} came before the connection was opened")
         elif isinstance(command, TransactionInfo):
-            self._step(command)
+            self.transacting.step(command)
         elif isinstance(command, MessagePull):
             self._pull(command)
         elif isinstance(command, ConsumerInfo):
@@ -422,7 +418,7 @@ class OpenWireSession(Session):
         elif isinstance(command, ConsumerControl):
             self._control(command)
         else:  # SessionInfo, MessageDispatchNotification and other words that a server hears and needs not heed
-            self._answer(command, False)
+            self.answer(command, False)
 
     def _agree(self) -> None:
         """Both offers are known: speak what they say, and tell who we are."""
@@ -450,7 +446,7 @@ class OpenWireSession(Session):
 
     def _connect(self, info: ConnectionInfo) -> None:
         if self.info is not None:  # a failover client may say it twice
-            self._answer(info, False)
+            self.answer(info, False)
             return
         connection_id = info.connection_id
         if connection_id is None or not connection_id.value:
@@ -469,7 +465,7 @@ class OpenWireSession(Session):
         self.fault_tolerant = self.fault_tolerant or info.fault_tolerant
         self.acceptor.cluster.entered(self)
         self.advisories.connected(info)
-        self._answer(info, False)
+        self.answer(info, False)
         if info.manageable:
             self.write(
                 ConnectionControl(
@@ -557,7 +553,7 @@ class OpenWireSession(Session):
             for producer_id in list(self.producers):
                 self.broker.sequences.forget(text_of(producer_id))
             self.release()
-        self._answer(command, False)
+        self.answer(command, False)
 
     def _end_session(self, session_id: SessionId, last_delivered: i64) -> None:
         for consumer_id, subscription in list(self.consumers.items()):
@@ -581,7 +577,7 @@ class OpenWireSession(Session):
                 self._target(info.destination)
             self.producers[producer_id] = info
             self.advisories.producer_added(info)
-        self._answer(info, False)
+        self.answer(info, False)
 
     def _end_producer(self, producer_id: ProducerId) -> None:
         if self.producers.pop(producer_id, None) is not None:
@@ -632,7 +628,7 @@ class OpenWireSession(Session):
         sequence = message_id.producer_sequence_id
         frame = self._response(command)
         if self.resumed_by_failover and broker.sequences.seen(producer, sequence):
-            self._confirm(frame)
+            self.confirm(frame)
             return
         message = self._message(command, target)
         durable = message.durable and not is_temporary_target(target)
@@ -649,7 +645,7 @@ class OpenWireSession(Session):
         if verdict == BLOCKED:
             self._hold(frame, durable, target)
         elif durable:
-            self._confirm(frame)
+            self.confirm(frame)
         else:
             self.write_octets(frame)
 
@@ -662,7 +658,7 @@ class OpenWireSession(Session):
         return message
 
     def _send_in(self, command: commands.Message, target: Target, transaction_id: TransactionId) -> None:
-        transaction = self._transaction(transaction_id)
+        transaction = self.transacting.known(transaction_id)
         try:
             message = message_of(command, target.name)
             message.origin = self.number
@@ -674,7 +670,7 @@ class OpenWireSession(Session):
         info = None if producer_id is None else self.producers.get(producer_id)
         if info is not None and info.window_size > 0 and not command.response_required:
             self.write(ProducerAck(producer_id=producer_id, size=_charged(command)))
-        self._answer(command, False)
+        self.answer(command, False)
 
     def _check_room(self) -> None:
         """Refuse a send of a connection that cannot be stopped, or has waited as long as its policy allows."""
@@ -712,7 +708,7 @@ class OpenWireSession(Session):
         self.held = []
         for frame, durable in held:
             if durable:
-                self._confirm(frame)
+                self.confirm(frame)
             else:
                 self.write_octets(frame)
         if not self.readable:
@@ -758,7 +754,7 @@ class OpenWireSession(Session):
             raise ProtocolViolation("a consumer has no id or no destination")
         if consumer_id in self.consumers:  # a failover client says it again: it may have another prefetch
             self._set_prefetch(self.consumers[consumer_id], i64(info.prefetch_size))
-            self._answer(info, False)
+            self.answer(info, False)
             return
         if len(self.consumers) >= self.options.consumers_max:
             raise Refused(f"{self.options.consumers_max} consumers are open on this connection")
@@ -792,7 +788,7 @@ class OpenWireSession(Session):
         for one in addresses:
             if one.routing == MULTICAST and not one.temporary:
                 self.advisories.topic_used(one.name)
-        self._answer(info, bool(info.subscription_name))
+        self.answer(info, bool(info.subscription_name))
         self.advisories.consumer_added(info)
         self.advisories.replay(subscription, consumer_id)
         subscription.settle_credit()
@@ -849,7 +845,7 @@ class OpenWireSession(Session):
         subscription.browser = self.broker.browse(subscription.destinations[0], subscription.selector)
         self.consumers[consumer_id] = subscription
         self.browsers[consumer_id] = subscription
-        self._answer(info, False)
+        self.answer(info, False)
         subscription.pump()
 
     def _end_subscription(self, subscription: OpenWireSubscription, last_delivered: i64 = -2) -> None:
@@ -880,7 +876,7 @@ class OpenWireSession(Session):
                 self._end_subscription(subscription)
             elif not (command.flush or command.start or command.stop):
                 self._set_prefetch(subscription, i64(command.prefetch))
-        self._answer(command, False)
+        self.answer(command, False)
 
     def _set_prefetch(self, subscription: OpenWireSubscription, prefetch: i64) -> None:
         if subscription.browser is not None or not subscription.consumers:
@@ -895,7 +891,7 @@ class OpenWireSession(Session):
     def _pull(self, command: MessagePull) -> None:
         consumer_id = command.consumer_id
         subscription = None if consumer_id is None else self.consumers.get(consumer_id)
-        self._answer(command, False)
+        self.answer(command, False)
         if subscription is None or not subscription.pulling:
             return
         if not subscription.pull(command.timeout, self.broker.now):
@@ -915,7 +911,7 @@ class OpenWireSession(Session):
             raise InvalidDestination(
                 f"No durable subscription exists for clientID: {client_id} and subscriptionName: {name}"
             )
-        self._answer(command, True)
+        self.answer(command, True)
 
     # -- destinations -------------------------------------------------------------------------------------------------
 
@@ -927,7 +923,7 @@ class OpenWireSession(Session):
             self._add_destination(command, where)
         else:
             self._remove_destination(where)
-        self._answer(command, False)
+        self.answer(command, False)
 
     def _add_destination(self, command: DestinationInfo, where: Destination) -> None:
         if not is_temporary(where):
@@ -1000,7 +996,7 @@ class OpenWireSession(Session):
             first = 0 if ack.first_message_id is None else int(ack.first_message_id.broker_sequence_id)
         covered = subscription.covered(first, last)
         if ack.transaction_id is not None:
-            transaction = self._transaction(ack.transaction_id)
+            transaction = self.transacting.known(ack.transaction_id)
             if kind == int(AckType.POISON):
                 raise TransactionError("a poison acknowledgement cannot be part of a transaction")
             self._check_held(transaction, subscription, first, last)
@@ -1068,121 +1064,6 @@ class OpenWireSession(Session):
                 queue.sweep(1)
             else:
                 queue.settle(consumer, number)
-
-    # -- transactions -------------------------------------------------------------------------------------------------
-
-    def _step(self, command: TransactionInfo) -> None:
-        step = command.type
-        transaction_id = command.transaction_id
-        if step == int(TransactionStep.RECOVER):
-            self._recover(command)
-            return
-        if transaction_id is None:
-            raise ProtocolViolation("a step of a transaction does not say which")
-        if step == int(TransactionStep.BEGIN):
-            self._begin(transaction_id)
-            self._answer(command, False)
-        elif step == int(TransactionStep.END):
-            self._answer(command, False)
-        elif step == int(TransactionStep.PREPARE):
-            self._prepare(command, transaction_id)
-        elif step == int(TransactionStep.COMMIT_ONE_PHASE):
-            self.broker.commit(self._ended(transaction_id))
-            self._answer(command, True)
-        elif step == int(TransactionStep.COMMIT_TWO_PHASE):
-            self._commit_prepared(transaction_id)
-            self._answer(command, True)
-        elif step == int(TransactionStep.ROLLBACK) or step == int(TransactionStep.FORGET):
-            self._roll_back(transaction_id)
-            self._answer(command, True)
-        else:
-            raise ProtocolViolation(f"a transaction has no step {step}")
-
-    def _begin(self, transaction_id: TransactionId) -> None:
-        if transaction_id in self.transactions:  # replayed by a failover client
-            return
-        if len(self.transactions) >= self.options.transactions_max:
-            raise TransactionError(f"{self.options.transactions_max} transactions are open on this connection")
-        self.transactions[transaction_id] = Transaction(text_of(transaction_id))
-
-    def _transaction(self, transaction_id: TransactionId) -> Transaction:
-        transaction = self.transactions.get(transaction_id)
-        if transaction is None:
-            text = f"Transaction '{text_of(transaction_id)}' has not been started."
-            if isinstance(transaction_id, XATransactionId):
-                raise BranchRefused(text, XA_NOTA)
-            raise TransactionError(text)
-        return transaction
-
-    def _ended(self, transaction_id: TransactionId) -> Transaction:
-        transaction = self._transaction(transaction_id)
-        del self.transactions[transaction_id]
-        self._forget_settled(transaction)
-        return transaction
-
-    def _forget_settled(self, transaction: Transaction) -> None:
-        """Take back the credit that was lent for what the transaction settles."""
-        for each in transaction.settlements:
-            consumer = each.consumer
-            if isinstance(consumer, OpenWireConsumer):
-                consumer.subscription.settled(1)
-                consumer.subscription.forget(each.number)
-
-    def _prepare(self, command: TransactionInfo, transaction_id: TransactionId) -> None:
-        if not isinstance(transaction_id, XATransactionId):
-            raise TransactionError("a local transaction cannot be prepared")
-        transaction = self._transaction(transaction_id)
-        if not transaction.sends and not transaction.settlements and transaction.state is State.ACTIVE:
-            del self.transactions[transaction_id]
-            self.broker.roll_back(transaction)
-            self._result(command, XA_RDONLY)
-            return
-        self.broker.branches.prepare(transaction, branch_key(transaction_id))
-        self._forget_settled(transaction)
-        del self.transactions[transaction_id]
-        self._result(command, XA_OK)
-
-    def _result(self, command: Command, result: int) -> None:
-        if command.response_required:
-            frame = self.encoder.encode(IntegerResponse(correlation_id=command.command_id, result=result))
-            self._confirm(frame)
-
-    def _commit_prepared(self, transaction_id: TransactionId) -> None:
-        if not isinstance(transaction_id, XATransactionId):
-            self.broker.commit(self._ended(transaction_id))
-            return
-        key = branch_key(transaction_id)
-        if key not in self.broker.branches.prepared:
-            self._transaction(transaction_id)  # raises when it is not known at all
-            raise BranchRefused("Cannot do 2 phase commit if the transaction has not been prepared.", XA_PROTO)
-        try:
-            self.broker.branches.commit(key)
-        except StorageError as error:
-            raise BranchRefused(error.message, XA_RETRY) from error
-
-    def _roll_back(self, transaction_id: TransactionId) -> None:
-        if isinstance(transaction_id, XATransactionId):
-            key = branch_key(transaction_id)
-            if key in self.broker.branches.prepared:
-                self.broker.branches.roll_back(key)
-                return
-        transaction = self._transaction(transaction_id)
-        del self.transactions[transaction_id]
-        self.broker.roll_back(transaction)
-
-    def _recover(self, command: TransactionInfo) -> None:
-        """Name the branches that are prepared and not ended."""
-        data: list[Structure] = []
-        for key in self.broker.branches.prepared:
-            data.append(
-                XATransactionId(
-                    format_id=int.from_bytes(key[:4], "big", signed=True),
-                    global_transaction_id=key[8 : 8 + int.from_bytes(key[4:8], "big")],
-                    branch_qualifier=key[8 + int.from_bytes(key[4:8], "big") :],
-                )
-            )
-        if command.response_required:
-            self.write(DataArrayResponse(correlation_id=command.command_id, data=data))
 
     # -- what goes out ------------------------------------------------------------------------------------------------
 
@@ -1269,7 +1150,7 @@ class OpenWireSession(Session):
             if not self.noted:
                 self.note()
 
-    def _confirm(self, frame: bytes) -> None:
+    def confirm(self, frame: bytes) -> None:
         """Write ``frame`` when all that was taken so far is on disk."""
         self.unconfirmed += 1
         self.broker.journal.confirm(self.answers, frame)
@@ -1277,11 +1158,11 @@ class OpenWireSession(Session):
     def _response(self, command: Command) -> bytes:
         return self.encoder.encode(Response(correlation_id=command.command_id))
 
-    def _answer(self, command: Command, on_disk: bool) -> None:
+    def answer(self, command: Command, on_disk: bool) -> None:
         """Answer ``command`` if it asked for that: at once, or when all of it is on disk."""
         if command.response_required:
             if on_disk:
-                self._confirm(self._response(command))
+                self.confirm(self._response(command))
             else:
                 self.write(Response(correlation_id=command.command_id))
 

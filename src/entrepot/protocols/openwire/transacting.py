@@ -1,0 +1,151 @@
+"""The transactions of one OpenWire connection: local ones, and branches of distributed ones (XA). [C]
+
+A commit is answered when it is on disk. A prepared branch outlives its connection: the broker keeps it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from entrepot.base.errors import ProtocolViolation, StorageError, TransactionError
+from entrepot.core.transaction import State, Transaction
+from entrepot.protocols.openwire.commands import (
+    Command,
+    DataArrayResponse,
+    IntegerResponse,
+    TransactionId,
+    TransactionInfo,
+    XATransactionId,
+)
+from entrepot.protocols.openwire.delivery import OpenWireConsumer
+from entrepot.protocols.openwire.frames import Structure
+from entrepot.protocols.openwire.ids import TransactionStep, text_of
+from entrepot.protocols.openwire.refusals import XA_NOTA, XA_PROTO, XA_RETRY, BranchRefused, branch_key
+
+if TYPE_CHECKING:
+    from entrepot.protocols.openwire.server import OpenWireSession
+
+XA_OK: Final = 0
+XA_RDONLY: Final = 3
+
+
+class Transacting:
+    """Steps of transactions. Those that are open stand in ``session.transactions``; only this opens and ends them."""
+
+    def __init__(self, session: OpenWireSession) -> None:
+        self.session: OpenWireSession = session
+
+    def step(self, command: TransactionInfo) -> None:
+        """Do what ``command`` says, and answer it. Raises TransactionError, BranchRefused, ProtocolViolation."""
+        step = command.type
+        transaction_id = command.transaction_id
+        if step == int(TransactionStep.RECOVER):
+            self._recover(command)
+            return
+        if transaction_id is None:
+            raise ProtocolViolation("a step of a transaction does not say which")
+        if step == int(TransactionStep.BEGIN):
+            self._begin(transaction_id)
+            self.session.answer(command, False)
+        elif step == int(TransactionStep.END):
+            self.session.answer(command, False)
+        elif step == int(TransactionStep.PREPARE):
+            self._prepare(command, transaction_id)
+        elif step == int(TransactionStep.COMMIT_ONE_PHASE):
+            self.session.broker.commit(self._ended(transaction_id))
+            self.session.answer(command, True)
+        elif step == int(TransactionStep.COMMIT_TWO_PHASE):
+            self._commit_prepared(transaction_id)
+            self.session.answer(command, True)
+        elif step == int(TransactionStep.ROLLBACK) or step == int(TransactionStep.FORGET):
+            self._roll_back(transaction_id)
+            self.session.answer(command, True)
+        else:
+            raise ProtocolViolation(f"a transaction has no step {step}")
+
+    def _begin(self, transaction_id: TransactionId) -> None:
+        if transaction_id in self.session.transactions:  # replayed by a failover client
+            return
+        if len(self.session.transactions) >= self.session.options.transactions_max:
+            raise TransactionError(f"{self.session.options.transactions_max} transactions are open on this connection")
+        self.session.transactions[transaction_id] = Transaction(text_of(transaction_id))
+
+    def known(self, transaction_id: TransactionId) -> Transaction:
+        """Return the open transaction of that id. Raises TransactionError, BranchRefused."""
+        transaction = self.session.transactions.get(transaction_id)
+        if transaction is None:
+            text = f"Transaction '{text_of(transaction_id)}' has not been started."
+            if isinstance(transaction_id, XATransactionId):
+                raise BranchRefused(text, XA_NOTA)
+            raise TransactionError(text)
+        return transaction
+
+    def _ended(self, transaction_id: TransactionId) -> Transaction:
+        transaction = self.known(transaction_id)
+        del self.session.transactions[transaction_id]
+        self._forget_settled(transaction)
+        return transaction
+
+    def _forget_settled(self, transaction: Transaction) -> None:
+        """Take back the credit that was lent for what the transaction settles."""
+        for each in transaction.settlements:
+            consumer = each.consumer
+            if isinstance(consumer, OpenWireConsumer):
+                consumer.subscription.settled(1)
+                consumer.subscription.forget(each.number)
+
+    def _prepare(self, command: TransactionInfo, transaction_id: TransactionId) -> None:
+        if not isinstance(transaction_id, XATransactionId):
+            raise TransactionError("a local transaction cannot be prepared")
+        transaction = self.known(transaction_id)
+        if not transaction.sends and not transaction.settlements and transaction.state is State.ACTIVE:
+            del self.session.transactions[transaction_id]
+            self.session.broker.roll_back(transaction)
+            self._result(command, XA_RDONLY)
+            return
+        self.session.broker.branches.prepare(transaction, branch_key(transaction_id))
+        self._forget_settled(transaction)
+        del self.session.transactions[transaction_id]
+        self._result(command, XA_OK)
+
+    def _result(self, command: Command, result: int) -> None:
+        if command.response_required:
+            frame = self.session.encoder.encode(IntegerResponse(correlation_id=command.command_id, result=result))
+            self.session.confirm(frame)
+
+    def _commit_prepared(self, transaction_id: TransactionId) -> None:
+        if not isinstance(transaction_id, XATransactionId):
+            self.session.broker.commit(self._ended(transaction_id))
+            return
+        key = branch_key(transaction_id)
+        if key not in self.session.broker.branches.prepared:
+            self.known(transaction_id)  # raises when it is not known at all
+            raise BranchRefused("Cannot do 2 phase commit if the transaction has not been prepared.", XA_PROTO)
+        try:
+            self.session.broker.branches.commit(key)
+        except StorageError as error:
+            raise BranchRefused(error.message, XA_RETRY) from error
+
+    def _roll_back(self, transaction_id: TransactionId) -> None:
+        if isinstance(transaction_id, XATransactionId):
+            key = branch_key(transaction_id)
+            if key in self.session.broker.branches.prepared:
+                self.session.broker.branches.roll_back(key)
+                return
+        transaction = self.known(transaction_id)
+        del self.session.transactions[transaction_id]
+        self.session.broker.roll_back(transaction)
+
+    def _recover(self, command: TransactionInfo) -> None:
+        """Name the branches that are prepared and not ended."""
+        data: list[Structure] = []
+        for key in self.session.broker.branches.prepared:
+            data.append(
+                XATransactionId(
+                    format_id=int.from_bytes(key[:4], "big", signed=True),
+                    global_transaction_id=key[8 : 8 + int.from_bytes(key[4:8], "big")],
+                    branch_qualifier=key[8 + int.from_bytes(key[4:8], "big") :],
+                )
+            )
+        if command.response_required:
+            self.session.write(DataArrayResponse(correlation_id=command.command_id, data=data))
