@@ -614,6 +614,12 @@ class Bridge(LinkPort):
                 bridge._obey(waiting)
 
     def _subscribe(self, demand: Demand) -> None:
+        before = self.feeds.get(demand)
+        if before is not None and self.link.revive(before):  # suppressed and wanted again before all was answered
+            before.forget = False
+            self.advisories.consumer_added(demand.info)
+            return
+        self._vacate(demand.durable_name)
         addresses = [address_of(part) for part in components(demand.where)]
         feed = BridgeFeed(self, demand, addresses, self._rule(demand, addresses[0]))
         self.feeds[demand] = feed
@@ -632,6 +638,16 @@ class Bridge(LinkPort):
         self.advisories.consumer_added(demand.info)
         if addresses[0].name.startswith(ADVISORY) and demand.info.consumer_id is not None:
             self.advisories.replay(feed, demand.info.consumer_id)
+
+    def _vacate(self, durable: str) -> None:
+        """Remove what still waits for answers on a durable subscription that another demand takes over now.
+
+        What is on its way goes back and crosses again, marked; waiting would leave the new demand without any.
+        """
+        for feed in list(self.feeds.values()):
+            if durable and feed.retiring and feed.durable_name == durable:
+                self.link.remove(feed)
+                self.feeds.pop(feed.demand, None)
 
     def _rule(self, demand: Demand, first: Address) -> Rule:
         path = BrokerPath(self.names.there_id, self.options.message_ttl, self.names.here_id)
@@ -657,7 +673,8 @@ class Bridge(LinkPort):
     def retired(self, feed: Feed) -> None:
         """All that ``feed`` had on its way arrived, and it is gone."""
         if isinstance(feed, BridgeFeed):
-            self.feeds.pop(feed.demand, None)
+            if self.feeds.get(feed.demand) is feed:
+                del self.feeds[feed.demand]
             if feed.forget and feed.durable_name:
                 self._forget_durable(feed.durable_name)
 

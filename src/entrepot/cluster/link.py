@@ -486,6 +486,15 @@ class LinkCore:
         self.remove(feed)
         return True
 
+    def revive(self, feed: Feed) -> bool:
+        """Take from ``feed`` again if it is still retiring; False when it is gone."""
+        if feed not in self.feeds or not feed.retiring:
+            return False
+        feed.retiring = False
+        feed.window.paused = not self.ready
+        feed.window.reopen()
+        return True
+
     def deliver(self, consumer: LinkConsumer, message: Message, deliveries: int) -> None:
         """Send ``message``, which is in flight at ``consumer``."""
         number = int(message.number)

@@ -10,7 +10,9 @@ from __future__ import annotations
 import traceback
 from typing import Final
 
+from entrepot.base.patterns import MIXED, matches
 from entrepot.core.queue import Queue
+from entrepot.protocols.openwire.ids import is_queue
 from entrepot.simulation.network_plans import MOVING, VIRTUAL, Plan, Reading, draw
 from entrepot.simulation.networks import Network, identity_of
 from entrepot.simulation.sites import Site
@@ -33,6 +35,7 @@ class NetworkRun:
         self.network.world.events_max = EVENTS_MAX
         self.sent = 0
         self.expected: dict[str, list[Reading]] = {}  # identity -> who must see it
+        self.texts: dict[str, str] = {}  # identity -> where it was sent
         self.places: dict[str, str] = {reading.key: reading.site for reading in self.plan.readings}
         self.wrong: list[str] = []
 
@@ -119,6 +122,7 @@ class NetworkRun:
             if text == f"topic://{VIRTUAL}" and not self._has(site, reading):
                 wanted = []  # nobody's queue was known here yet: as with any topic
             self.expected[identity] = wanted
+            self.texts[identity] = text
             site.send(text, identity, properties=colours)
 
     def _has(self, site: Site, reading: Reading) -> bool:
@@ -160,30 +164,48 @@ class NetworkRun:
             if lost:
                 self._fault(f"{len(lost)} of {len(self.network.accepted)} lost: {lost[:5]}")
             stuck = [
-                f"{identity} for {reading.text} in {where[identity]}"
+                f"{identity} for {reading.text} in {' '.join(f'{site.name}:{name}' for site, name in where[identity])}"
                 for identity, reading in missing
-                if identity in where and self._must_arrive(reading)
+                if identity in where and self._must_arrive(reading) and not self._has_no_way_on(where[identity])
             ]
             if stuck:
                 self._fault(f"{len(stuck)} of {len(self.network.accepted)} stuck: {stuck[:3]}")
-        if self.network.unmarked and not self.network.crashed and not self.plan.cyclic:
-            self._fault(f"came twice unmarked: {self.network.unmarked[:CAME_TWICE_SHOWN]}")
+        twice = [identity for identity in self.network.unmarked if not self._is_copied(identity)]
+        if twice and not self.network.crashed and not self.plan.cyclic:
+            self._fault(f"came twice unmarked: {twice[:CAME_TWICE_SHOWN]}")
 
     def _is_topic(self, identity: str) -> bool:
         """Return whether it was sent to a topic: without demand that is nowhere, and rightly so."""
-        return self.network.accepted[identity].startswith("topic")
+        return self.texts[identity].startswith("topic")
+
+    def _is_copied(self, identity: str) -> bool:
+        """Return whether each reader of a topic is sent a copy, and sees those of others too (classic.md 1.7)."""
+        return self._is_topic(identity) and any(
+            not connector.options.conduit_subscriptions
+            for blueprint in self.plan.blueprints.values()
+            for connector in blueprint.config.networks
+        )
+
+    def _has_no_way_on(self, places: list[tuple[Site, str]]) -> bool:
+        """Return whether a way on is suppressed (``suppressDuplicateQueueSubscriptions``, 1.9), here or further on.
+
+        It came from where the way that is left leads to, and nothing lets it go back: as in Classic it stays.
+        """
+        if self.plan.replay or not self.plan.cyclic:
+            return False
+        return all(any(_suppresses(site, name) for site in self.network.sites.values()) for _, name in places)
 
     def _must_arrive(self, reading: Reading) -> bool:
         return not any(text.partition("://")[2] in self.plan.may_stay for text in reading.targets)
 
-    def _whereabouts(self) -> dict[str, str]:
+    def _whereabouts(self) -> dict[str, list[tuple[Site, str]]]:
         """Return for each message that is in a queue, waiting or under way, the queues that it is in."""
-        found: dict[str, str] = {}
+        found: dict[str, list[tuple[Site, str]]] = {}
         for site in self.network.sites.values():
             assert site.broker is not None
             for queue in site.broker.table.queues.values():
                 for identity in _identities(queue):
-                    found[identity] = f"{found.get(identity, '')} {site.name}:{queue.name}".strip()
+                    found.setdefault(identity, []).append((site, queue.name))
         return found
 
     def counts(self) -> dict[str, int]:
@@ -221,6 +243,14 @@ class Drawn(Network):
         """Allow it where the plan has a replay filter."""
         if not self.replay:
             super().circled(site, body, path)
+
+
+def _suppresses(site: Site, queue: str) -> bool:
+    assert site.neighbourhood is not None
+    return any(
+        is_queue(demand.where) and matches(demand.name, queue, MIXED)
+        for demand in site.neighbourhood.interests.suppressed
+    )
 
 
 def _identities(queue: Queue) -> list[str]:

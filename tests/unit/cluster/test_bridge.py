@@ -6,10 +6,12 @@ import pytest
 
 from bridged import INTERVAL, Network
 from entrepot.base.environment import MILLISECOND
+from entrepot.cluster.demand import Subscribe, Unsubscribe
 from entrepot.cluster.link import State
 from entrepot.cluster.options import BridgeFilterOptions
 from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message
+from entrepot.protocols.openwire.commands import ActiveMQTopic, ConsumerInfo
 
 Q = "queue://Q"
 T = "topic://T"
@@ -484,3 +486,40 @@ def test_a_bridge_that_ends_lets_no_other_share_with_what_is_gone() -> None:
         network.sites["A"].send(f"queue://Q{number}", f"m{number}")
     network.run(500)
     assert sorted(network.seen) == [f"m{number}" for number in range(6)]
+
+
+def test_demand_that_is_wanted_again_before_all_was_answered_keeps_its_subscription() -> None:
+    network = Network(63, [("A", "B")]).start()
+    network.sites["B"].read(Q)
+    network.run(500)
+    a = network.sites["A"]
+    (bridge,) = a.bridges()
+    (demand,) = bridge.demand.demands
+    a.send(Q, "m0")
+    assert bridge.link.under_way
+    a.turn(lambda: bridge._obey([Unsubscribe(demand), Subscribe(demand)]))
+    network.run(500)  # the checks of the bridge run after each event
+    a.send(Q, "m1")
+    network.run(500)
+    assert network.seen == {"m0": ["B"], "m1": ["B"]}
+
+
+def test_another_demand_takes_over_a_durable_subscription_that_was_not_answered_for() -> None:
+    network = Network(64, [("A", "B")]).start()
+    network.sites["B"].read(T, durable="d")
+    network.run(500)
+    a = network.sites["A"]
+    (bridge,) = a.bridges()
+    (demand,) = bridge.demand.demands
+    a.send(T, "m0")
+    assert bridge.link.under_way
+    (known,) = demand.remote
+    again = ConsumerInfo(
+        consumer_id=known, destination=ActiveMQTopic("T"), client_id="B", subscription_name="d"
+    )  # as another bridge that replaced the demand and ended would have it
+    a.turn(lambda: bridge._obey([*bridge.demand._drop(demand, forget=False), *bridge.demand.consumer_added(again)]))
+    network.run(500)
+    a.send(T, "m1")
+    network.run(500)
+    assert set(network.seen) == {"m0", "m1"}
+    assert "m0" not in network.unmarked

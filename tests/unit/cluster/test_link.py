@@ -171,6 +171,22 @@ def test_a_feed_that_retires_waits_for_what_is_under_way() -> None:
     assert setup.rig.bodies("Q") == ["b"]
 
 
+def test_a_feed_that_retires_may_be_wanted_again_before_all_arrived() -> None:
+    setup = Setup().open()
+    feed = setup.feed()
+    setup.rig.send("Q", "one")
+    assert not setup.link.retire(feed)
+    setup.rig.send("Q", "two")
+    assert bodies(setup.port) == ["one"]
+    assert setup.link.revive(feed)
+    assert bodies(setup.port) == ["one", "two"]
+    setup.link.confirmed(1, setup.now)
+    setup.link.confirmed(2, setup.now)
+    assert feed in setup.link.feeds
+    assert setup.link.retire(feed)
+    assert not setup.link.revive(feed)
+
+
 def test_backoff_grows_to_its_limit_and_forgets_after_a_connection_that_lived() -> None:
     setup = Setup(initial_delay=SECOND, max_delay=4 * SECOND, min_connect_time=5 * SECOND)
     setup.link.start(setup.now)
