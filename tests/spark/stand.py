@@ -23,7 +23,6 @@ QUICK: Final[dict[str, str]] = {
     "spark__driver__host": "127.0.0.1",
     "spark__driver__bindAddress": "127.0.0.1",
     "spark__sql__shuffle__partitions": "2",
-    "spark__python__authenticate__socketTimeout": "60s",  # a busy machine starts a worker slowly
     "spark__sql__catalogImplementation": "in-memory",
     "spark__sql__streaming__stopTimeout": "60s",
     "spark__driver__extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
