@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from entrepot.base.errors import InvalidOption
+from entrepot.base.errors import EntrepotError, InvalidOption, OperatorError
 from entrepot.cli.dialogue import LOGIN, PASSCODE
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ SETTINGS: Final = {
     "spark__sql__parquet__outputTimestampType": "TIMESTAMP_MICROS",
     "spark__ui__showConsoleProgress": "false",
 }
+ERROR_LINE: Final = re.compile(r"[A-Za-z_.]*(Error|Exception)\b: .")
 
 
 def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,8 +57,22 @@ def spark_session(name: str, master: str | None, memory: str) -> Iterator[SparkS
     spark.sparkContext.setLogLevel("OFF")
     try:
         yield spark
+    except Exception as error:
+        raise worded(error) from error
     finally:
         spark.stop()
+
+
+def worded(error: Exception) -> Exception:
+    """Return what to tell of an error: ours inside Spark's, or the lines of Spark's that say what it is."""
+    from entrepot.pipeline.causes import cause_of  # noqa: PLC0415
+
+    if isinstance(error, EntrepotError) or not type(error).__module__.startswith(("pyspark.", "py4j.")):
+        return error
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    last = next((line for line in reversed(lines) if ERROR_LINE.match(line)), "")
+    said = " ... ".join(dict.fromkeys(line for line in (*lines[:1], last) if line))
+    return cause_of(error) or OperatorError(f"Spark failed: {said}", remedy="run it again; it goes on where it was")
 
 
 report_option = click.option(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
+import sys
+from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Final
 
 from entrepot.base.errors import OperatorError
@@ -66,6 +69,15 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(EntrepotDataSource)
 
 
+def ensure_python(environment: MutableMapping[str, str], master: str | None) -> None:
+    """Let workers on this machine be of this very Python: Spark would take ``python3`` of the path, of no environment.
+
+    Changes nothing where somebody has said which, under spark-submit, or on a cluster, whose nodes have their own.
+    """
+    if (master or "local").startswith("local") and "SPARK_ENV_LOADED" not in environment:
+        environment.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
 def session(name: str = "entrepot", *, master: str | None = None, **settings: str) -> SparkSession:
     """Return a session with a Java that was found, the recommended settings and the format registered.
 
@@ -74,6 +86,7 @@ def session(name: str = "entrepot", *, master: str | None = None, **settings: st
     """
     spark_version()
     ensure_java()
+    ensure_python(os.environ, master)
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     builder = SparkSession.builder.appName(name)

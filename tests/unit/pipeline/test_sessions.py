@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import sys
 
 import pytest
 
@@ -57,3 +58,21 @@ def test_the_schema_names_each_column_once() -> None:
     assert set(schema.PASSED_OVER) <= set(schema.BY_NAME)
     assert set(schema.BY_NAME) <= {*schema.WRITABLE, *schema.PASSED_OVER}
     schema.check_written([(column.name, column.type) for column in schema.COLUMNS], [], "/queue/q")
+
+
+@pytest.mark.parametrize(
+    ("environment", "master", "wanted"),
+    [
+        ({}, None, sys.executable),
+        ({}, "local[2,4]", sys.executable),
+        ({}, "local-cluster[2,1,1024]", sys.executable),
+        ({"PYSPARK_PYTHON": "python3.12"}, "local[2]", "python3.12"),
+        ({}, "spark://host:7077", None),
+        ({"SPARK_ENV_LOADED": "1"}, None, None),
+    ],
+)
+def test_workers_on_this_machine_are_of_this_python(
+    environment: dict[str, str], master: str | None, wanted: str | None
+) -> None:
+    sessions.ensure_python(environment, master)
+    assert environment.get("PYSPARK_PYTHON") == wanted
