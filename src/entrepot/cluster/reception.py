@@ -13,13 +13,19 @@ from mypy_extensions import i64
 
 from entrepot.base.environment import Instant
 from entrepot.base.errors import Refused
+from entrepot.cluster.admission import UNLIMITED, path_of
 from entrepot.cluster.bridge import MESSAGES_PORTION, Bridge, Neighbourhood, durable_list
 from entrepot.cluster.link import LinkCore, LinkOptions
 from entrepot.cluster.properties import read_properties
 from entrepot.cluster.wires import CensusPort, SessionWire
 from entrepot.core import trace as facts
+from entrepot.model.address import Destination as Address
+from entrepot.model.predicate import Facts, Predicate, Test
+from entrepot.model.value import NO, YES
 from entrepot.protocols.openwire.acceptor import AGAIN
-from entrepot.protocols.openwire.commands import BrokerInfo, Command, ConnectionControl, ConnectionInfo
+from entrepot.protocols.openwire.advisories import Advisories, is_advisory
+from entrepot.protocols.openwire.commands import BrokerInfo, Command, ConnectionControl, ConnectionInfo, ConsumerInfo
+from entrepot.protocols.openwire.delivery import OpenWireSubscription
 from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import text_of
 from entrepot.protocols.openwire.options import OpenWireOptions
@@ -37,6 +43,27 @@ class _SessionCensus(CensusPort):
 
     def tell_census(self, token: bytes) -> None:
         self.session.write(ConnectionControl(token=token))
+
+
+class _Heeded(Test):
+    """True for what a bridge would not ignore of what is told of consumers (classic.md 1.5): its TTL, and the path.
+
+    In a mesh every bridge's own subscription would else be told to every other broker, and be dropped there.
+    """
+
+    def __init__(self, advisories: Advisories, reader: str, ttl: int) -> None:
+        """``reader``: the broker that reads. ``ttl``: its ``consumerTTL``, `UNLIMITED` where it is not known."""
+        self.advisories: Final = advisories
+        self.reader: Final = reader
+        self.ttl: Final = ttl
+
+    def verdict(self, subject: Facts) -> i64:
+        """Look at the consumer that is being told of, if it is one."""
+        info = self.advisories.about
+        if info is None or not info.broker_path:
+            return NO if info is not None and self.ttl == 0 else YES
+        path = path_of(info.broker_path)
+        return NO if self.reader in path or UNLIMITED < self.ttl <= len(path) else YES
 
 
 class NetworkSession(OpenWireSession):
@@ -100,6 +127,20 @@ class NetworkSession(OpenWireSession):
             self.neighbourhood.clients.joined(self.census, peer)
         elif self.census is not None and isinstance(command, ConnectionControl):
             self.neighbourhood.clients.heard(self.census, command.token)
+
+    def _settings(self, subscription: OpenWireSubscription, info: ConsumerInfo, first: Address) -> None:
+        super()._settings(subscription, info, first)
+        peer = self.peer_broker
+        if (
+            peer is not None
+            and peer.broker_id is not None
+            and subscription.selector is None
+            and is_advisory(first.name)
+        ):
+            told = peer.network_properties or ""
+            options, _ = read_properties(told)
+            ttl = options.consumer_ttl if "consumerTTL=" in told else UNLIMITED
+            subscription.selector = Predicate("", (), _Heeded(self.advisories, text_of(peer.broker_id), ttl))
 
     @property
     def follows(self) -> bool:

@@ -523,3 +523,24 @@ def test_another_demand_takes_over_a_durable_subscription_that_was_not_answered_
     network.run(500)
     assert set(network.seen) == {"m0", "m1"}
     assert "m0" not in network.unmarked
+
+
+@pytest.mark.parametrize(("ttl", "served"), [(1, 2), (2, 4)])
+def test_a_subscription_of_a_bridge_is_told_only_where_it_would_count(ttl: int, served: int) -> None:
+    wires = [(one, other) for one in "ABC" for other in "ABC" if one != other]
+    network = Network(65, wires, options=f"networkTTL={ttl}").start()
+    network.run(500)
+    ignored = [bridge.demand.ignored for site in network.sites.values() for bridge in site.bridges()]
+    network.sites["A"].read(Q)
+    network.run(500)
+    demands = [
+        demand for site in network.sites.values() for bridge in site.bridges() for demand in bridge.demand.demands
+    ]
+    assert len(demands) == served
+    assert ignored == [bridge.demand.ignored for site in network.sites.values() for bridge in site.bridges()]
+    network.sites["C"].send(Q, "m")
+    network.run(500)
+    assert network.seen == {"m": ["A"]}
+    network.sites["A"].leave(Q)
+    network.run(500)
+    assert not any(bridge.demand.demands for site in network.sites.values() for bridge in site.bridges())

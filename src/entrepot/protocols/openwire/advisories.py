@@ -15,7 +15,7 @@ from entrepot.base.patterns import MIXED
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.core.broker import BrokerCore
 from entrepot.core.policy import RECALL_NONE
-from entrepot.core.routing import Target, VirtualTopic
+from entrepot.core.routing import Target, VirtualTopic, passes
 from entrepot.core.subscription import Subscription
 from entrepot.core.timed import Alarm
 from entrepot.model.address import ANYCAST, MULTICAST
@@ -88,6 +88,7 @@ class Advisories:
         self.own: dict[str, ConsumerInfo] = {}  # key of a consumer that its session reports itself -> what that says
         self.foreign: dict[str, ConsumerInfo] = {}  # the same of the others
         self.waiting: list[tuple[str, Message]] = []
+        self.about: ConsumerInfo | None = None  # whose coming or going is being told: filters of readers look here
         self.sequence = 0
 
     # -- what sessions report -----------------------------------------------------------------------------------------
@@ -119,13 +120,17 @@ class Advisories:
         if info.consumer_id is not None and info.destination is not None:
             self.flush()  # what is told of it comes behind what happened before
             self.consumers[info.consumer_id] = info
+            self.about = info
             self._about_consumer(info.destination, info)
+            self.about = None
 
     def consumer_removed(self, consumer_id: ConsumerId) -> None:
         """A consumer is gone."""
         info = self.consumers.pop(consumer_id, None)
         if info is not None and info.destination is not None:
+            self.about = info
             self._about_consumer(info.destination, RemoveInfo(object_id=consumer_id))
+            self.about = None
 
     def producer_added(self, info: ProducerInfo) -> None:
         """A producer was opened."""
@@ -320,8 +325,12 @@ class Advisories:
                     elif isinstance(said, ProducerInfo) and said.destination is not None:
                         properties["producerCount"] = self._writers(said.destination)
                     message = self._message(topic, said, properties, consumer_id)
-                    message.number = self.broker.next_number()
-                    queue_of.accept(message)
+                    self.about = said if isinstance(said, ConsumerInfo) else None
+                    wanted = passes(queue_of, message)
+                    self.about = None
+                    if wanted:
+                        message.number = self.broker.next_number()
+                        queue_of.accept(message)
 
 
 def virtual_source(virtual: VirtualTopic, queue: str) -> str:
