@@ -48,7 +48,7 @@ compiled: $(STAMPS)/packages-$(EXTRAS) ## bring build/compiled up to date (does 
 	@$(PY) tools/compiled_build.py --launcher
 
 # The compiler works on one core while the plain tests run on another.
-test: $(STAMPS)/packages-$(EXTRAS) ## run every test, on the plain build and then on the compiled one
+test: $(STAMPS)/packages-$(EXTRAS) ## units and simulation on the plain build, then every test on the compiled one
 	@$(PY) tools/compiled_build.py --launcher & compiling=$$!; passed=yes; \
 		$(PY) tools/run_tests.py plain || passed=no; \
 		wait $$compiling && test $$passed = yes
