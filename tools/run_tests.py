@@ -62,9 +62,7 @@ def main(mode: str, arguments: list[str]) -> int:
     print(f"tests, {mode} build", flush=True)
     left_out: list[str] = []
     if mode == "plain" and not arguments and not why_not_compile():
-        print(
-            "tests/interop, tests/shell and tests/spark are left to the compiled build; `make test-plain ARGS=tests/shell`"
-        )
+        print("tests of whole processes (shell, interop, spark) are left to the compiled build")
         left_out = ["--ignore", "tests/interop", "--ignore", "tests/shell", "--ignore", "tests/spark"]
     code = run(mode, [*left_out, *arguments], whole=not arguments)
     if code == 0 and not arguments and passed.name == f"{mode}-{tree_hash()}":
