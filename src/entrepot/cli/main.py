@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Final
 
 import click
@@ -14,6 +13,7 @@ from entrepot import __version__
 from entrepot.base.compiled import build_name
 from entrepot.base.errors import EntrepotError
 from entrepot.cli.errors import explain
+from entrepot.cli.lazy import LazyGroup
 
 COMMANDS: Final = {
     "run": "run",
@@ -42,21 +42,10 @@ COMMANDS: Final = {
 """Subcommand -> the module of `entrepot.cli` that has a function of this name."""
 
 
-class LazyGroup(click.Group):
-    """A group that imports a subcommand when it is asked for, and turns our errors into messages and exit codes."""
+class Entrepot(LazyGroup):
+    """All of them; turns our errors into messages and exit codes."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the subcommands in the order in which one meets them."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return a subcommand; None for one that does not exist."""
-        module = COMMANDS.get(cmd_name)
-        if module is None:
-            return None
-        command = getattr(importlib.import_module(f"entrepot.cli.{module}"), cmd_name)
-        assert isinstance(command, click.Command)
-        return command
+    modules = COMMANDS
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the subcommand. A broken pipe ends it quietly: who read our output has had enough."""
@@ -72,7 +61,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=Entrepot,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Try it: `entrepot run` in one terminal; `entrepot send /queue/hello 'good morning'` and "
     "`entrepot receive /queue/hello` in another.",

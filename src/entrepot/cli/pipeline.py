@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Final
 
 import click
+
+from entrepot.cli.lazy import LazyGroup
 
 COMMANDS: Final = {
     "archive": "pipeline_archive",
@@ -17,21 +18,10 @@ COMMANDS: Final = {
 """Command -> the module of `entrepot.cli` that has a function of this name."""
 
 
-class Jobs(click.Group):
-    """Imports a job when it is asked for: `--help` needs no PySpark."""
+class Jobs(LazyGroup):
+    """The jobs: `--help` needs no PySpark."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the jobs."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return a job; None for one that does not exist."""
-        module = COMMANDS.get(cmd_name)
-        if module is None:
-            return None
-        command = getattr(importlib.import_module(f"entrepot.cli.{module}"), cmd_name)
-        assert isinstance(command, click.Command)
-        return command
+    modules = COMMANDS
 
 
 @click.group(cls=Jobs)
