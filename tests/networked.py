@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import count
 from typing import Any
 
 from bridged import Network, SiteCensus
@@ -161,10 +162,13 @@ def _takes_a_loss_for_a_shutdown(genuine: Any) -> Any:
 
 
 def _stamps_no_path(genuine: Any) -> Any:
+    strangers = count()
+
     def forward(self: Bridge, *rest: Any) -> Any:
         here, crossing = self._here, self._crossing
-        self._here = type(here)("nobody")
-        self._crossing = Crossing(self._producer, "nobody", "")
+        stranger = f"nobody{next(strangers)}"  # a path names each broker once, and these have to count
+        self._here = type(here)(stranger)
+        self._crossing = Crossing(self._producer, stranger, "")
         try:
             return genuine(self, *rest)
         finally:

@@ -16,6 +16,7 @@ from artemis import Artemis
 from classic import Classic
 from ours import Entrepot
 
+from conftest import make  # now: later the name stands for the conftest of another directory
 from entrepot.base.errors import (
     AccessDenied,
     InvalidSelector,
@@ -435,8 +436,6 @@ class TestSending:
         run(main())
 
     def test_credentials(self, kind: str, tmp_path: Path) -> None:
-        from conftest import make
-
         broker = make(kind, tmp_path, name="locked", authenticated=True)
         broker.start().await_ready()
 
@@ -485,8 +484,6 @@ class TestFailover:
 
     def test_committed_messages_survive_kills_once(self, kind: str, tmp_path: Path) -> None:
         """One broker, killed and started again while transactions are on their way."""
-        from conftest import make
-
         broker = make(kind, tmp_path, name="phoenix")
         broker.start().await_ready()
         where, batch, batches = fresh(), 5, 60
@@ -528,8 +525,6 @@ class TestFailover:
 
     def test_consumed_transactions_survive_kills(self, kind: str, tmp_path: Path) -> None:
         """Messages moved from one queue to another in transactions arrive there once."""
-        from conftest import make
-
         broker = make(kind, tmp_path, name="phoenix")
         broker.start().await_ready()
         source, target, count = fresh(), fresh(), 120
@@ -654,8 +649,6 @@ class TestBranches:
         run(main())
 
     def test_what_is_prepared_survives_a_kill_and_what_is_not_does_not(self, kind: str, tmp_path: Path) -> None:
-        from conftest import make
-
         broker = make(kind, tmp_path, name="phoenix")
         broker.start().await_ready()
         out = fresh()

@@ -20,7 +20,7 @@ from entrepot.core.lease import KIND_CLAIM, ClaimRecord, Lease
 from entrepot.core.queue import UNKNOWN_DELIVERED, Queue
 from entrepot.core.stage import STAGED_QUEUE, Publication, Stage, Stages
 from entrepot.core.stage_records import KIND_DECISION, KIND_PUBLICATION
-from entrepot.journal import recovery
+from entrepot.journal import window
 from entrepot.journal.log import JournalCore
 from entrepot.journal.record import head_valid
 from entrepot.model.address import parse
@@ -196,7 +196,7 @@ BUGS = {
     "a transaction is written in pieces": Bug(Parts(journal=Unbracketed)),
     "not every message is stored": Bug(Parts(journal=Forgetful)),
     "requeue at the tail": Bug(patches=((Backlog, "restore", restore_at_the_tail),)),
-    "a torn tail is believed": Bug(patches=((recovery, "batch_valid", half_batch_is_enough),)),
+    "a torn tail is believed": Bug(patches=((window, "batch_valid", half_batch_is_enough),)),
     "a group loses its owner": Bug(patches=((Groups, "owner", owner_or_nobody),)),
     "duplicates are not looked for": Bug(patches=((Duplicates, "seen", never_seen),)),
     "credit is not looked at": Bug(patches=((Window, "is_open", always_open),)),

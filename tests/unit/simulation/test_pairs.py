@@ -44,4 +44,4 @@ def test_they_are_run_from_the_command_line(capsys: pytest.CaptureFixture[str]) 
     assert main(["--pairs", "--seed", "2"]) == 0
     with pytest.raises(SystemExit):
         main(["--pairs", "--seed", "2", "--shrink"])
-    assert "a pair has none" in capsys.readouterr().err
+    assert "this has none" in capsys.readouterr().err
