@@ -34,14 +34,14 @@ def pytest_configure() -> None:
     os.environ["PYTHONPATH"] = str(IMPORTED_FROM)
 
 
+@pytest.hookimpl(tryfirst=True)  # before a worker names its tests by their groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep on one worker what shares brokers, compiled programs or a Spark session.
+    """Keep the tests of a file on one worker: they share brokers and compiled programs.
 
     What depends on other programs and on the clock of a busy machine is tried again before it counts as failed, and
     listed as such; what decides by itself (units, simulation) never is.
     """
     for item in items:
-        place = item.path.parent.name if item.path.parent.name == "spark" else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(place))
+        item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
         if {"shell", "interop", "spark"} & set(item.path.parts):
             item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=1))
