@@ -50,7 +50,8 @@ unknown to Classic as well, and an error with the nearest known name.
   neither read nor touched, and a warning says so.
 - **Non-persistent messages that cannot be delivered** go to the dead letters; `processNonPersistent` is about expired
   ones alone.
-- **Security plugins are refused**, because a broker that should ask for a password must not start without asking.
+- **Security plugins** are obeyed where this build can do what they ask (`security.md`), and refused by name otherwise:
+  a broker that should ask for a password does not start without asking.
 - **Other Java beans**, `<import>`, and the web console are reported and not loaded.
 """
 
