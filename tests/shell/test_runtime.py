@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,7 @@ from entrepot.io.runtime import (
     configure_logging,
     loop_factory,
     on_signals,
+    program_text,
     run,
     tune_collector,
     tune_malloc,
@@ -74,6 +76,30 @@ def test_memory_is_tuned_where_there_is_a_glibc() -> None:
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert out.stdout.strip() == str(glibc)
     assert tune_malloc.__doc__
+
+
+def test_what_loading_took_is_given_back() -> None:
+    code = (
+        "import entrepot.node, entrepot.io.runtime as runtime\n"
+        "def resident(): return int(open('/proc/self/statm').read().split()[1]) * 4096\n"
+        "before = resident(); runtime.give_back_memory(); print(before - resident())"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    assert int(out.stdout) > 3_000_000
+
+
+def test_program_text_is_what_files_are_run_from(tmp_path: Path) -> None:
+    maps = tmp_path / "maps"
+    maps.write_text(
+        "1000-3000 r-xp 00000000 08:01 77 /usr/lib/with a blank.so\n"
+        "3000-4000 r--p 00002000 08:01 77 /usr/lib/with a blank.so\n"
+        "4000-5000 rw-p 00003000 08:01 77 /usr/lib/with a blank.so\n"
+        "6000-7000 r-xp 00000000 00:00 0 [vdso]\n"
+        "7000-8000 rwxp 00000000 00:00 0\n"
+        "8000-9000 r-xp 00000000 00:00 0 \n"
+    )
+    assert program_text(str(maps)) == [(0x1000, 0x2000)]
+    assert program_text(str(tmp_path / "none")) == []
 
 
 def test_the_collector_is_tuned() -> None:

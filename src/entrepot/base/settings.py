@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from enum import Enum
 from inspect import get_annotations
 from typing import Any, ClassVar, Final, NamedTuple, NoReturn, Self, TypeVar, cast, dataclass_transform
@@ -428,6 +427,8 @@ def refuse_unknown(names: Iterable[str], known: Iterable[str]) -> None:
     unknown = list(names)
     if not unknown:
         return
+    from difflib import get_close_matches  # noqa: PLC0415 - nobody needs it who makes no mistake
+
     by_folded = {name.lower(): name for name in known}
     near: dict[str, None] = {}
     for name in unknown:

@@ -10,13 +10,12 @@ who tries passwords slows down himself, not those who are in, nor those who were
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Iterable
 from typing import Final
 
 from entrepot.base.environment import SECOND, Instant
 from entrepot.base.errors import AccessDenied, UserUnknown
-from entrepot.core.passwords import Kept
+from entrepot.core.passwords import Kept, same
 
 FAILURES_A_SECOND: Final = 10  # at 20 ms each a fifth of the thread
 
@@ -45,7 +44,7 @@ class User:
         """Return whether ``password`` is right, as far as that can be told at once."""
         if not self.kept.hashed:
             return self.kept.matches(password)
-        return bool(self._mark) and hmac.compare_digest(self.kept.mark(password), self._mark)
+        return bool(self._mark) and same(self.kept.mark(password), self._mark)
 
     def learns(self, password: str) -> bool:
         """Return whether ``password`` is right, by its hash; from then on it is recognised."""

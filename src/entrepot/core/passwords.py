@@ -18,8 +18,6 @@ comes in once. All comparisons take the same time wherever two texts begin to di
 from __future__ import annotations
 
 import binascii
-import hashlib
-import hmac
 from base64 import b64decode, b64encode
 from typing import Final
 
@@ -92,16 +90,27 @@ class Kept:
     def matches(self, password: str) -> bool:
         """Return whether ``password`` is the one that is kept."""
         if not self.hashed:
-            return hmac.compare_digest(self._plain, password.encode("utf-8", "surrogatepass"))
+            return same(self._plain, password.encode("utf-8", "surrogatepass"))
         if self._rounds:
+            import hashlib  # noqa: PLC0415 - as in `_scrypt`
+
             octets = password.encode("utf-8", "surrogatepass")
             found = hashlib.pbkdf2_hmac("sha1", octets, self._salt, self._rounds, len(self._hash))
-            return hmac.compare_digest(self._hash, found) and not octets.endswith(b"\0")
-        return hmac.compare_digest(self._hash, _scrypt(password, self._salt, self._cost, len(self._hash)))
+            return same(self._hash, found) and not octets.endswith(b"\0")
+        return same(self._hash, _scrypt(password, self._salt, self._cost, len(self._hash)))
 
     def mark(self, password: str) -> bytes:
         """Return what tells a password that has matched before from others, without the cost of the hash."""
+        import hashlib  # noqa: PLC0415 - as in `_scrypt`
+
         return hashlib.blake2b(password.encode("utf-8", "surrogatepass"), key=self._hash[:64]).digest()
+
+
+def same(one: bytes, other: bytes) -> bool:
+    """Return whether both are the same, after a time that does not tell where they differ."""
+    import hmac  # noqa: PLC0415 - as in `_scrypt`
+
+    return hmac.compare_digest(one, other)
 
 
 def hashed(password: str, salt: bytes) -> str:
@@ -112,6 +121,8 @@ def hashed(password: str, salt: bytes) -> str:
 
 
 def _scrypt(password: str, salt: bytes, cost: tuple[int, int, int], length: int) -> bytes:
+    import hashlib  # noqa: PLC0415 - half a MB of tables of OpenSSL, for brokers that know passwords
+
     octets = password.encode("utf-8", "surrogatepass")
     if octets.endswith(b"\0"):
         octets = hashlib.sha256(len(octets).to_bytes(LENGTH_OCTETS, "big") + octets).hexdigest().encode()

@@ -7,7 +7,6 @@ themselves and are cut off.
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -154,6 +153,8 @@ def _without_effect(written: str, name: str) -> None:
     if reason:
         log.info("the option %s has no effect here: %s", written, reason)
         return
+    import difflib  # noqa: PLC0415 - nobody needs it who makes no mistake
+
     near = difflib.get_close_matches(name, [*TAKERS, *NO_EFFECT], n=1)
     hint = f"did you mean {near[0]!r}?" if near else "leave it out, or see docs/reference for what a URI may say"
     raise InvalidOption(f"there is no transport option {written!r}", remedy=hint)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import ssl
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -139,6 +138,8 @@ def _load_identity(context: ssl.SSLContext, options: TlsOptions) -> None:
     pem = _from_pkcs12(options.certificate, options.password, start)
     if pem[0] == b"":
         raise InvalidOption(f"{options.certificate} holds no private key", remedy="export it with its key")
+    import tempfile  # noqa: PLC0415 - half a MB, with shutil and what it compresses with, for PKCS#12 alone
+
     # OpenSSL reads a chain from a file only: one that nobody else can read, for as long as that takes.
     descriptor, name = tempfile.mkstemp(suffix=".pem")
     try:

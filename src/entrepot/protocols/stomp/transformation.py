@@ -29,7 +29,6 @@ import unicodedata
 from base64 import b64decode, b64encode
 from struct import pack, unpack
 from typing import Final
-from xml.parsers import expat
 
 from entrepot.base.errors import Inexpressible
 from entrepot.base.primitive import (
@@ -383,6 +382,8 @@ class _Builder:
 
 
 def _xml_tree(text: str) -> Element:
+    from xml.parsers import expat  # noqa: PLC0415 - 0.2 MB for the few brokers that are sent XML to transform
+
     builder = _Builder()
     parser = expat.ParserCreate()
     parser.buffer_text = True
