@@ -19,7 +19,7 @@ PIP := $(PY) -m pip --disable-pip-version-check --quiet
 CONSTRAINTS := requirements/constraints.txt
 STAMPS := $(VENV)/stamps
 # Programs run on the compiled build where there is one; without a compiler build/compiled is a plain copy.
-COMPILED := PYTHONPATH=build/compiled
+COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check lint format types contracts generated \
 	generated-check sim bench bench-pipeline bench-audit interop demo kill pipeline-soak pipeline-clusters fuzz docs constraints clean distclean

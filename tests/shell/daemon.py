@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import entrepot
 from entrepot.protocols.stomp.frames import Frame, FrameParser, encode_frame
 
 PATIENCE = 30.0  # s: nothing here takes a tenth of it on an idle machine
@@ -39,8 +40,12 @@ class Daemon:
         self.ports.unlink(missing_ok=True)
         command = [sys.executable, "-m", "entrepot", "run", "--listen", "stomp://127.0.0.1:0"]
         command += ["--ports-file", str(self.ports), *self.arguments]
+        # it works elsewhere, where a relative PYTHONPATH would lead to another copy of the package, or to none
+        environment = {**os.environ, "PYTHONPATH": str(Path(entrepot.__file__).resolve().parent.parent)}
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.home)
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.home, env=environment
+            )
         until = time.monotonic() + PATIENCE
         while not self.ports.exists():
             assert self.process.poll() is None, self.told()

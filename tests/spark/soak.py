@@ -26,6 +26,7 @@ from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import entrepot
 from entrepot.protocols.stomp.frames import Frame
 from shell.daemon import Daemon, Wire
 from spark.stand import QUICK
@@ -224,6 +225,7 @@ class Soak:
     def start_driver(self) -> None:
         (self.home / "started").unlink(missing_ok=True)
         environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        environment["PYTHONPATH"] = str(Path(entrepot.__file__).resolve().parent.parent)  # it works in another folder
         with (self.home / "driver.log").open("ab") as log:
             command = [sys.executable, str(DRIVER), str(self._configuration)]
             self.driver = subprocess.Popen(
