@@ -20,7 +20,6 @@ from source_tree import COMPILED, ROOT, SOURCE
 
 PASSED: Final = ROOT / "build" / "passed"
 TESTED: Final = ("src", "tests", "bench", "demo", "docs", "tools", "pyproject.toml", "requirements", "README.md")
-ALONE: Final = "tests/shell/test_lab.py"  # a program at a terminal: keys do not reach it below a worker
 NOT_TESTED: Final = {"__pycache__", "entrepot.egg-info"}
 
 
@@ -67,9 +66,7 @@ def main(mode: str, arguments: list[str]) -> int:
         left_out = ["--ignore", "tests/interop", "--ignore", "tests/shell", "--ignore", "tests/spark"]
     if arguments:
         return run(mode, arguments, whole=False)
-    code = run(mode, [*left_out, "--ignore", ALONE], whole=True)
-    if code == 0 and "tests/shell" not in left_out:
-        code = run(mode, [ALONE], whole=False)
+    code = run(mode, left_out, whole=True)
     if code == 0 and passed.name == f"{mode}-{tree_hash()}":
         PASSED.mkdir(parents=True, exist_ok=True)
         for old in PASSED.glob(f"{mode}-*"):

@@ -25,12 +25,14 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[()][A-Z0-9]|\x1b[=>]")
 
 
 class Terminal:
-    """A program at a terminal of its own, 130 by 45."""
+    """A program at a terminal of its own, 80 by 24."""
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self.master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 45, 130, 0, 0))
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         environment = {**os.environ, "TERM": "xterm-256color", "TMPDIR": str(directory)}
+        for name in ("COLUMNS", "LINES"):  # of another terminal: readline sets them in whoever runs these tests
+            environment.pop(name, None)
         command = [sys.executable, "-m", "entrepot", *arguments]
         self.process = subprocess.Popen(
             command, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True
@@ -150,6 +152,33 @@ def test_a_signal_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
     assert process.returncode == 0
     assert brokers_of(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("moment", ["starting", "up"])
+def test_killed_it_leaves_no_broker(tmp_path: Path, moment: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "entrepot", "lab", "2", "--shape", "chain"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    end = time.monotonic() + PATIENCE_S
+    try:
+        while len(brokers_of(tmp_path)) < 2:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        if moment == "up":
+            assert process.stdout is not None
+            assert "b1 listens" in process.stdout.readline()
+    finally:
+        process.kill()
+        process.communicate()
+    while left := brokers_of(tmp_path):
+        assert time.monotonic() < end, left
+        time.sleep(0.02)
+    if moment == "up":
+        for log in tmp_path.glob("*/b*/broker.log"):
+            assert "stopping: SIGTERM" in log.read_text()  # in order: the next start has nothing to repair
 
 
 @pytest.mark.parametrize(

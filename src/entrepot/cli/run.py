@@ -141,6 +141,12 @@ LEVELS: Final = ("debug", "info", "warning", "error")
     show_default="4gb",
     help="How much disk the trace of this broker may take; beyond, its oldest segments go.",
 )
+@click.option(
+    "--until-eof",
+    is_flag=True,
+    help="Stop when standard input ends, as after SIGTERM: whoever started this broker may end in any "
+    "way, and leaves no broker behind.",
+)
 @click.option("--no-uvloop", is_flag=True, help="Use asyncio's own event loop even where uvloop is installed.")
 @click.option(
     "--log-level",
@@ -177,6 +183,7 @@ def run(
     status: str | None,
     trace: Path | None,
     trace_limit: int,
+    until_eof: bool,
     no_uvloop: bool,
     log_level: str,
     ports_file: Path | None,
@@ -198,6 +205,8 @@ def run(
         raise InvalidOption("-D and --strict are about a configuration, and there is none", remedy="name its file")
     if ha is not None and ephemeral:
         raise InvalidOption("--ephemeral keeps nothing on disk, so there is no store to share", remedy="leave one out")
+    if until_eof:
+        runtime.stop_at_end_of_input()
     runtime.configure_logging(log_level)
     policies = read_settings(settings)
     networks = read_connectors(connect, duplex=duplex)

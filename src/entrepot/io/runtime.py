@@ -14,6 +14,7 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
@@ -33,7 +34,7 @@ TRIM_OCTETS: Final = 256 * MIB
 MMAP_OCTETS: Final = 32 * MIB  # the largest that glibc accepts on 64 bits
 
 MADV_DONTNEED: Final = 4  # madvise(2), the same on every architecture of Linux but Alpha
-
+INPUT_OCTETS: Final = 4096  # of an input that nobody looks at
 COLLECTOR_THRESHOLDS: Final = (100_000, 20, 20)  # a full queue is a large young heap without cycles
 
 
@@ -168,6 +169,22 @@ def on_signals(stop: Callable[[str], None]) -> Callable[[], None]:
     for number in numbers:
         loop.add_signal_handler(number, first, number.name)
     return undo
+
+
+def stop_at_end_of_input(descriptor: int = 0) -> None:
+    """Take the end of standard input for a SIGTERM, from now on; what is written to it is read and thrown away.
+
+    A process that holds the other end of a pipe cannot end without closing it, not even by SIGKILL.
+    """
+
+    def watch() -> None:
+        with contextlib.suppress(OSError):  # a terminal that is gone, an input that was closed: it has ended
+            while os.read(descriptor, INPUT_OCTETS):
+                pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    # A thread: not every loop can wait for every kind of input, and this one may not have begun, or be busy.
+    threading.Thread(target=watch, name="standard input", daemon=True).start()
 
 
 class PlainFormatter(logging.Formatter):

@@ -89,8 +89,9 @@ class Broker:
             with (self.directory / "broker.log").open("ab") as log:
                 self.process = await asyncio.create_subprocess_exec(
                     *(sys.executable, "-m", "entrepot", "run", "activemq.xml", "--ports-file", "ports.json"),
+                    "--until-eof",
                     cwd=self.directory,
-                    stdin=asyncio.subprocess.DEVNULL,
+                    stdin=asyncio.subprocess.PIPE,  # its other end closes with us, however we end
                     stdout=log,
                     stderr=log,
                     start_new_session=True,  # Ctrl-C at the terminal is the lab's to handle

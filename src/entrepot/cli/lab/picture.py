@@ -19,21 +19,38 @@ from entrepot.cli.lab.watch import Watch
 WIDTH: Final = 38
 HEIGHT: Final = 13
 EVENTS_SHOWN: Final = 7
+EVENTS_LEAST: Final = 3
+TABLE_LINES: Final = 3  # two heads, and the line between the tables
+AROUND: Final = 4  # lines: the frame, the figures, and one that is empty
+BESIDE: Final = 104  # columns for the drawing beside the tables
 STYLES: Final = {"open": "green", "cut": "red", "stalled": "magenta"}
-KEYS: Final = "[1-9] kill/restart a broker  [letter] cut/heal a link  [space] load  [q] end"
+KEYS: Final = "[1-9] kill/restart broker  [letter] cut/heal link  [space] load  [q] end"
 
 
-def picture(network: Network, watch: Watch, load: Load, events: Sequence[str]) -> RenderableType:
-    """Return everything, for a terminal."""
+def picture(
+    network: Network, watch: Watch, load: Load, events: Sequence[str], *, width: int, height: int
+) -> RenderableType:
+    """Return everything, for a terminal of this size: what does not fit is the drawing first, then old events."""
     tables = Group(_brokers(network, watch), Text(), _links(network, watch))
+    rows = len(network.brokers) + len(network.links) + TABLE_LINES
+    room = height - AROUND
+    if width >= BESIDE and max(HEIGHT, rows) + EVENTS_LEAST <= room:
+        top: RenderableType = Columns([_drawing(network, watch), tables], padding=(0, 2))
+        rows = max(HEIGHT, rows)
+    elif HEIGHT + rows + EVENTS_SHOWN <= room:
+        top = Group(_drawing(network, watch), tables)
+        rows += HEIGHT
+    else:
+        top = tables
     ledger = load.ledger
     figures = Text(
         f"load {'on' if load.running else 'off'} · sent {ledger.sent:,} · promised {len(ledger.promised):,} · "
         f"arrived {len(ledger.arrived):,} · again {ledger.twice:,}"
     )
-    shown = Text("\n".join(list(events)[-EVENTS_SHOWN:]), style="dim")
+    last = list(events)[-min(EVENTS_SHOWN, max(EVENTS_LEAST, room - rows)) :]
+    shown = Text("\n".join(last), style="dim", no_wrap=True, overflow="ellipsis")
     title = f"entrepot lab: {len(network.brokers)} brokers, {network.shape}"
-    body = Group(Columns([_drawing(network, watch), tables], padding=(0, 2)), figures, Text(), shown)
+    body = Group(figures, Text(), top, shown)
     return Panel(body, title=title, subtitle=Text(KEYS), subtitle_align="left")
 
 
@@ -127,7 +144,8 @@ def _drawing(network: Network, watch: Watch) -> Text:
         for column in range(WIDTH + 4):
             letter, style = cells.get((column, row), (" ", ""))
             text.append(letter, style=style)
-        text.append("\n")
+        if row < HEIGHT - 1:
+            text.append("\n")
     return text
 
 

@@ -12,7 +12,7 @@ import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -23,6 +23,9 @@ from entrepot.cli.lab.load import Load
 from entrepot.cli.lab.picture import line, picture
 from entrepot.cli.lab.watch import Watch
 from entrepot.io import runtime
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 SHOW_S: Final = 0.25
 LINE_S: Final = 1.0
@@ -106,18 +109,21 @@ class Stage:
             click.echo(line(self.network, self.watch, self.load))
 
     async def _live(self) -> None:
-        from rich.live import Live  # noqa: PLC0415 - only for a terminal
+        from rich.console import Console  # noqa: PLC0415 - only for a terminal
+        from rich.live import Live  # noqa: PLC0415
 
         assert self._over is not None
-        with keys(self._key), Live(self._picture(), screen=True, auto_refresh=False) as live:
+        console = Console()
+        with keys(self._key), Live(self._picture(console), console=console, screen=True, auto_refresh=False) as live:
             while not self._over.is_set():
-                live.update(self._picture(), refresh=True)
+                live.update(self._picture(console), refresh=True)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(SHOW_S):
                         await self._over.wait()
 
-    def _picture(self) -> Any:
-        return picture(self.network, self.watch, self.load, self.events)
+    def _picture(self, console: Console) -> Any:
+        width, height = console.size  # what the environment says in COLUMNS and LINES goes before the terminal
+        return picture(self.network, self.watch, self.load, self.events, width=width, height=height)
 
     # -- keys ----------------------------------------------------------------------------------------------------------
 
