@@ -28,15 +28,23 @@ class Site(sites.Site):
 
 
 class Network(networks.Network):
-    """Sites and who dials whom. ``options`` is the query of every connector."""
+    """Sites and who dials whom. ``options`` is the query of every connector; ``interval``: of supervision."""
 
     sites: dict[str, Site]  # type: ignore[assignment]
 
-    def __init__(self, seed: int, wires: list[tuple[str, str]], *, duplex: bool = False, options: str = "") -> None:
+    def __init__(
+        self,
+        seed: int,
+        wires: list[tuple[str, str]],
+        *,
+        duplex: bool = False,
+        options: str = "",
+        interval: int = INTERVAL,
+    ) -> None:
         names = dict.fromkeys(name for wire in wires for name in wire)
         self.duplex = duplex
         plans = {
-            name: Blueprint(config=BrokerConfig(broker=BrokerSettings(name=name)), interval=INTERVAL) for name in names
+            name: Blueprint(config=BrokerConfig(broker=BrokerSettings(name=name)), interval=interval) for name in names
         }
         super().__init__(seed, plans)
         query = "?initialReconnectDelay=50&useExponentialBackOff=false" + (f"&{options}" if options else "")

@@ -44,6 +44,7 @@ from entrepot.io.connection import BrokerTurn
 from entrepot.io.disk import Disk
 from entrepot.io.links import Links, log_bridges
 from entrepot.io.local import Door
+from entrepot.io.options import no_option
 from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.io.standby import Standby
 from entrepot.io.tcp import AUTO, Greeter, Listener, Listening
@@ -318,7 +319,7 @@ class Node:
     async def _appear(self, loop: asyncio.AbstractEventLoop) -> None:
         """Open the door for this process, and announce to others where this broker is. Raises OperatorError."""
         indoors = Listener(
-            Listening("openwire://127.0.0.1:0", _no_option, LISTENED),
+            Listening("openwire://127.0.0.1:0", no_option, LISTENED),
             self.turn,
             self._greeters(StompOptions(), OpenWireOptions()),
         )
@@ -490,7 +491,8 @@ class Node:
         if self._traces is not None:
             self._traces.describe(broker.node_id, options.name, int(broker.run), options.version, turn.wall)
             broker.begin_trace()
-        install(broker, OpenConnections(self.listeners, lambda: self.links))
+        trace = "" if self.options.trace is None else str(self.options.trace.resolve())
+        install(broker, OpenConnections(self.listeners, lambda: self.links, trace))
         self._broker = broker
         self._acceptor = Acceptor(broker)
         if self.options.config is not None:
@@ -694,11 +696,6 @@ def parse_discovery(text: str) -> Beacon:
     if not isinstance(found, Endpoint):
         raise InvalidURI(f"{text!r} is a list; a broker is announced in one place", remedy="use multicast://default")
     return parse_beacon(found)[0]
-
-
-def _no_option(written: str, text: str) -> bool:
-    """Say that there is none."""
-    return False
 
 
 def _written(value: object) -> str:

@@ -6,6 +6,7 @@ once there is room. Needs root for the mount; elsewhere those tests are skipped,
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -106,6 +107,24 @@ def test_a_full_disk_is_said_nothing_is_lost_and_it_passes(daemon: Daemon) -> No
     assert len(fill(wire)) > len(confirmed) // 2
     assert daemon.process is not None
     assert daemon.process.poll() is None
+
+
+@needs_mount
+def test_a_full_disk_is_what_explain_says(daemon: Daemon) -> None:
+    confirmed = fill(Wire(daemon.port))
+    result = subprocess.run(
+        [sys.executable, "-m", "entrepot", "explain", "q", "--url", f"stomp://127.0.0.1:{daemon.port}", "-o", "json"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    (queue,) = json.loads(result.stdout.splitlines()[0])["queues"]
+    reasons = {reason["code"]: reason for reason in queue["reasons"]}
+    assert queue["waiting"] == len(confirmed)
+    assert sorted(reasons) == ["disk", "no-consumer"]
+    assert "the journal takes no records" in reasons["disk"]["text"]
+    assert reasons["disk"]["remedy"]
 
 
 @needs_mount

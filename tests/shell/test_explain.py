@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from entrepot import Acknowledge, blocking
+from entrepot.protocols.openwire.commands import KeepAliveInfo
 from pairs import free_port
 from shell.test_cli import Running
 
 PATIENCE_S = 20.0
+KEEP_ALIVE = KeepAliveInfo().type_id
 Chain = dict[str, Running]
 
 
@@ -91,6 +97,7 @@ def test_reasons_and_places_over_a_network(chain: Chain) -> None:
         session.acknowledge()
     gone = west.do("where", identity)
     assert "west: it was here and is no more" in gone.stdout
+    assert "  it cannot say when: it runs without --trace DIR" in gone.stdout
     unknown = west.do("where", "ID:nobody")
     assert unknown.returncode == 1
     assert "asked: west, north, east" in unknown.stderr
@@ -106,11 +113,102 @@ def test_reasons_and_places_over_a_network(chain: Chain) -> None:
     assert "no answer from stomp://127.0.0.1:1" in west.do("explain", "Q", "--also", "stomp://127.0.0.1:1").stderr
 
 
+def test_traces_say_when_and_by_whom_a_message_was_settled(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="traces are read with pyarrow: pip install entrepot[spark]")
+    port = free_port()
+    for name in ("west", "north"):
+        (tmp_path / name).mkdir()
+    kept = "--trace", str(tmp_path / "traces")
+    north = Running(tmp_path / "north", "--name", "north", *kept, "--listen", f"openwire://127.0.0.1:{port}")
+    west = Running(tmp_path / "west", "--name", "west", *kept, "--connect", f"static:(tcp://127.0.0.1:{port})")
+    try:
+        assert west.do("send", "/queue/Q", given="x\n").returncode == 0
+        identity = lines(west, "explain", "Q", "--alone")[0]["queues"][0]["head"]
+        with blocking.connect(openwire(north), client_id="billing") as connection, connection.session() as session:
+            received = session.consumer("queue://Q").receive(PATIENCE_S)
+            assert received is not None
+        said = until(lambda: re.search(r".*so settled here", west.do("where", identity).stdout, re.DOTALL)).group()
+        steps = [line.partition(" ")[2].partition(" ")[2] for line in said.splitlines() if line.startswith("20")]
+        assert steps[:3] == [
+            "west: accepted into Q",
+            "west: sent on to north, from Q",
+            "north: accepted into Q, from west",
+        ]
+        assert sorted(re.sub(r"(to|by) \S+ \(", r"\1 (", step) for step in steps[3:]) == [
+            "north: acknowledged by (billing), so settled",
+            "north: delivered from Q to (billing)",
+            "west: confirmed by north, so settled here",
+        ]
+    finally:
+        west.stop()
+        north.stop()
+
+
 def test_a_group_may_go_to_another_consumer(chain: Chain) -> None:
     east = chain["east"]
     assert east.do("send", "/queue/G", given="x\n").returncode == 0
     assert lines(east, "queue", "regroup", "G", "--group", "g") == [{"queue": "G", "group": "g"}]
     assert lines(east, "queue", "regroup", "G") == [{"queue": "G", "group": ""}]
+
+
+class Jam:
+    """A relay to a broker; once it is ``jammed`` all that gets there is that whoever dialled lives."""
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self.jammed = False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self.listener.getsockname()[1])
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self.listener.accept()
+                far = socket.create_connection(("127.0.0.1", self.target))
+                threading.Thread(target=self._frames, args=(near, far), daemon=True).start()
+                threading.Thread(target=self._octets, args=(far, near), daemon=True).start()
+
+    def _octets(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65_536):
+                target.sendall(data)
+        target.close()
+
+    def _frames(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError), source.makefile("rb") as frames:
+            while len(head := frames.read(4)) == 4:
+                body = frames.read(int.from_bytes(head, "big"))
+                if not self.jammed or body[0] == KEEP_ALIVE:
+                    target.sendall(head + body)
+        target.close()
+
+
+def test_a_bridge_whose_broker_lives_and_confirms_nothing_is_stalled_since_then(tmp_path: Path) -> None:
+    port = free_port()
+    jam = Jam(port)
+    for name in ("near", "far"):
+        (tmp_path / name).mkdir()
+    far = Running(tmp_path / "far", "--ephemeral", "--name", "far", "--listen", f"openwire://127.0.0.1:{port}")
+    towards = f"static:(tcp://127.0.0.1:{jam.port}?wireFormat.maxInactivityDuration=3000)?name=to-far"
+    near = Running(
+        tmp_path / "near", "--ephemeral", "--name", "near", "--connect", towards + "&supervisionInterval=400"
+    )
+    try:
+        with blocking.connect(openwire(far)) as connection, connection.session() as session:
+            session.consumer("queue://Q")
+            until(lambda: lines(near, "explain", "Q")[0]["queues"])  # the bridge reads it for that consumer
+            jam.jammed = True
+            assert near.do("send", "/queue/Q", given="x\n").returncode == 0
+            until(lambda: ("near", "bridge-stalled") in codes(lines(near, "explain", "Q", "--alone")))
+            said = near.do("explain", "Q", "--alone").stdout
+            found = re.search(r"the bridge to far is stalled since (\d+\.\d) s: its broker lives", said)
+            assert found is not None, said
+            assert float(found.group(1)) > 0.4
+    finally:
+        near.stop()
+        far.stop()
+        jam.listener.close()
 
 
 def test_a_broker_that_says_nothing_is_not_waited_for_longer_than_asked(chain: Chain) -> None:

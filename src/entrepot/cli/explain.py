@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from entrepot.cli.dialogue import url_option
 from entrepot.cli.errors import Failure
+from entrepot.cli.fate import LINES_MOST, fates, told
 from entrepot.cli.network import Survey, alone_option, also_option, patience_option, survey
 from entrepot.cli.output import output_option, to_json
+from entrepot.cli.trace import row_of
 from entrepot.cluster.outlook import across
 from entrepot.io import runtime
 
@@ -51,19 +54,40 @@ def explain(*, destination: str, url: str, patience: float, also: tuple[str, ...
 @patience_option
 @also_option
 @alone_option
+@click.option(
+    "--trace",
+    "traces",
+    multiple=True,
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    metavar="DIR",
+    help="Where traces of brokers on other machines can be read, to say when a message was settled and by whom; those "
+    "of brokers on this machine are found. Repeatable.",
+)
 @output_option
-def where(*, message_id: str, url: str, patience: float, also: tuple[str, ...], alone: bool, output: str) -> None:
+def where(
+    *,
+    message_id: str,
+    url: str,
+    patience: float,
+    also: tuple[str, ...],
+    alone: bool,
+    traces: tuple[Path, ...],
+    output: str,
+) -> None:
     """Say which broker holds the message MESSAGE-ID, in what state, and which way it came.
 
     MESSAGE-ID is the id that clients see (JMSMessageID, the message-id header), or a broker's own number for it. What
-    became of it is found too: a dead letter, an expired message, the copy of a divert.
+    became of it is found too: a dead letter, an expired message, the copy of a divert. When and by whom a message was
+    settled is read from the traces of brokers that run with --trace; a broker without one does not remember it.
     """
     identity: str | int = int(message_id) if message_id.isdigit() else message_id
     found = runtime.run(survey(url, "where", identity, patience=patience, also=also, alone=alone))
+    gone = any(answer["had"] for answer in found.told) or not any(answer["places"] for answer in found.told)
+    rows, unable = fates(found.told, identity, traces) if gone or traces else ([], {})
     if output == "json":
         for answer in found.told:
             click.echo(to_json(answer))
-        click.echo(to_json({"silent": found.silent}))
+        click.echo(to_json({"story": [row_of(row) for row in rows], "without_story": unable, "silent": found.silent}))
     else:
         for answer in found.told:
             for place in answer["places"]:
@@ -72,12 +96,11 @@ def where(*, message_id: str, url: str, patience: float, also: tuple[str, ...], 
                 click.echo(
                     f"{answer['broker']}: it was here and is no more: settled, sent on to another broker, or expired"
                 )
-        if any(answer["had"] for answer in found.told):
-            click.echo(
-                f"  when: entrepot trace show DIR --message {message_id}, for a broker that runs with --trace DIR"
-            )
+                if answer["broker"] in unable:
+                    click.echo(f"  it cannot say when: {unable[answer['broker']]}")
+        _story(rows)
         _missing(found)
-    if not any(answer["places"] or answer["had"] for answer in found.told):
+    if not rows and not any(answer["places"] or answer["had"] for answer in found.told):
         asked = ", ".join(answer["broker"] for answer in found.told)
         raise Failure(
             f"no broker that answered knows the message {message_id!r} (asked: {asked})",
@@ -173,6 +196,13 @@ def _place(broker: str, place: dict[str, Any], names: dict[str, str]) -> None:
     if place["expires_in_ms"] >= 0:
         facts.append(f"expires in {place['expires_in_ms'] / 1000:,.1f} s")
     click.echo(f"  {', '.join(facts)}")
+
+
+def _story(rows: list[dict[str, Any]]) -> None:
+    for row in rows[:LINES_MOST]:
+        click.echo(told(row))
+    if len(rows) > LINES_MOST:
+        click.echo(f"and {len(rows) - LINES_MOST} more records; entrepot trace show has them all")
 
 
 def _missing(found: Survey) -> None:

@@ -80,6 +80,7 @@ def across(told: Sequence[Mapping[str, Any]], silent: Sequence[str] = ()) -> lis
     """
     found: list[dict[str, object]] = []
     for here in told:
+        found += _stalled(here)
         waiting = sum(queue["waiting"] for queue in here["queues"])
         if not waiting or not any(
             reason["code"] in UNWANTED_HERE for one in here["queues"] for reason in one["reasons"]
@@ -109,19 +110,32 @@ def _reason(told: Mapping[str, Any], code: str, text: str, remedy: str) -> dict[
     return {"broker": told["broker"], "code": code, "text": text, "remedy": remedy}
 
 
-def _ways_closed(here: Mapping[str, Any]) -> list[dict[str, object]]:
-    """Note the bridges from ``here`` that are not open, and those that take nothing."""
+def _stalled(here: Mapping[str, Any]) -> list[dict[str, object]]:
+    """Note the bridges from ``here`` that hold messages of the destination, or should get some, and confirm none."""
+    waiting = any(queue["waiting"] for queue in here["queues"])
+    busy = {reader["peer"] for reader in _readers(here) if reader["peer"] and reader["in_flight"]}
     found = []
     for row in here["bridges"]:
-        if not row["sends"] or row["state"] == "open":
+        if row["sends"] and row["state"] == "stalled" and (row["peer"] in busy or (waiting and row["demand"])):
+            text = f"the bridge to {row['peer']} is stalled{_since(row)}: its broker lives and confirms nothing"
+            remedy = f"ask there: entrepot explain; is {row['peer']} full? Does it read from this connection?"
+            found.append(_reason(here, "bridge-stalled", text, remedy))
+    return found
+
+
+def _since(row: Mapping[str, Any]) -> str:
+    return f" since {row['for_ms'] / 1000:.1f} s" if row["for_ms"] >= 0 else ""
+
+
+def _ways_closed(here: Mapping[str, Any]) -> list[dict[str, object]]:
+    """Note the bridges from ``here`` that are not open."""
+    found = []
+    for row in here["bridges"]:
+        if not row["sends"] or row["state"] in ("open", "stalled"):
             continue
         peer = row["peer"] or row.get("place") or row["connector"]
-        since = f" since {row['for_ms'] / 1000:.1f} s" if row["for_ms"] >= 0 else ""
+        since = _since(row)
         error = f": {row['error']}" if row["error"] else ""
-        if row["state"] == "stalled":
-            text = f"the bridge to {peer} is stalled{since}: its broker lives and confirms nothing"
-            found.append(_reason(here, "bridge-stalled", text, f"entrepot explain there; is {peer} full?"))
-            continue
         text = f"the bridge to {peer} ({row['connector']}) is down{since}, {row['state']}{error}"
         remedy = f"entrepot bridge start {row['connector']}" if row["state"] == "stopped" else "start that broker, or "
         if row["state"] != "stopped":

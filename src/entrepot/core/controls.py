@@ -69,6 +69,11 @@ class Census:
         """Where this broker is reached by others; "" when nobody can."""
         return ""
 
+    @property
+    def trace(self) -> str:
+        """The directory of this broker's trace, on its own machine; "" when it keeps none."""
+        return ""
+
 
 class Work(Protocol):
     """An operation that goes on in steps: call `step` until it says True, then `result`."""

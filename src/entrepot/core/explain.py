@@ -153,6 +153,7 @@ def _explain(broker: BrokerCore, queue: Queue, census: Census) -> Explanation:
         _why_waits(broker, queue, message, tally, census, stopped=stopped)
     if not looked and waiting:
         tally.add(UNEXPLAINED, "messages are counted that cannot be found", messages=waiting)
+    _searches(broker, queue, tally)
     _in_flight(broker, queue, tally)
     _producers(broker, queue, tally)
     told = Explanation(
@@ -216,9 +217,11 @@ def _nobody(queue: Queue, tally: _Tally, waiting: int) -> None:
 def _set_aside(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
     """Note what is neither waiting nor in flight: delayed, leased, in the hands of a transaction."""
     for number, reference in queue.delayed.items():
-        if number in queue.doomed or broker.journal.refusal() is not None:
-            text = "they leave for the dead letters when the disk takes records again"
-            tally.add("disk", text, "make room on the disk of the journal; see its log", messages=1)
+        over = reference.message.expiration != 0 and reference.message.expiration <= broker.wall
+        if number in queue.doomed or (over and broker.journal.refusal() is not None):
+            why = "their time to live is over" if over else queue.doomed[number]
+            text = f"{why}: they leave for another queue when the disk takes records again"
+            tally.add("disk", text, "make room on the disk of the journal; see its log", messages=1, key=why)
         else:
             due = max(0, int(reference.due - broker.now)) // MILLISECOND
             text = f"they failed and wait for their next try; the first to be listed in {due} ms"
@@ -272,6 +275,18 @@ def _scheduled(broker: BrokerCore, queue: Queue, tally: _Tally) -> int:
         text = f"they were sent with a delay and wait for their time, the first for {first} ms more"
         tally.add("scheduled", text, "entrepot schedule list", messages=count)
     return count
+
+
+def _searches(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
+    """Note who may get something that lies deeper on disk than was looked here, and than dispatch has come yet."""
+    if queue.name not in broker.working:
+        return
+    for consumer in queue.roster.consumers:
+        if int(consumer.key) in queue.searching and consumer.window.is_open():
+            text = (
+                f"the {queue.backlog.paged_count:,} on disk are still being searched for what {consumer.called()} wants"
+            )
+            tally.add("searching", text, "wait", who=consumer.called())
 
 
 def _in_flight(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:

@@ -47,6 +47,7 @@ class Search:
             "broker": self.broker.options.name,
             "node": self.broker.node_id,
             "url": self.census.url,
+            "trace": self.census.trace,
             "places": self.found,
             "had": not self.found and self._had(),
         }

@@ -132,7 +132,7 @@ class TraceFiles(TraceSink):
 
         Raises StoreUnusable when not even the first segment can be made.
         """
-        self._stem = re.sub(r"[^A-Za-z0-9._-]", "-", node)
+        self._stem = stem_of(node)
         kept = self._kept()
         self._serial = 1 + max((serial_of(path) for path in kept), default=0)
         self.facts = {"layout": 1, "node": node, "name": name, "run": run, "version": version, "created": created}
@@ -244,6 +244,11 @@ class TraceFiles(TraceSink):
 
     def _kept(self) -> list[Path]:
         return sorted(self.directory.glob(f"{self._stem}.*{SUFFIX}"))
+
+
+def stem_of(node: str) -> str:
+    """Return what the names of the segments of the broker ``node`` begin with, up to a dot."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", node)
 
 
 def serial_of(path: Path) -> int:

@@ -17,10 +17,13 @@ from entrepot.model.message import Message
 class OpenConnections(Census):
     """The connections that ``listeners`` accepted and that are open; the list may grow."""
 
-    def __init__(self, listeners: list[Listener], links: Callable[[], Links | None] = lambda: None) -> None:
-        """``links``: the bridges, when there are any."""
+    def __init__(
+        self, listeners: list[Listener], links: Callable[[], Links | None] = lambda: None, trace: str = ""
+    ) -> None:
+        """``links``: the bridges, when there are any. ``trace``: the directory where the trace is kept."""
         self.listeners = listeners
         self.links = links
+        self._trace = trace
 
     def count(self) -> int:
         """Return how many there are."""
@@ -69,6 +72,11 @@ class OpenConnections(Census):
         """Where others reach this broker over OpenWire."""
         links = self.links()
         return "" if links is None else links.neighbourhood.acceptor.url
+
+    @property
+    def trace(self) -> str:
+        """Where the trace of this broker is."""
+        return self._trace
 
     def switch_connector(self, name: str, start: bool) -> bool:
         """Start or stop a network connector."""

@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator, Sequence
+from glob import escape
 from hashlib import blake2b
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from entrepot.base.errors import InvalidOption, OperatorError
 from entrepot.core import trace as facts
+from entrepot.io.traces import stem_of
 
 try:
     import numpy as np
@@ -356,6 +359,32 @@ def numbers_of(table: pa.Table, message: str) -> set[tuple[str, int]]:
     return {(row["node"], row["number"]) for row in found}
 
 
+def segments_of(place: Path, node: str) -> list[Path]:
+    """Return the segments of the broker ``node`` that are right in the directory ``place``, the oldest first."""
+    return [path for path in sorted(place.glob(f"{escape(stem_of(node))}.*{SUFFIX}")) if is_begun(path)]
+
+
+def story(paths: Sequence[Path], message: str | int) -> list[dict[str, Any]]:
+    """Return the rows of `Segment.readable` about one message, by time; ``message``: its id, or a broker's number.
+
+    ``paths``: segments of one broker after another, the oldest first. Raises InvalidOption for what is no trace.
+    """
+    numbers: set[tuple[str, int]] = set()
+    found: list[dict[str, Any]] = []
+    for path in paths:
+        table = Segment(path).readable()
+        if len(table) == 0:
+            continue
+        if isinstance(message, int):
+            numbers.add((table["node"][0].as_py(), message))
+        else:
+            numbers |= numbers_of(table, message)
+        if numbers:
+            found += chosen(table, numbers, None, None).to_pylist()
+    found.sort(key=itemgetter("time"))
+    return found
+
+
 def chosen(table: pa.Table, numbers: set[tuple[str, int]] | None, queue: str | None, what: str | None) -> pa.Table:
     """Return the rows of a readable table about these messages, this queue, of this kind."""
     if numbers is not None:
@@ -397,4 +426,6 @@ __all__ = [
     "fingerprint",
     "read",
     "segments",
+    "segments_of",
+    "story",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 import bridged
 from bridged import Network, Reader, Site, SiteCensus
-from entrepot.base.environment import MILLISECOND
+from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.cluster.admission import BrokerPath, Replay
 from entrepot.cluster.connector import NetworkConnector
 from entrepot.cluster.lists import Included, Lists
@@ -72,6 +73,29 @@ def test_the_bridge_is_down_since_then() -> None:
     text = next(str(reason["text"]) for reason in found if reason["code"] == "bridge-down")
     assert "to B (" in text
     assert "down since 2." in text
+
+
+def test_the_bridge_is_stalled_since_then() -> None:
+    interval = 5 * SECOND  # three of them are more than the 10 s in which each end writes at least something
+    network = Network(7, [("A", "B")], options="prefetchSize=2", interval=interval).start()
+    network.sites["B"].read(Q)
+    network.run(500)
+    for number in range(3):
+        network.sites["A"].send(Q, f"before {number}")
+    network.run(1_000)
+    assert network_wide(network) == []
+    network.deafen("A", "B")  # and what B writes still comes: it lives
+    for number in range(5):
+        network.sites["A"].send(Q, f"m{number}")
+    network.run(20_000)
+    assert local(network, "A") == ["bridge-busy"]
+    (reason,) = across(everyone(network))
+    assert (reason["broker"], reason["code"]) == ("A", "bridge-stalled")
+    assert re.search(r"to B is stalled since 1\d\.\d s: its broker lives and confirms nothing", str(reason["text"]))
+    (row,) = told(network, "A")["bridges"]
+    assert (row["state"], row["error"]) == ("stalled", "")
+    assert told(network, "A", "queue://other")["bridges"][0]["state"] == "stalled"
+    assert across(everyone(network, "queue://other")) == []  # nothing of it is held up
 
 
 def test_a_stopped_connector_is_named_with_what_starts_it() -> None:

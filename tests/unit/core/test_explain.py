@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from entrepot.base.errors import StorageFull
+from entrepot.core.broker import selector_or_none
 from entrepot.core.controls import Census, explained
 from entrepot.core.explain import UNEXPLAINED, Explanation, explain
 from entrepot.core.transaction import Transaction
@@ -242,6 +244,58 @@ def test_full(full: str, said: str) -> None:
     reasons = {one.code: one for one in told(rig).reasons}
     assert said in reasons["full"].text
     assert "no-consumer" in reasons
+
+
+def test_a_disk_that_takes_no_records() -> None:
+    rig = Rig()
+    rig.send_all(Q, ["a", "b"])
+    assert rig.disk is not None
+    rig.disk.capacity = rig.disk.used() + 100
+    rig.send(Q, "x" * 100_000)  # its record finds no room
+    with pytest.raises(StorageFull):
+        rig.send(Q)
+    found = [reason for reason in told(rig).reasons if reason.code == "disk"]
+    assert [(reason.messages, reason.remedy) for reason in found] == [(0, "make room on that disk")]
+    assert "no space is left for the journal" in found[0].text
+
+
+def test_what_should_leave_for_another_queue_waits_for_the_disk() -> None:
+    rig = Rig(redelivery_delay="60000")
+    rig.send_all(Q, ["rejected", "rejected too", "tried once"])
+    rig.send(Q, "old", ttl=1_000)
+    reader = rig.reader(Q, 3)
+    rig.queue("Q").pause()
+    rig.journal.tight(StorageFull("no room", remedy="make some"))
+    reader.reject("nonsense")
+    reader.reject("worse")
+    reader.give_back()
+    reader.close()
+    rig.queue("Q").resume()
+    rig.wait(2_000)
+    reasons = {(reason.code, reason.messages): reason.text for reason in told(rig).reasons}
+    assert sorted(reasons) == [("delayed", 1), ("disk", 0), ("disk", 1)]
+    texts = [reason.text for reason in told(rig).reasons if reason.code == "disk" and reason.messages]
+    assert sorted(text.partition(":")[0] for text in texts) == ["nonsense", "their time to live is over", "worse"]
+    rig.journal.relieved()
+    rig.wait(2_000)
+    assert codes(rig) == {"delayed": 1}
+
+
+def test_a_search_on_disk_that_is_not_over() -> None:
+    rig = Rig(max_octets="1000")
+    rig.send_all(Q, range(5000), properties={"colour": "blue"})
+    rig.send(Q, "deep", properties={"colour": "red"})
+    reader = Reader(rig, Q, 0)
+    reader.octets = 1 << 40
+    reader.selector = selector_or_none("colour = 'red'")
+    rig.broker.subscribe(reader)
+    reader.window.reopen()
+    found = {reason.code: reason for reason in told(rig).reasons}
+    assert sorted(found) == ["full", "searching", "selector"]
+    assert "on disk are still being searched for what consumer" in found["searching"].text
+    rig.wait(0)
+    assert reader.bodies == ["deep"]
+    assert "searching" not in codes(rig)
 
 
 def test_the_next_message_goes_where_dispatch_sends_it_and_asking_changes_nothing() -> None:
