@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 from entrepot.protocols.session import Shell
@@ -161,13 +162,17 @@ def entries(name: str, body: bytes) -> list[str]:
 
 def play(path: Path, rewrite: bool) -> None:
     """Run a file; assert that every answer is as written, or write the answers."""
-    conversation = Conversation()
+    play_steps(Conversation().run, path, rewrite)
+
+
+def play_steps(run: Callable[[list[str]], list[str]], path: Path, rewrite: bool) -> None:
+    """Let ``run`` do each step of a file; assert that every answer is as written, or write the answers."""
     written: list[str] = []
     for block in path.read_text().strip("\n").split("\n\n"):
         lines = block.split("\n")
         at = lines.index("----") if "----" in lines else len(lines)
         commands = [line for line in lines[:at] if not line.startswith("#")]
-        got = conversation.run(commands) if commands else []
+        got = run(commands) if commands else []
         if not rewrite:
             assert got == lines[at + 1 :], f"{path.name}: after {commands}"
         written.append("\n".join([*lines[:at], "----", *got] if commands else lines))

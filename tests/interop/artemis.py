@@ -7,15 +7,13 @@ the ``broker.xml`` that is written here. What a test wants in that file beyond t
 from __future__ import annotations
 
 import shutil
-import signal
-import socket
 import subprocess
-import time
 from pathlib import Path
 from typing import Final
 
 import maven
-from classic import HOST, free_port
+from classic import free_port
+from java_broker import HOST, JavaBroker
 
 VERSION: Final = "2.42.0"
 ARTIFACTS: Final = tuple(
@@ -23,7 +21,6 @@ ARTIFACTS: Final = tuple(
     for name in ("artemis-server", "artemis-openwire-protocol", "artemis-stomp-protocol")
 )
 SOURCE: Final = Path(__file__).parent / "java" / "artemis" / "Artemis.java"
-READY_PATIENCE_S: Final = 60.0
 
 CONFIGURATION: Final = """\
 <configuration xmlns="urn:activemq">
@@ -100,8 +97,10 @@ def _class_path() -> str:
     return f"{classes}:{jars}/*"
 
 
-class Artemis:
+class Artemis(JavaBroker):
     """One broker, whose acceptor speaks CORE, OpenWire and STOMP. `start` may be called again after `kill`."""
+
+    called = "Artemis"
 
     def __init__(
         self,
@@ -118,10 +117,8 @@ class Artemis:
         ``authenticated``: the one user is app, with the password secret. ``key_store``: a PKCS#12 file with that
         password; the broker speaks TLS then.
         """
-        self.home = home
+        super().__init__(home, free_port())
         self.name = name
-        self.port = free_port()
-        self.process: subprocess.Popen[bytes] | None = None
         self.users = ["app:secret"] if authenticated else []
         home.mkdir(parents=True, exist_ok=True)
         if key_store is not None:
@@ -144,32 +141,5 @@ class Artemis:
         return f"tcp://{HOST}:{self.port}"
 
     def start(self) -> Artemis:
-        command = ["java", "-Xms64M", "-Xmx512M", "-XX:TieredStopAtLevel=1", "-cp", _class_path()]
-        command += ["Artemis", str(self.home / "broker.xml"), *self.users]
-        with (self.home / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.home)
+        self.run("-cp", _class_path(), "Artemis", str(self.home / "broker.xml"), *self.users)
         return self
-
-    def await_ready(self) -> Artemis:
-        until = time.monotonic() + READY_PATIENCE_S
-        while not self._answers():
-            assert self.process is not None
-            if self.process.poll() is not None or time.monotonic() > until:
-                raise RuntimeError(f"Artemis did not start:\n{(self.home / 'log').read_text()[-3000:]}")
-            time.sleep(0.05)
-        return self
-
-    def kill(self) -> None:
-        """Kill -9."""
-        if self.process is not None:
-            self.process.send_signal(signal.SIGKILL)
-            self.process.wait()
-            self.process = None
-
-    def _answers(self) -> bool:
-        """Say whether the acceptor takes connections; a port that the kernel joined to itself does not count."""
-        try:
-            with socket.create_connection((HOST, self.port), timeout=2) as link:
-                return bool(link.getsockname() != link.getpeername())
-        except OSError:
-            return False

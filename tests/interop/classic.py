@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import socket
-import subprocess
-import time
 from pathlib import Path
 from typing import Final
 
-HOST: Final = "127.0.0.1"
+from java_broker import HOST, JavaBroker
+
 JARS: Final = (
     "/usr/share/activemq/lib/*.jar",
     "/usr/share/activemq/lib/optional/*.jar",
     "/usr/share/java/activemq-spring.jar",
 )
 TRANSFORMERS: Final = tuple(f"/usr/share/java/{name}.jar" for name in ("xstream", "jettison", "xpp3"))
-READY_PATIENCE_S: Final = 60.0
 
 CONFIGURATION: Final = """\
 <beans xmlns="http://www.springframework.org/schema/beans" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
@@ -65,8 +62,10 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-class Classic:
+class Classic(JavaBroker):
     """One broker. `start` may be called again after `kill`: store and port stay."""
+
+    called = "ActiveMQ"
 
     def __init__(
         self,
@@ -88,11 +87,9 @@ class Classic:
         transport connector, ``attributes`` of <broker>. ``policies``: a <destinationPolicy>. ``stomp``: it speaks that.
         ``transformers``: it has XStream, without which nothing is delivered to who asks for a transformation.
         """
-        self.home = home
+        super().__init__(home, free_port())
         self.name = name
-        self.port = free_port()
         self.stomp_port = free_port() if stomp else 0
-        self.process: subprocess.Popen[bytes] | None = None
         home.mkdir(parents=True, exist_ok=True)
         text = CONFIGURATION.format(
             name=name,
@@ -117,42 +114,9 @@ class Classic:
 
     def start(self) -> Classic:
         places = [f"-Dactivemq.{place}={self.home}" for place in ("home", "base", "conf", "data")]
-        command = [
-            "java",
-            "-Xms64M",
-            "-Xmx512M",
-            "-XX:TieredStopAtLevel=1",
-            *self.java,
-            "-cp",
-            ":".join(self.jars),
-            *places,
-        ]
-        command += ["org.apache.activemq.console.Main", "start", f"xbean:{(self.home / 'activemq.xml').as_uri()}"]
-        with (self.home / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.home)
+        main = ["org.apache.activemq.console.Main", "start", f"xbean:{(self.home / 'activemq.xml').as_uri()}"]
+        self.run(*self.java, "-cp", ":".join(self.jars), *places, *main)
         return self
 
-    def await_ready(self) -> Classic:
-        until = time.monotonic() + READY_PATIENCE_S
-        while not self._answers():
-            assert self.process is not None
-            if self.process.poll() is not None or time.monotonic() > until:
-                raise RuntimeError(f"ActiveMQ did not start:\n{(self.home / 'log').read_text()[-3000:]}")
-            time.sleep(0.05)
-        return self
-
-    def kill(self) -> None:
-        """Kill -9."""
-        if self.process is not None:
-            self.process.send_signal(signal.SIGKILL)
-            self.process.wait()
-            self.process = None
-
-    def _answers(self) -> bool:
-        try:
-            with socket.create_connection((HOST, self.port), timeout=2) as link:
-                if link.getsockname() == link.getpeername():  # the kernel joined a connecting port to itself
-                    return False
-                return link.recv(16)[4:13] == b"\x01ActiveMQ"
-        except OSError:
-            return False
+    def _greets(self, link: socket.socket) -> bool:
+        return link.recv(16)[4:13] == b"\x01ActiveMQ"

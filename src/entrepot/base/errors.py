@@ -7,7 +7,9 @@ Codes are ``ENT-`` and four digits: 1xxx peers, 2xxx operators, 3xxx refusals, 4
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, TypeVar
+
+E = TypeVar("E", bound="EntrepotError")
 
 
 class EntrepotError(Exception):
@@ -22,6 +24,14 @@ class EntrepotError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} ({self.remedy})" if self.remedy else self.message
+
+
+def kinds(kind: type[E]) -> dict[str, type[E]]:
+    """Return code -> class of ``kind`` and all below it: for who is told a code and raises what it stands for."""
+    found = {kind.code: kind}
+    for child in kind.__subclasses__():
+        found.update(kinds(child))
+    return found
 
 
 class PeerError(EntrepotError):

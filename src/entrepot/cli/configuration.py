@@ -11,6 +11,7 @@ import click
 
 from entrepot.base.errors import InvalidConfiguration, InvalidOption, InvalidURI
 from entrepot.base.uri import Endpoint, parse
+from entrepot.cli.values import named_values
 from entrepot.cluster import connector as cluster
 from entrepot.config.encrypted import decryptor
 from entrepot.config.files import read
@@ -42,17 +43,6 @@ def path_of(text: str) -> Path:
     return Path("/" + text.lstrip("/") if text.startswith("//") else text)
 
 
-def definitions(texts: Sequence[str]) -> dict[str, str]:
-    """Return what ``-D name=value`` says. Raises InvalidOption."""
-    found: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise InvalidOption(f"-D {text!r} is not NAME=VALUE", remedy="write it like -D activemq.data=/var/lib/mq")
-        found[name] = value
-    return found
-
-
 def load(text: str, defines: Sequence[str], *, strict: bool) -> tuple[BrokerConfig | None, Findings]:
     """Read the file that ``text`` names, and try what its connectors say, without opening anything.
 
@@ -72,7 +62,7 @@ def examine(text: str, defines: Sequence[str]) -> Reading:
         path_of(text),
         spoken=SPOKEN,
         bridges=True,
-        defines=definitions(defines),
+        defines=named_values("-D", defines, "activemq.data=/var/lib/mq"),
         environment=os.environ,
         decrypt=decrypt,
     )

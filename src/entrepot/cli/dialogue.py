@@ -21,6 +21,7 @@ from entrepot.base.uri import Composite, Endpoint
 from entrepot.base.uri import parse as parse_uri
 from entrepot.cli.errors import describe_os_error
 from entrepot.io.connection import Connection, Turn
+from entrepot.io.options import no_option
 from entrepot.io.runtime import SystemClock
 from entrepot.io.tcp import dial, parse_place
 from entrepot.protocols.session import Session, Shell
@@ -34,6 +35,7 @@ from entrepot.protocols.stomp.client import (
     Receipt,
     StompClient,
     Writable,
+    refused,
 )
 
 T = TypeVar("T")
@@ -130,7 +132,7 @@ class Dialogue:
 
         shown = endpoint.masked().partition("?")[0]
         try:
-            self._connection = await dial(place, self.turn, make, _no_option, self._lost)
+            self._connection = await dial(place, self.turn, make, no_option, self._lost)
         except OSError as error:
             raise Unreachable(
                 f"no broker answers at {shown}: {describe_os_error(error)}",
@@ -217,7 +219,7 @@ class Dialogue:
                         self.confirmed[receipt_id] = headers
                 case Error():
                     self.unconfirmed.pop(event.receipt_id, None)
-                    self.refusal = _refusal(event)
+                    self.refusal = refused("the broker", event.headers, event.body)
                 case Connected():
                     self.connected = event
                 case Disconnected():
@@ -303,25 +305,3 @@ async def in_thread(call: Callable[[], T]) -> T:
 
     threading.Thread(target=run, daemon=True).start()
     return await future
-
-
-def _no_option(name: str, text: str) -> bool:
-    return False
-
-
-def _refusal(error: Error) -> Refused:
-    """Return what the broker said; entrepot puts the remedy behind the message, in parentheses, into the body."""
-    body = error.body.decode(errors="replace")
-    remedy = ""
-    if body.startswith(f"{error.message} (") and body.endswith(")"):
-        remedy = body[len(error.message) + 2 : -1]
-    kind = _refusals(Refused).get(error.headers.get("code", ""), Refused)
-    return kind(f"the broker refused: {error.message}", remedy=remedy)
-
-
-def _refusals(kind: type[Refused]) -> dict[str, type[Refused]]:
-    """Return code -> class of ``kind`` and all below it."""
-    found = {kind.code: kind}
-    for child in kind.__subclasses__():
-        found.update(_refusals(child))
-    return found

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from entrepot.base.environment import SECOND, Duration
-from entrepot.base.errors import EntrepotError, Refused, Unreachable
+from entrepot.base.errors import EntrepotError, Refused, Unreachable, kinds
 from entrepot.cli.dialogue import Dialogue, talking
 from entrepot.cli.output import progress, to_json
 from entrepot.cli.values import in_words
@@ -109,13 +109,5 @@ def answered(headers: dict[str, str], body: bytes) -> Any:
     answer = json.loads(body)
     if headers.get("_AMQ_OperationSucceeded") == "true":
         return answer[0]
-    kind = _kinds(EntrepotError).get(headers.get("entrepot_code", ""), Refused)
+    kind = kinds(EntrepotError).get(headers.get("entrepot_code", ""), Refused)
     raise kind(str(answer[0]), remedy=headers.get("entrepot_remedy", ""))
-
-
-def _kinds(kind: type[EntrepotError]) -> dict[str, type[EntrepotError]]:
-    """Return code -> class of ``kind`` and all below it."""
-    found = {kind.code: kind}
-    for child in kind.__subclasses__():
-        found.update(_kinds(child))
-    return found

@@ -13,6 +13,7 @@ import click
 
 from entrepot.base.errors import EntrepotError, InvalidOption, OperatorError
 from entrepot.cli.dialogue import LOGIN, PASSCODE
+from entrepot.cli.values import named_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,12 +100,7 @@ def given_options(url: str, further: Sequence[str]) -> dict[str, str]:
     for name, key in (("login", LOGIN), ("passcode", PASSCODE)):
         if context.get(key):
             given[name] = context[key]
-    for word in further:
-        name, equals, value = word.partition("=")
-        if not equals or not name:
-            raise InvalidOption(f"--option {word!r} has no value", remedy="write --option NAME=VALUE")
-        given[name] = value
-    return given
+    return given | named_values("--option", further, "failoverTimeout=120000")
 
 
 def named(queues: Sequence[str], topics: Sequence[str]) -> list[str]:

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import click
 
 from entrepot.base.environment import GIB, KIB, MIB, MILLISECOND, MINUTE, SECOND, Duration
+from entrepot.base.errors import InvalidOption
 
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d)?", re.ASCII)
 _DURATION_UNITS: Final = {"ms": MILLISECOND, "s": SECOND, "m": MINUTE, "h": 60 * MINUTE, "d": 24 * 60 * MINUTE}
 _SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(b|kb?|mb?|gb?)?", re.ASCII | re.IGNORECASE)
 _SIZE_UNITS: Final = {"b": 1, "k": KIB, "m": MIB, "g": GIB}
+
+
+def named_values(option: str, texts: Sequence[str], example: str) -> dict[str, str]:
+    """Return what an option that is given as NAME=VALUE says, however often. Raises InvalidOption."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InvalidOption(f"{option} {text!r} is not NAME=VALUE", remedy=f"write it like {option} {example}")
+        found[name] = value
+    return found
 
 
 class DurationType(click.ParamType[Duration, str | Duration]):

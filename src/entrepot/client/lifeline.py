@@ -15,7 +15,7 @@ from typing import Final, Protocol, assert_never
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import EntrepotError, OperatorError, Unreachable
 from entrepot.base.uri import Endpoint
-from entrepot.client.options import spoken, wire_format
+from entrepot.client.options import spoken
 from entrepot.io.connection import Connection, Turn
 from entrepot.io.tcp import dial
 from entrepot.protocols.failover import (
@@ -33,6 +33,7 @@ from entrepot.protocols.failover import (
 from entrepot.protocols.openwire.client import ClientPort, OpenWireClient
 from entrepot.protocols.openwire.commands import BrokerInfo, Command
 from entrepot.protocols.openwire.conversation import ConversationCore
+from entrepot.protocols.openwire.negotiation import WireFormatOptions
 from entrepot.protocols.session import NEVER, Session, Shell
 
 READ_TIMEOUT_S: Final = 5.0  # for the list at updateURIsURL
@@ -281,7 +282,7 @@ class Lifeline:
 
     async def _dial(self, transport: _Transport, place: Endpoint) -> None:
         def make(shell: Shell, peer: str) -> Session:
-            transport.client = OpenWireClient(shell, wire_format(place), transport, self._now())
+            transport.client = OpenWireClient(shell, WireFormatOptions.of(place), transport, self._now())
             return transport.client
 
         def lost(connection: Connection) -> None:

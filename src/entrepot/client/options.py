@@ -16,10 +16,9 @@ from entrepot.base.settings import UNLIMITED, Dialect, Options, Unit, setting
 from entrepot.base.uri import Composite, Endpoint, parse, split_options
 from entrepot.protocols.failover import FailoverOptions
 from entrepot.protocols.openwire.consumption import Handling, RedeliveryPolicy
-from entrepot.protocols.openwire.negotiation import WireFormatOptions
+from entrepot.protocols.openwire.negotiation import WIRE_FORMAT
 
 PREFETCH_MAX: Final = 32_767  # ActiveMQ's limit for a subscription
-WIRE_FORMAT: Final = "wireFormat."
 JMS: Final = "jms."
 NESTED: Final = "nested."
 DISCOVERED: Final = "discovered."
@@ -290,12 +289,6 @@ def read_target(url: str, overrides: dict[str, object]) -> Target:
     return Target(
         places, failover, _with_user(client.replaced(**overrides), places[0]), True, fanout=fanout, nested=nested
     )
-
-
-def wire_format(place: Endpoint) -> WireFormatOptions:
-    """Return what the URI of one broker says about the format. Raises InvalidOption."""
-    options, _ = split_options(place.options, WIRE_FORMAT)
-    return WireFormatOptions.parse({"host": place.host, **options})
 
 
 def spoken(name: str, text: str) -> bool:

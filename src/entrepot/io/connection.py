@@ -282,6 +282,12 @@ class Connection(Shell):
         if portion > 0 and (len(data) > portion or len(self.held) > 0):
             self._hold(data)
             return
+        self._take(data)
+        if len(data) >= READ_WHOLE and self.turn.greedy and not self.resting:
+            self._rest()
+
+    def _take(self, data: bytes) -> None:
+        """Do one turn with ``data``."""
         turn = self.turn
         turn.begin()
         try:
@@ -290,8 +296,6 @@ class Connection(Shell):
             self._break_off(error)
         self._after()
         turn.end()
-        if len(data) >= READ_WHOLE and turn.greedy and not self.resting:
-            self._rest()
 
     def eof_received(self) -> bool:
         """The peer sends no more. The loop closes the socket after what is still to be written."""
@@ -434,19 +438,12 @@ class Connection(Shell):
         if self.ended:
             self.held = b""
             return
-        turn = self.turn
         behind = self.held_at + max(self.session.portion, 1)
         data = self.held[self.held_at : behind]
         self.held_at = behind
-        turn.begin()
-        try:
-            self.session.receive(data, turn.now)
-        except Exception as error:
-            self._break_off(error)
-        self._after()
-        turn.end()
+        self._take(data)
         if self.held_at < len(self.held):
-            turn.loop.call_soon(self._take_portion)
+            self.turn.loop.call_soon(self._take_portion)
         else:
             self.held = b""
             self.held_at = 0

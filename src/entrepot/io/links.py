@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, assert_never
 
 from entrepot.base.errors import OperatorError
-from entrepot.base.uri import Endpoint, parse, split_options
+from entrepot.base.uri import Endpoint, parse
 from entrepot.cluster.bridge import LOOP, Bridge, Neighbourhood, Opening
 from entrepot.cluster.connector import NetworkConnector
 from entrepot.cluster.discovery import Beacon, Found, Hearing
@@ -21,10 +21,9 @@ from entrepot.io.datagram import Group, join
 from entrepot.io.tcp import dial
 from entrepot.protocols.failover import Dial, Drop, GiveUp, Warn
 from entrepot.protocols.openwire.client import OpenWireClient
-from entrepot.protocols.openwire.negotiation import WireFormatOptions
+from entrepot.protocols.openwire.negotiation import WIRE_FORMAT, WireFormatOptions
 from entrepot.protocols.session import Session, Shell
 
-WIRE_FORMAT: Final = "wireFormat."
 DRAIN_PATIENCE_S: Final = 5.0  # for what is on its way when the broker stops; the peer answers within a sync
 SWEEP_S: Final = 0.5  # between two looks for brokers that announce themselves no more
 
@@ -158,7 +157,7 @@ class Links:
         def make(shell: Shell, peer: str) -> Session:
             assert isinstance(shell, Connection)
             self._connections[(bridge, attempt)] = shell
-            return OpenWireClient(shell, wire_format(place), Opening(bridge, attempt), int(self.turn.now))
+            return OpenWireClient(shell, WireFormatOptions.of(place), Opening(bridge, attempt), int(self.turn.now))
 
         def lost(connection: Connection) -> None:
             self._connections.pop((bridge, attempt), None)
@@ -231,12 +230,6 @@ def _row(
         "initiator": initiator,
         "duplex": False,
     }
-
-
-def wire_format(place: Endpoint) -> WireFormatOptions:
-    """Return what the URI of a broker says about the format. Raises InvalidOption."""
-    options, _ = split_options(place.options, WIRE_FORMAT)
-    return WireFormatOptions.parse({"host": place.host, **options})
 
 
 def _spoken(name: str, text: str) -> bool:

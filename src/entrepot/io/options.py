@@ -111,6 +111,11 @@ class TransportOptions:
 Taker = Callable[[TransportOptions, str], None]
 
 
+def no_option(written: str, text: str) -> bool:
+    """Say that no protocol knows an option: what `read` is told where there are none but those of the socket."""
+    return False
+
+
 def read(endpoint: Endpoint, spoken: Callable[[str, str], bool]) -> TransportOptions:
     """Return the transport options of ``endpoint``; ``spoken(name, text)`` is asked about what is not among them.
 

@@ -15,10 +15,10 @@ only, so that it is read by comparing octets: nothing here makes an object by a 
 
 from __future__ import annotations
 
-import re
 import struct
 from typing import Final
 
+from entrepot.base import modified_utf8
 from entrepot.base.primitive import BOOLEAN, BYTE, CHAR, DOUBLE, FLOAT, INT, LONG, SHORT, TEXT, Primitive
 
 HEAD: Final = b"\xac\xed\0\5"
@@ -27,8 +27,6 @@ LONG_STRING: Final = b"|"
 RESET: Final = b"y"
 SHORT_OCTETS_MAX: Final = 65_535
 NUMBER: Final = b"r\0\x10java.lang.Number\x86\xac\x95\x1d\x0b\x94\xe0\x8b\2\0\0xp"
-
-_SUPPLEMENTARY: Final = re.compile("[\U00010000-\U0010ffff]")
 
 
 def _boxed(name: bytes, identity: str, kind: bytes, parent: bytes) -> bytes:
@@ -65,7 +63,7 @@ def serialised(value: Primitive) -> bytes | None:
     """Return ``value`` as Java serialises it; None for a kind that is not known here, or a value that does not fit."""
     plain = value.value
     if isinstance(plain, str) and value.tag == TEXT:
-        octets = _SUPPLEMENTARY.sub(_halves, plain).encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
+        octets = modified_utf8.encoded(plain)
         if len(octets) > SHORT_OCTETS_MAX:
             return HEAD + LONG_STRING + len(octets).to_bytes(8, "big") + octets
         return HEAD + STRING + len(octets).to_bytes(2, "big") + octets
@@ -92,8 +90,3 @@ def _text(octets: bytes, start: int, length: int) -> Primitive | None:
         return Primitive(TEXT, halves.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass"))
     except UnicodeError:
         return None
-
-
-def _halves(match: re.Match[str]) -> str:
-    offset = ord(match[0]) - 0x10000
-    return chr(0xD800 + (offset >> 10)) + chr(0xDC00 + (offset & 0x3FF))

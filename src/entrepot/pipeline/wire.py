@@ -18,11 +18,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
-from entrepot.base.errors import EntrepotError, InvalidOption, PeerError, Refused, TimedOut, Unreachable
+from entrepot.base.errors import EntrepotError, InvalidOption, PeerError, TimedOut, Unreachable
 from entrepot.base.uri import NO_PORT, Endpoint
 from entrepot.io.options import read as read_transport
 from entrepot.io.tls import client_context
 from entrepot.pipeline.options import Options
+from entrepot.protocols.stomp.client import reason, refused
 from entrepot.protocols.stomp.frames import V1_2, Frame, FrameParser, Limits, encode_frame
 
 T = TypeVar("T")
@@ -344,24 +345,11 @@ class Brokers:
 
 def refusal(frame: Frame, shown: str) -> EntrepotError:
     """Return what a broker refused, as the error that its code names."""
-    text = frame.headers.get("message", "") or frame.body.decode(errors="replace").partition("\n")[0]
-    body = frame.body.decode(errors="replace")
-    remedy = ""
-    if body.startswith(f"{text} (") and body.endswith(")"):
-        remedy = body[len(text) + 2 : -1]
-    kind = _kinds(Refused).get(frame.headers.get("code", ""), Refused)
-    if "unknown command" in text:
-        return InvalidOption(
-            f"the broker at {shown} does not know a command that is needed: {text}", remedy="upgrade that broker first"
-        )
-    return kind(f"the broker at {shown} refused: {text}", remedy=remedy)
-
-
-def _kinds(kind: type[Refused]) -> dict[str, type[Refused]]:
-    found = {kind.code: kind}
-    for child in kind.__subclasses__():
-        found.update(_kinds(child))
-    return found
+    who = f"the broker at {shown}"
+    if "unknown command" in (text := reason(frame.headers, frame.body)):
+        what = f"{who} does not know a command that is needed: {text}"
+        return InvalidOption(what, remedy="upgrade that broker first")
+    return refused(who, frame.headers, frame.body)
 
 
 def patiently(call: Callable[[], T], seconds: float) -> T:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from entrepot.base.errors import InvalidConfiguration, InvalidOption
-from entrepot.cli.configuration import definitions, load, path_of
+from entrepot.base.errors import InvalidConfiguration
+from entrepot.cli.configuration import load, path_of
 from entrepot.cli.main import cli
 
 EXAMPLES = Path(__file__).parents[2] / "config" / "classic"
@@ -90,12 +90,6 @@ def test_the_forms_of_a_start_uri(text: str, path: str) -> None:
 def test_other_forms_are_refused(text: str) -> None:
     with pytest.raises(InvalidConfiguration):
         path_of(text)
-
-
-def test_definitions() -> None:
-    assert definitions(("a=b", "c=d=e", "f=")) == {"a": "b", "c": "d=e", "f": ""}
-    with pytest.raises(InvalidOption):
-        definitions(("=a",))
 
 
 def test_encrypted_values_take_the_password_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from entrepot.base.errors import InvalidURI, LeaseError, Refused
-from entrepot.cli.dialogue import _refusal, in_thread, places
-from entrepot.protocols.stomp.client import Error
+from entrepot.base.errors import InvalidURI
+from entrepot.cli.dialogue import in_thread, places
 
 
 @pytest.mark.parametrize(
@@ -30,19 +29,6 @@ def test_a_socket_file_is_a_place() -> None:
 def test_what_names_no_place() -> None:
     with pytest.raises(InvalidURI):
         places("failover:()")
-
-
-def test_a_refusal_keeps_its_code_and_its_remedy() -> None:
-    error = Error("epoch 1 is over", "r1", {"code": "ENT-3008"}, b"epoch 1 is over (attach again)")
-    refusal = _refusal(error)
-    assert type(refusal) is LeaseError
-    assert refusal.remedy == "attach again"
-
-
-def test_a_refusal_of_another_broker() -> None:
-    refusal = _refusal(Error("java.lang.Boom", "", {}, b"java.lang.Boom\n\tat ..."))
-    assert type(refusal) is Refused
-    assert refusal.remedy == ""
 
 
 def test_a_thread_gives_its_result_or_its_error() -> None:

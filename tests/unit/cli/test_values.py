@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.environment import MIB, MILLISECOND, SECOND
-from entrepot.cli.values import DURATION, HEADER, SIZE, in_words
+from entrepot.base.errors import InvalidOption
+from entrepot.cli.values import DURATION, HEADER, SIZE, in_words, named_values
 
 
 @pytest.mark.parametrize(
@@ -58,3 +59,9 @@ def test_what_cannot_be_read_says_how_to_write_it(kind: click.ParamType, text: s
 def test_what_is_said_in_words_reads_back(unit: str, number: int) -> None:
     value = DURATION.convert(f"{number}{unit}", None, None)
     assert DURATION.convert(in_words(value), None, None) == value
+
+
+def test_names_with_values() -> None:
+    assert named_values("-D", ("a=b", "c=d=e", "f="), "x=y") == {"a": "b", "c": "d=e", "f": ""}
+    with pytest.raises(InvalidOption, match=r"-D '=a' is not NAME=VALUE \(write it like -D x=y\)"):
+        named_values("-D", ("=a",), "x=y")

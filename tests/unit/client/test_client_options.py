@@ -7,7 +7,8 @@ import pytest
 from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.base.errors import InvalidOption, InvalidURI
 from entrepot.base.settings import Dialect
-from entrepot.client.options import ONE_WAY, ClientOptions, Reach, read_target, wire_format
+from entrepot.client.options import ONE_WAY, ClientOptions, Reach, read_target
+from entrepot.protocols.openwire.negotiation import WireFormatOptions
 
 
 def hosts(url: str) -> list[str]:
@@ -19,8 +20,8 @@ def test_a_single_place_is_dialled_once() -> None:
     assert not target.reconnects
     assert target.failover.max_reconnect_attempts == 0
     assert target.client.use_async_send
-    assert wire_format(target.places[0]).cache_enabled
-    assert wire_format(target.places[0]).host == "a"
+    assert WireFormatOptions.of(target.places[0]).cache_enabled
+    assert WireFormatOptions.of(target.places[0]).host == "a"
 
 
 def test_host_and_port_are_enough() -> None:
@@ -37,8 +38,8 @@ def test_failover_options_and_nested_ones() -> None:
     assert not target.failover.randomize
     assert target.failover.timeout == 3 * SECOND
     assert target.client.client_id == "me"
-    assert [wire_format(place).max_inactivity_duration for place in target.places] == [1000, 1000]
-    assert [wire_format(place).version for place in target.places] == [12, 9]
+    assert [WireFormatOptions.of(place).max_inactivity_duration for place in target.places] == [1000, 1000]
+    assert [WireFormatOptions.of(place).version for place in target.places] == [12, 9]
 
 
 def test_static_has_its_own_defaults() -> None:

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as fn
 
-from entrepot.base.errors import InvalidOption
 from entrepot.core import trace as facts
 from entrepot.model.address import ANYCAST
 from entrepot.pipeline.jobs import life, pages
 from entrepot.pipeline.jobs.life import STATES, Survey, Traces
+from entrepot.pipeline.jobs.pages import make_target
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -95,9 +95,7 @@ class Audit:
 
 def audit(spark: SparkSession, places: Sequence[str | Path], target: Path) -> Audit:
     """Reconcile the traces in ``places``; write Parquet and a report into ``target``. Raises InvalidOption."""
-    if target.exists() and any(target.iterdir()):
-        raise InvalidOption(f"{target} is not empty", remedy="name a directory that is not there yet")
-    target.mkdir(parents=True, exist_ok=True)
+    make_target(target)
     found = Traces(spark, places)
     with life.shuffled(spark, found.partitions):
         copies = found.copies(target)

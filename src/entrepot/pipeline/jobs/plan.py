@@ -23,6 +23,7 @@ from entrepot.base.errors import InvalidOption
 from entrepot.core import trace as facts
 from entrepot.pipeline.jobs import life, pages
 from entrepot.pipeline.jobs.life import Traces
+from entrepot.pipeline.jobs.pages import make_target
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -368,9 +369,7 @@ def plan(
     clients: str = FOLLOW,
 ) -> Plan:
     """Predict the network with ``times`` the load and without a broker; write Parquet and a report into ``target``."""
-    if target.exists() and any(target.iterdir()):
-        raise InvalidOption(f"{target} is not empty", remedy="name a directory that is not there yet")
-    target.mkdir(parents=True, exist_ok=True)
+    make_target(target)
     network, faults = measure(spark, places, target)
     if without is not None and without not in network.brokers:
         raise InvalidOption(f"no broker {without!r} is traced", remedy="one of " + ", ".join(network.brokers))

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as fn
 
-from entrepot.base.errors import InvalidOption
 from entrepot.core import trace as facts
 from entrepot.pipeline.jobs import life, pages
 from entrepot.pipeline.jobs.life import Survey, Traces
+from entrepot.pipeline.jobs.pages import make_target
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -35,9 +35,7 @@ class Report:
 
 def report(spark: SparkSession, places: Sequence[str | Path], target: Path) -> Report:
     """Summarise the traces in ``places``; write Parquet and a page into ``target``. Raises InvalidOption."""
-    if target.exists() and any(target.iterdir()):
-        raise InvalidOption(f"{target} is not empty", remedy="name a directory that is not there yet")
-    target.mkdir(parents=True, exist_ok=True)
+    make_target(target)
     found = Traces(spark, places)
     with life.shuffled(spark, found.partitions):
         copies = found.copies(target)

@@ -18,10 +18,13 @@ import msgspec
 from entrepot.base.environment import MIB
 from entrepot.base.errors import InvalidOption, MalformedFrame, ProtocolViolation
 from entrepot.base.primitive import INT, LONG, Primitive
+from entrepot.base.uri import Endpoint, split_options
 from entrepot.protocols.openwire.commands import WireFormatInfo
 from entrepot.protocols.openwire.primitives import PrimitiveReader, write_map
 from entrepot.protocols.openwire.schema import VERSION_MAX, VERSION_MIN
 
+WIRE_FORMAT: Final = "wireFormat."
+"""What the names of these options begin with in a URI."""
 CACHE_SIZE: Final = 1024
 """What Java offers. A Java sender keeps 100 slots free and never returns when there are fewer, so offer no less."""
 CACHE_SIZE_MAX: Final = 32_767
@@ -51,6 +54,12 @@ class WireFormatOptions(msgspec.Struct, frozen=True, kw_only=True):
     provider_name: str = "entrepot"
     provider_version: str = ""
     platform_details: str = ""
+
+    @classmethod
+    def of(cls, place: Endpoint) -> WireFormatOptions:
+        """Return what the URI of one broker says. Raises InvalidOption."""
+        options, _ = split_options(place.options, WIRE_FORMAT)
+        return cls.parse({"host": place.host, **options})
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WireFormatOptions:

@@ -23,7 +23,6 @@ was not compared with what is there. What cannot be written raises `Inexpressibl
 
 from __future__ import annotations
 
-import re
 from typing import Final, TypeAlias
 
 from librt.strings import (
@@ -39,7 +38,9 @@ from librt.strings import (
 )
 from mypy_extensions import i64
 
+from entrepot.base import modified_utf8
 from entrepot.base.errors import Inexpressible, LimitExceeded, MalformedFrame
+from entrepot.base.modified_utf8 import SUPPLEMENTARY
 from entrepot.base.primitive import (
     BOOLEAN,
     BYTE,
@@ -65,8 +66,6 @@ DEPTH_MAX: Final = 32
 """Maps and lists inside one another; real messages use two or three, and the reader's own stack must hold."""
 UNLIMITED: Final = 2**31 - 1
 
-_SUPPLEMENTARY: Final = re.compile("[\U00010000-\U0010ffff]")
-
 
 PrimitiveMap: TypeAlias = "dict[str, object]"
 """Values are None, bool, int, float, str, bytes, a nested map, a list, or a `Primitive` that says its tag."""
@@ -81,7 +80,7 @@ def decode_modified_utf8(octets: bytes) -> str:
         text = octets.decode("utf-8")
     except UnicodeDecodeError:
         return _decode_unusual(octets)
-    if len(text) != len(octets) and _SUPPLEMENTARY.search(text) is not None:
+    if len(text) != len(octets) and SUPPLEMENTARY.search(text) is not None:
         raise MalformedFrame("text has a four-octet character, which modified UTF-8 does not know")
     return text
 
@@ -92,7 +91,7 @@ def _decode_unusual(octets: bytes) -> str:
         halves = octets.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
         raise MalformedFrame(f"text is not modified UTF-8: {error.reason}") from error
-    if _SUPPLEMENTARY.search(halves) is not None:
+    if SUPPLEMENTARY.search(halves) is not None:
         raise MalformedFrame("text has a four-octet character, which modified UTF-8 does not know")
     return halves.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
 
@@ -103,20 +102,10 @@ def encode_modified_utf8(text: str) -> bytes:
         try:
             octets = text.encode("utf-8")
         except UnicodeEncodeError:
-            return _encode_unusual(text)
-        if len(octets) == len(text) or _SUPPLEMENTARY.search(text) is None:
+            return modified_utf8.encoded(text)
+        if len(octets) == len(text) or SUPPLEMENTARY.search(text) is None:
             return octets
-    return _encode_unusual(text)
-
-
-def _encode_unusual(text: str) -> bytes:
-    return _SUPPLEMENTARY.sub(_halves, text).encode("utf-8", "surrogatepass").replace(b"\x00", b"\xc0\x80")
-
-
-def _halves(match: re.Match[str]) -> str:
-    """Return the two surrogates of a character above U+FFFF."""
-    offset = ord(match[0]) - 0x10000
-    return chr(0xD800 + (offset >> 10)) + chr(0xDC00 + (offset & 0x3FF))
+    return modified_utf8.encoded(text)
 
 
 # -- reading -------------------------------------------------------------------------------------------------------

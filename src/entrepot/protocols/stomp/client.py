@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from entrepot.base.environment import KIB, MIB, MILLISECOND, SECOND, Duration, Instant
-from entrepot.base.errors import Inexpressible, PeerError, ProtocolViolation, Refused
+from entrepot.base.errors import Inexpressible, PeerError, ProtocolViolation, Refused, kinds
 from entrepot.protocols.session import NEVER, STOMP, Session, Shell
 from entrepot.protocols.stomp.frames import (
     DEFAULT_LIMITS,
@@ -127,6 +127,22 @@ class Disconnected(msgspec.Struct, frozen=True):
 
 
 Event = Connected | Message | Receipt | Error | Writable | HeartbeatLost | Disconnected
+
+
+def reason(headers: Mapping[str, str], body: bytes) -> str:
+    """Return what an ERROR says: its header, or the first line of its body."""
+    return headers.get("message", "") or body.decode(errors="replace").partition("\n")[0]
+
+
+def refused(who: str, headers: Mapping[str, str], body: bytes) -> Refused:
+    """Return an ERROR of ``who`` as the exception that its code names.
+
+    entrepot puts the remedy behind the message, in parentheses, into the body.
+    """
+    text = reason(headers, body)
+    told = body.decode(errors="replace")
+    remedy = told[len(text) + 2 : -1] if told.startswith(f"{text} (") and told.endswith(")") else ""
+    return kinds(Refused).get(headers.get("code", ""), Refused)(f"{who} refused: {text}", remedy=remedy)
 
 
 class State(Enum):
@@ -422,7 +438,7 @@ class StompClient(Session):
             self._happened(Receipt(receipt_id, frame.headers))
 
     def _take_error(self, frame: Frame) -> None:
-        text = frame.headers.get("message", "") or frame.body.decode(errors="replace").partition("\n")[0]
+        text = reason(frame.headers, frame.body)
         self._happened(Error(text, frame.headers.get("receipt-id", ""), frame.headers, frame.body))
         if self.state is State.CONNECTING:
             self._close(f"the broker refused the connection: {text}")

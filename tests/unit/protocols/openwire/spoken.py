@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from conversation import play_steps
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,
@@ -266,15 +267,4 @@ FLAGS = ("persistent", "async", "failover", "retroactive")
 
 def play(path: Path, rewrite: bool) -> None:
     """Run a file; assert that every answer is as written, or write the answers."""
-    conversation = Conversation()
-    written: list[str] = []
-    for block in path.read_text().strip("\n").split("\n\n"):
-        lines = block.split("\n")
-        at = lines.index("----") if "----" in lines else len(lines)
-        said = [line for line in lines[:at] if not line.startswith("#")]
-        got = conversation.run(said) if said else []
-        if not rewrite:
-            assert got == lines[at + 1 :], f"{path.name}: after {said}"
-        written.append("\n".join([*lines[:at], "----", *got] if said else lines))
-    if rewrite:
-        path.write_text("\n\n".join(written) + "\n")
+    play_steps(Conversation().run, path, rewrite)

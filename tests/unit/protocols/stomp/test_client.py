@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.environment import SECOND
-from entrepot.base.errors import Inexpressible, Refused
+from entrepot.base.errors import Inexpressible, LeaseError, Refused
 from entrepot.protocols.session import NEVER, Shell
 from entrepot.protocols.stomp import client as module
 from entrepot.protocols.stomp.client import (
@@ -22,6 +22,7 @@ from entrepot.protocols.stomp.client import (
     State,
     StompClient,
     Writable,
+    refused,
 )
 from entrepot.protocols.stomp.frames import Frame, FrameParser, encode_frame
 
@@ -380,3 +381,15 @@ def test_chunks_do_not_matter(chunk: int) -> None:
 
     assert run(chunk) == run(len(stream))
     assert [type(event) for event in run(1)] == [Connected, Message, Receipt, Error, Disconnected]
+
+
+def test_a_refusal_keeps_its_code_and_its_remedy() -> None:
+    found = refused("b1", {"code": "ENT-3008"}, b"epoch 1 is over (attach again)")
+    assert (type(found), found.remedy) == (LeaseError, "")  # without a header all of the line is the message
+    found = refused("b1", {"code": "ENT-3008", "message": "epoch 1 is over"}, b"epoch 1 is over (attach again)")
+    assert (type(found), found.message, found.remedy) == (LeaseError, "b1 refused: epoch 1 is over", "attach again")
+
+
+def test_a_refusal_of_another_broker() -> None:
+    found = refused("it", {}, b"java.lang.Boom\n\tat ...")
+    assert (type(found), found.message, found.remedy) == (Refused, "it refused: java.lang.Boom", "")
