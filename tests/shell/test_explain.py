@@ -134,9 +134,9 @@ def test_traces_say_when_and_by_whom_a_message_was_settled(tmp_path: Path) -> No
             "west: sent on to north, from Q",
             "north: accepted into Q, from west",
         ]
-        assert sorted(re.sub(r"(to|by) \S+ \(", r"\1 (", step) for step in steps[3:]) == [
-            "north: acknowledged by (billing), so settled",
-            "north: delivered from Q to (billing)",
+        assert sorted(steps[3:]) == [
+            "north: acknowledged by billing, so settled",
+            "north: delivered from Q to billing",
             "west: confirmed by north, so settled here",
         ]
     finally:

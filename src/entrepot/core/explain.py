@@ -340,6 +340,8 @@ def _producers(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
         effect = "what is sent to it is dropped"
     elif broker.blocks(queue):
         effect = "producers wait (flow control)"
+    elif refusal is not None:
+        effect = "what should go to disk is refused"
     else:
         effect = "what comes in goes to disk"
     remedy = "let it be consumed; or raise max_octets of its policy, or the memory limit of the broker"
