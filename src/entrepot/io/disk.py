@@ -34,6 +34,7 @@ from typing import Final
 
 from entrepot.base.environment import KIB, MIB
 from entrepot.base.errors import EntrepotError, StorageError, StorageFull, StoreLocked, StoreUnusable
+from entrepot.io.descriptors import let_go
 from entrepot.journal.ports import SCRATCH, JournalEvents, JournalPort
 
 ZERO_STEP: Final = 1 * MIB
@@ -327,11 +328,9 @@ class Disk(JournalPort):
             self._filler.join()
         self._deliver()
         for written in self._files.values():
-            os.close(written.descriptor)
-        for descriptor in self._read_files.values():
-            os.close(descriptor)
-        os.close(self._journal_fd)
-        os.close(self._blobs_fd)
+            let_go(written.descriptor)
+        for descriptor in [*self._read_files.values(), self._journal_fd, self._blobs_fd]:
+            let_go(descriptor)
         self._unlock()
 
     def abandon(self, error: EntrepotError) -> None:

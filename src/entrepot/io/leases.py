@@ -15,7 +15,7 @@ two have it. The lease in the file knows both; it only takes its time. So:
 
 ``DIR/LOCK.guard`` is locked for the few milliseconds of a claim, so that of two who claim one is first.
 
-The wait costs nothing: a thread sleeps in `flock`. Beside it the record is looked at now and then.
+The wait costs nothing: a thread sleeps in `flock`, but for FUSE. Beside it the record is looked at now and then.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.errors import InvalidOption, StoreLost, StoreUnusable
 from entrepot.ha.lease import Grant, Lease, LeaseOptions, Record, Watch, decode, patience
+from entrepot.io.descriptors import let_go
 from entrepot.io.ledger import Ledger, highest_epoch
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ GUARD: Final = "LOCK.guard"
 RECORD_OCTETS: Final = 1024
 """The record is written over itself in one sector or two: no new block, so a full disk does not end a lease."""
 
+CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Of leases: on Linux the one that goes on while the machine sleeps; the monotonic one does not."""
+
 REMOTE: Final = ("nfs", "cifs", "smb", "fuse", "ceph", "gluster", "lustre", "9p", "afs")
 """File systems on which a write is seen by other machines only after a sync."""
 
@@ -52,8 +56,8 @@ LOCKLESS: Final = ("nolock", "local_lock=flock", "local_lock=all", "nobrl")
 
 
 def now() -> Instant:
-    """Return the clock of leases: it goes on while the machine sleeps, which the monotonic one does not."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    """Return what the clock of leases says."""
+    return time.clock_gettime_ns(CLOCK)
 
 
 def me(name: str, *, store: str, options: LeaseOptions) -> Record:
@@ -135,6 +139,7 @@ class FileLease(Lease):
         self._distrusted: dict[tuple[int, str, int, int], Instant] = {}  # what the lock was got on -> when, first
         mount = mount_of(directory)
         self._remote = mount.remote
+        self._sleeps = not mount.fuse
         self._proved = not mount.remote  # the lock keeps others out
         if mount.lockless:
             raise InvalidOption(
@@ -197,7 +202,7 @@ class FileLease(Lease):
             if self._watch.expired(record, asked):
                 os.close(descriptor)
                 return self._replace(record)
-        if self._waiter is None:
+        if self._waiter is None and self._sleeps:
             self._waiter = Waiter(descriptor, self._wake)
         else:
             os.close(descriptor)
@@ -341,7 +346,7 @@ class FileLease(Lease):
             self._write(self._held, sync=self._remote)
         except (OSError, StoreLost):
             pass  # then it is somebody else's, or the lock of the system has to be enough
-        os.close(self._held)
+        let_go(self._held)
         self._held = -1
 
     def close(self) -> None:
@@ -351,7 +356,7 @@ class FileLease(Lease):
             self._waiter = None
         for descriptor in (self._held, self._guard):
             if descriptor >= 0:
-                os.close(descriptor)
+                let_go(descriptor)
         self._held = self._guard = -1
 
     # -- files ---------------------------------------------------------------------------------------------------------
@@ -416,11 +421,14 @@ def store_identity(directory: Path) -> str:
 class Mount(NamedTuple):
     """What matters of a mounted file system: ``remote`` when others see a write only after a sync, or may.
 
-    ``lockless``: the option with which its locks end at this machine, "" where they do not.
+    ``lockless``: the option with which its locks end at this machine, "" where they do not. ``fuse``: a process serves
+    it. With most of libfuse's file systems nobody can put another file in the place of one whose lock a thread sleeps
+    for: then a holder that hangs could never be replaced. So there the lock is asked for again and again.
     """
 
     remote: bool
     lockless: str
+    fuse: bool = False
 
 
 def mount_of(directory: Path) -> Mount:
@@ -442,4 +450,4 @@ def find_mount(mounts: str, path: str) -> Mount:
         if inside and len(point) >= len(best):
             best, kind, options = point, name, words
     local = [word for word in options.split(",") if word in LOCKLESS]
-    return Mount(remote=kind.startswith(REMOTE), lockless=local[0] if local else "")
+    return Mount(kind.startswith(REMOTE), local[0] if local else "", kind.startswith("fuse"))

@@ -5,6 +5,10 @@ the record with each renewal, and it counts as expired when a challenger saw no 
 holder that dies is succeeded when its lease has run out, one that stops in good order at once: who waits is told by
 PostgreSQL (NOTIFY) and ZooKeeper (a watch), and asks SQLite a hundred times a second whether its file has changed.
 
+The service may answer while the store does not: a file server that only the master cannot reach any more. A master that
+went on renewing then would keep the store from everybody. So each renewal, and each claim, is first written into
+``DIR/LOCK.alive``, which nobody reads: whoever cannot write there has no business with the lease.
+
 URIs, each with ``?name=LOCK`` where several stores share one table (default ``entrepot``)::
 
     sqlite:/var/lib/entrepot/lock.db              brokers of one machine
@@ -14,6 +18,7 @@ URIs, each with ``?name=LOCK`` where several stores share one table (default ``e
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -25,11 +30,14 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from entrepot.base.environment import MILLISECOND, SECOND, Instant
 from entrepot.base.errors import InvalidOption, InvalidURI, StoreLost, StoreUnusable
 from entrepot.ha.lease import Grant, Lease, LeaseOptions, Record, Watch, decode
-from entrepot.io.leases import now, refuse_twin, store_identity
+from entrepot.io.descriptors import let_go
+from entrepot.io.disk import NO_SPACE
+from entrepot.io.leases import RECORD_OCTETS, mount_of, now, refuse_twin, store_identity
 from entrepot.io.ledger import Ledger, highest_epoch
 
 TABLE: Final = "entrepot_lock"
 NAME: Final = "entrepot"
+ALIVE: Final = "LOCK.alive"
 CHANNEL: Final = "entrepot_lock"
 GLANCE: Final = 0.01
 """s between two questions to SQLite whether anything was written: 5 us each."""
@@ -285,11 +293,13 @@ class RegisterLease(Lease):
         self._watch = Watch()
         self._version = 0
         self._held = False
+        self._alive = -1  # where it is written that the store can be written
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreUnusable(f"the data directory {directory} cannot be made: {error.strerror}") from error
         mine.store = store_identity(directory)
+        self._remote = mount_of(directory).remote
         self._ledger = Ledger(directory)
 
     def attempt(self, asked: Instant) -> Grant | None:
@@ -334,6 +344,7 @@ class RegisterLease(Lease):
         mine.since = time.time_ns() // MILLISECOND
         mine.released = False
         mine.reserved = ""
+        self._write_alive()
         asked = now()
         self._version = self._register.swap(version, mine.encode())
         if self._version < 0:
@@ -343,8 +354,12 @@ class RegisterLease(Lease):
         return Grant(mine.epoch, asked, why)
 
     def renew(self) -> None:
-        """Change the record. An answer that was lost is found out: the record may be ours although nobody said so."""
+        """Change the record. An answer that was lost is found out: the record may be ours although nobody said so.
+
+        Raises OSError, or does not return, while the store cannot be written.
+        """
         self._mine.beat += 1
+        self._write_alive()
         version = self._register.swap(self._version, self._mine.encode())
         if version < 0:
             octets, version = self._register.read()
@@ -359,6 +374,18 @@ class RegisterLease(Lease):
             if version < 0:
                 raise StoreLost("the lease is being changed by somebody else")
         self._version = version
+
+    def _write_alive(self) -> None:
+        """See whether the store answers to a write; that it is full is an answer, too."""
+        try:
+            if self._alive < 0:
+                self._alive = os.open(self._directory / ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            os.pwrite(self._alive, self._mine.encode().ljust(RECORD_OCTETS, b"\0"), 0)
+            if self._remote:
+                os.fsync(self._alive)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
 
     def release(self) -> None:
         """Hand it back."""
@@ -386,6 +413,9 @@ class RegisterLease(Lease):
     def close(self) -> None:
         """Let go of the register."""
         self._register.close()
+        if self._alive >= 0:
+            let_go(self._alive)
+            self._alive = -1
 
 
 def open_register(uri: str, options: LeaseOptions) -> Register:

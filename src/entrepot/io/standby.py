@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from time import clock_gettime_ns
 from typing import TYPE_CHECKING, Any, Final
 
 from entrepot.base.environment import MILLISECOND, SECOND, Instant
@@ -21,7 +22,7 @@ from entrepot.ha.lease import BACKUP, PRIMARY, Grant, Record, Rules, Tenure
 from entrepot.ha.options import FILE_LOCKER, SharedStoreOptions
 from entrepot.ha.role import Role, RoleCore, Signal
 from entrepot.io.failback import Asked, Asking
-from entrepot.io.leases import FileLease, me, now
+from entrepot.io.leases import CLOCK, FileLease, me, now
 from entrepot.io.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Standby:
 
     def look(self) -> None:
         """After a sync, by the thread that made it: see now and then whether another lock is in the place of ours."""
-        at = now()
+        at = clock_gettime_ns(CLOCK)
         if at < self._next_look:
             return
         self._next_look = at + LOOK_AFTER_SYNC

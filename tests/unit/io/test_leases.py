@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from entrepot.base.environment import SECOND, Instant
 from entrepot.base.errors import InvalidOption, StoreLost
 from entrepot.ha.lease import LeaseOptions
 from entrepot.io import leases
-from entrepot.io.leases import LOCK, FileLease, Mount, find_mount, me
+from entrepot.io.leases import LOCK, FileLease, Mount, Waiter, find_mount, me, now
 from entrepot.io.ledger import Ledger
 
 OPTIONS = LeaseOptions(2 * SECOND)
@@ -64,7 +65,25 @@ files:/srv /mnt/with\040space cifs rw,nobrl 0 0
     ],
 )
 def test_what_a_directory_is_mounted_on(path: str, remote: bool, lockless: str) -> None:
-    assert find_mount(MOUNTS, path) == Mount(remote=remote, lockless=lockless)
+    assert find_mount(MOUNTS, path) == Mount(remote=remote, lockless=lockless, fuse=path == "/mnt/f")
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_no_thread_sleeps_for_a_lock_of_fuse(contender: Contender, monkeypatch: pytest.MonkeyPatch, fuse: bool) -> None:
+    """It would keep everybody from replacing the lock of a holder that hangs."""
+    monkeypatch.setattr(leases, "mount_of", lambda directory: Mount(remote=True, lockless="", fuse=fuse))
+    made: list[int] = []
+    monkeypatch.setattr(leases, "Waiter", lambda descriptor, wake: made.append(descriptor) or Waiter(descriptor, wake))
+    holder, waiting = contender("alpha"), contender("beta")
+    assert holder.attempt(now()) is not None
+    assert waiting.attempt(now()) is None
+    assert bool(made) is not fuse
+    holder.release()
+    end = time.monotonic() + 10
+    while waiting.attempt(now()) is None:
+        assert time.monotonic() < end
+    for each in (holder, waiting):
+        each.close()
 
 
 def test_a_mount_without_locks_is_refused(contender: Contender, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -9,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from entrepot.base.environment import SECOND
-from entrepot.ha.lease import LeaseOptions
+from entrepot.ha.lease import LeaseOptions, decode
 from entrepot.io.leases import me, now
-from entrepot.io.registers import RegisterLease, SqliteRegister, open_register
+from entrepot.io.registers import ALIVE, RegisterLease, SqliteRegister, open_register
 
 OPTIONS = LeaseOptions(2 * SECOND)
 
@@ -51,6 +52,42 @@ def test_a_pause_in_which_nothing_happens_is_as_long_as_asked_for(tmp_path: Path
     alone.lease.pause(woken, 60.0)
     assert time.monotonic() - began < 30.0
     alone.lease.close()
+
+
+def test_a_renewal_is_written_into_the_store_first(tmp_path: Path) -> None:
+    holder = Contender(tmp_path, "holder")
+    assert holder.lease.attempt(now()) is not None
+    holder.lease.renew()
+    written = decode((tmp_path / ALIVE).read_bytes())
+    assert written is not None
+    assert (written.name, written.beat) == ("holder", 2)
+    holder.lease.close()
+
+
+def test_a_store_that_cannot_be_written_costs_the_lease(tmp_path: Path) -> None:
+    holder, waiting = Contender(tmp_path, "holder"), Contender(tmp_path, "waiting")
+    assert holder.lease.attempt(now()) is not None
+    version = holder.register.read()[1]
+    os.close(holder.lease._alive)
+    holder.lease._alive = os.open(tmp_path / ALIVE, os.O_RDONLY)  # writing to it fails, whoever the user is
+    with pytest.raises(OSError, match="Bad file"):
+        holder.lease.renew()
+    assert holder.register.read()[1] == version, "nobody is told that the holder is well"
+    holder.lease.release()
+    (tmp_path / ALIVE).unlink()
+    (tmp_path / ALIVE).mkdir()
+    with pytest.raises(OSError, match="directory"):
+        waiting.lease.attempt(now())
+    for each in (holder, waiting):
+        each.lease.close()
+
+
+def test_a_store_that_is_full_does_not(tmp_path: Path) -> None:
+    holder = Contender(tmp_path, "holder")
+    (tmp_path / ALIVE).symlink_to("/dev/full")
+    assert holder.lease.attempt(now()) is not None
+    holder.lease.renew()
+    holder.lease.close()
 
 
 def test_a_database_that_does_not_answer_is_an_error_of_the_service(tmp_path: Path) -> None:
