@@ -16,7 +16,7 @@ from entrepot.ha.lease import LeaseOptions
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.io import leases, standby
 from entrepot.io.ledger import Ledger
-from entrepot.io.standby import LOOK_AFTER_SYNC, Standby
+from entrepot.io.standby import LOOK_AFTER_SYNC_S, Standby
 
 OPTIONS = SharedStoreOptions(lease=LeaseOptions(2 * SECOND))
 
@@ -45,14 +45,14 @@ def test_who_waits_leaves_no_trace_when_it_stops(tmp_path: Path) -> None:
 
 def test_the_lock_file_is_looked_at_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     master = winner(tmp_path, "alpha")
-    clock = [standby.now()]
-    monkeypatch.setattr(standby, "now", lambda: clock[0])
+    clock = [1000.0]
+    monkeypatch.setattr(standby, "monotonic", lambda: clock[0])
     master.look()
     (tmp_path / "LOCK").unlink()
-    clock[0] += LOOK_AFTER_SYNC - 1
+    clock[0] += LOOK_AFTER_SYNC_S - 0.001
     master.look()
     assert not master.tenure.lost
-    clock[0] += 1
+    clock[0] += 0.002
     master.look()
     assert "deleted or replaced" in master.tenure.lost
     master.withdraw()
