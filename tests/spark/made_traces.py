@@ -15,6 +15,7 @@ RECORD = np.dtype(
 )  # fmt: skip
 ACCEPTED, DELIVERED, ACKNOWLEDGED, STARTED, STOPPED = 1, 2, 3, 16, 17
 PENDING = 10
+SPAN = 18
 BASE = 1_700_000_000_000_000
 OURS = "ID:a-1:"
 BLOCK = 2000
@@ -22,10 +23,11 @@ SEGMENT_RECORDS = 690_000
 
 
 class MadeTrace:
-    """One broker's trace. Names first, then `add` columns of records, then `close`."""
+    """One broker's trace. Names first, then `add` columns of records, then `close`; ``layout`` 2 has spans."""
 
-    def __init__(self, home: Path, node: str, names: list[tuple[int, int, str]], run: int = 1) -> None:
+    def __init__(self, home: Path, node: str, names: list[tuple[int, int, str]], run: int = 1, layout: int = 1) -> None:
         self.home = home
+        self.layout = layout
         self.node = node
         self.run = run
         self.serial = 0
@@ -60,19 +62,48 @@ class MadeTrace:
         records = np.concatenate(self.waiting)
         self.waiting, self.count = [], 0
         self.serial += 1
-        said = {"layout": 1, "node": self.node, "name": self.node, "run": self.run, "version": "0", "created": 0}
+        said = {
+            "layout": self.layout,
+            "node": self.node,
+            "name": self.node,
+            "run": self.run,
+            "version": "0",
+            "created": 0,
+        }
         text = json.dumps({**said, "serial": self.serial, "lost": 0, "dropped": 0}).encode()
         parts = [(b"ENTRACE1" + struct.pack("<II", len(text), crc32(text)) + text).ljust(4096, b"\0")]
         for start in range(0, len(records), BLOCK):
             block = records[start : start + BLOCK].copy()
+            begun = self.clock
             block["offset"] = np.where(block["kind"] == 8, block["offset"], np.arange(len(block)))
+            self.clock += len(block)
+            if self.layout == 2:
+                block = spanned(block)
             names = self.names if start == 0 else b""
             names += b"\0" * (-len(names) % 8)
-            body = struct.pack("<qq", BASE + self.clock, self.blocks) + block.tobytes() + names
+            body = struct.pack("<qq", BASE + begun, self.blocks) + block.tobytes() + names
             parts.append(struct.pack("<IIII", 0x4B4C4254, len(block), len(names), crc32(body)) + body)
-            self.clock += len(block)
             self.blocks += 1
         (self.home / f"{self.node}.{self.serial:08d}.trace").write_bytes(b"".join(parts))
+
+
+def spanned(block: np.ndarray) -> np.ndarray:
+    """Return ``block``, which has no identities, with spans where neighbours differ by 1 in their numbers alone."""
+    alike = np.ones(len(block), bool)
+    alike[0] = False
+    for name in ("kind", "flags", "detail", "place", "peer"):
+        alike[1:] &= block[name][1:] == block[name][:-1]
+    alike[1:] &= np.diff(block["number"]) == 1
+    first = np.flatnonzero(~alike)
+    counts = np.diff(np.append(first, len(block)))
+    made = np.zeros(2 * len(first), RECORD)
+    made["kind"][::2], made["offset"][::2], made["number"][::2] = SPAN, counts, 1
+    total = np.where(block["kind"][first] == ACCEPTED, block["detail"][first] * counts, 0)
+    made["place"][::2] = total
+    made[1::2] = block[first]
+    kept = np.ones(len(made), bool)
+    kept[::2] = counts > 1
+    return made[kept]
 
 
 class Plan:
@@ -86,10 +117,13 @@ class Plan:
 
 
 def one_hop(home: Path, count: int, plan: Plan | None = None) -> None:
-    """Write the traces of A and B: ``count`` messages are sent to A, forwarded to B, and consumed there in order."""
+    """Write the traces of A and B: ``count`` messages are sent to A, forwarded to B, and consumed there in order.
+
+    A writes layout 2, B is of an older version.
+    """
     plan = plan or Plan()
     home.mkdir(parents=True, exist_ok=True)
-    a = MadeTrace(home, "a-1", [(1, 16, "orders\torders\t0"), (2, 5, "link\tb-1\tB\t")])
+    a = MadeTrace(home, "a-1", [(1, 16, "orders\torders\t0"), (2, 5, "link\tb-1\tB\t")], layout=2)
     b = MadeTrace(
         home, "b-1", [(1, 17, "orders\torders\t0"), (2, 9, "reader\t\t\tme"), (5, 3, "a-1\tA"), (3, 1, "ID:a-1:")]
     )

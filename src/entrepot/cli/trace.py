@@ -40,19 +40,21 @@ def show_trace(
         raise InvalidOption(f"{what!r} is no kind of record", remedy="one of " + ", ".join(KINDS[1:]))
     found: list[dict[str, Any]] = []
     numbers: set[tuple[str, int]] = set()
-    tables = list(traces.read(places))
     if message is not None:
-        for table in tables:
+        for table in traces.read(places):
             numbers |= traces.numbers_of(table, message)
         if not numbers:
             click.echo(f"no message {message} was accepted while there was a trace", err=True)
-    for table in tables:
+    more = False
+    for table in traces.read(places):  # again: a trace may be more than memory holds
         rows = traces.chosen(table, numbers if message is not None else None, queue, what)
         found += [row_of(row) for row in rows.slice(0, limit).to_pylist()]
-    found.sort(key=lambda row: row["time"])
-    if len(found) > limit:
+        found.sort(key=lambda row: row["time"])
+        more = more or len(rows) > limit or len(found) > limit
+        del found[limit:]
+    if more:
         click.echo(f"the first {limit} of more; --limit shows further ones", err=True)
-    show(found[:limit], SHOWN, output)
+    show(found, SHOWN, output)
 
 
 def row_of(row: dict[str, Any]) -> dict[str, Any]:

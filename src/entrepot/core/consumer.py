@@ -13,6 +13,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import Fault
 from entrepot.core.backlog import Reference
+from entrepot.core.trace import Run
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
@@ -87,6 +88,8 @@ class Consumer:
         self.crowded: bool = False  # its window was full, and more was waiting, at the last sweep
         self.slow: bool = False  # it was announced as slow and has settled nothing since
         self.in_flight: dict[int, Reference] = {}
+        self.delivery_run: Run | None = None  # where the queue notes what it is given, and what it settles; if anywhere
+        self.settlement_run: Run | None = None
         self.promised: dict[int, str] = {}  # of these, what an open transaction will settle -> its name
         window.consumers.append(self)
 

@@ -18,7 +18,7 @@ from entrepot.core.consumer import UNLIMITED, Consumer
 from entrepot.core.dispatch import Roster
 from entrepot.core.policy import Policy
 from entrepot.core.ports import Host
-from entrepot.core.trace import Trace
+from entrepot.core.trace import Run, Trace
 from entrepot.core.walk import Found, Walk
 from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message
@@ -61,6 +61,7 @@ class Queue:
         self.address: str = address
         self.policy: Policy = policy
         self.trace: Trace | None = None if address.startswith(ADVISORY) else host.trace
+        self.arrivals: Run | None = None if self.trace is None else self.trace.arrivals(identity)
         self.routing: int = ANYCAST
         self.durable: bool = True
         self.temporary: bool = False
@@ -103,7 +104,7 @@ class Queue:
         """Take a routed message: straight to a ready consumer, else to the backlog. The journal has it already."""
         self.accepted += 1
         rare = message.rare
-        if self.trace is not None:
+        if self.arrivals is not None:
             self.note_accepted(message, 0)
         if rare is not None:
             if rare.group:
@@ -232,10 +233,10 @@ class Queue:
         self.delivered += 1
         consumer.delivered += 1
         deliveries: i64 = 0 if reference is None else reference.deliveries
-        trace = self.trace
-        if trace is not None:
+        run = consumer.delivery_run
+        if run is not None:
             kind: i64 = facts.DELIVERED if consumer.tracked else facts.DELIVERED | (facts.SETTLED << 8)
-            trace.note(kind, message.number, self.identity, consumer.key, min(deliveries, facts.DETAIL_MAX))
+            run.note(kind | (min(deliveries, facts.DETAIL_MAX) << 16), message.number)
         grouped = self.roster.groups is not None and message.rare is not None
         if grouped:
             grouped = self._enter_group(consumer, message)
@@ -515,6 +516,9 @@ class Queue:
         consumer.fresh = True
         consumer.opened_at = self.host.now
         consumer.settled_at = self.host.now
+        if self.trace is not None:
+            consumer.delivery_run = self.trace.deliveries(self.identity, consumer.key)
+            consumer.settlement_run = self.trace.settlements(self.identity, consumer.key)
         self.used = True
         roster = self.roster
         roster.add(consumer)
@@ -540,9 +544,9 @@ class Queue:
             return len(self.promised) > 0 and self._settle_promised(number)
         message = reference.message
         self.settled += 1
-        trace = self.trace
-        if trace is not None:
-            trace.note(facts.ACKNOWLEDGED, number, self.identity, consumer.key, 0)
+        run = consumer.settlement_run
+        if run is not None:
+            run.note(facts.ACKNOWLEDGED, number)
         self._returned(consumer, message)
         self._finish(message, reference)
         if self.policy.advises_consumed:
@@ -1011,22 +1015,23 @@ class Queue:
 
     def note_accepted(self, message: Message, flags: i64) -> None:
         """Note that ``message`` is in this queue now."""
-        trace = self.trace
-        if trace is None:
+        run = self.arrivals
+        if run is None:
             return
+        number = message.number
         rare = message.rare
         if rare is not None and rare.identity:
             flags |= facts.DERIVED
-            trace.identity(message.number, rare.identity)
-        elif message.number != trace.named:
+            run.trace.identity(number, rare.identity)
+        elif message.language.identifies and number != run.trace.named:
             identity = message.language.identity(message)
             if identity:
-                trace.identity(message.number, identity)
+                run.trace.identity(number, identity)
         if message.durable and self.durable:
             flags |= facts.DURABLE
-        flags |= message.priority << 4
-        octets = min((len(message.raw) + 15) // 16, facts.DETAIL_MAX)
-        trace.note(facts.ACCEPTED | (flags << 8), message.number, self.identity, message.origin, octets)
+        head = facts.ACCEPTED | ((flags | (message.priority << 4)) << 8)
+        size: i64 = (len(message.raw) + 15) >> 4
+        run.note_sized(head, number, (self.identity & facts.LOW) | (message.origin << 32), min(size, facts.DETAIL_MAX))
 
     def note_dead(self, number: i64, reason: str) -> None:
         """Note that message ``number`` became a dead letter."""

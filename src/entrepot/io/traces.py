@@ -27,7 +27,8 @@ from entrepot.core.trace import BLOCK_HEAD_OCTETS, RECORD_OCTETS, TraceSink
 
 MAGIC: Final = b"ENTRACE1"
 SUFFIX: Final = ".trace"
-SEGMENT_OCTETS: Final = 16 * MIB  # 700,000 records: one file is one task of an audit
+LAYOUT: Final = 2  # 1 had no spans
+SEGMENT_OCTETS: Final = 16 * MIB  # of which a flood at full speed fills one in some seconds
 LIMIT_OCTETS: Final = 4 * GIB
 COUNTS: Final = struct.Struct("<II")  # of a block: records, octets of names
 CHECK: Final = struct.Struct("<I")
@@ -111,8 +112,8 @@ class TraceFiles(TraceSink):
         self.segment: Final = segment
         self.limit: Final = limit
         self.facts: dict[str, object] = {}
-        self.written = 0  # records
-        self.lost = 0  # records that found no segment
+        self.written = 0  # facts
+        self.lost = 0  # facts that found no segment
         self.dropped = 0  # segments that were dropped for space
         self._stem = ""
         self._serial = 0
@@ -135,7 +136,7 @@ class TraceFiles(TraceSink):
         self._stem = stem_of(node)
         kept = self._kept()
         self._serial = 1 + max((serial_of(path) for path in kept), default=0)
-        self.facts = {"layout": 1, "node": node, "name": name, "run": run, "version": version, "created": created}
+        self.facts = {"layout": LAYOUT, "node": node, "name": name, "run": run, "version": version, "created": created}
         try:
             self._become(self._make())
         except OSError as error:
@@ -169,17 +170,16 @@ class TraceFiles(TraceSink):
             self._become(spare)
         self._ask()
 
-    def write(self, head: bytes, records: bytes, names: bytes) -> None:
+    def write(self, head: bytes, records: bytes, names: bytes, facts: int) -> None:
         """Keep a block, or count what is lost."""
         segment = self._open
-        count = len(records) // RECORD_OCTETS
         if segment is None or segment.at + len(head) + len(records) + len(names) > segment.octets:
             if self.lost == 0:
                 log.error("the trace loses records: there is no segment to write them to")
-            self.lost += count
+            self.lost += facts
             return
         segment.put(head, records, names)
-        self.written += count
+        self.written += facts
 
     def close(self) -> None:
         """Finish: the last segment is cut, the spare goes."""

@@ -88,6 +88,7 @@ class Language:
     def __init__(self, code: int, name: str) -> None:
         self.code: int = code
         self.name: str = name
+        self.identifies: bool = True  # `identity` may answer with something; a language that has none sets it False
 
     def common(self, message: Message) -> Common:
         """Return the message in the common form. Raises Fault when this build does not speak the language."""

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 MAGIC: Final = b"ENTRACE1"
 SUFFIX: Final = ".trace"
 HEAD_OCTETS: Final = 4096
-LAYOUT: Final = 1
+LAYOUTS: Final = (1, 2)  # 1 had no spans
+PART_FACTS: Final = 1 << 20  # expanded at a time: 70 MB of columns
 BLOCK_HEAD: Final = struct.Struct("<IIIIqq")  # mark, records, octets of names, checksum, base us, number of the block
 NAME_HEAD: Final = struct.Struct("<hhq")
 
@@ -75,6 +76,7 @@ NAME_NODE: Final = 100  # in `NAMES` only: id TAB name of the broker itself; num
 NAME_FAULT: Final = 101  # what is wrong with a segment
 NAME_STOPPED: Final = 102  # the run ended in order
 NAME_UNTIL: Final = 103  # number: us since 1970, of the last record
+NAME_PART: Final = 104  # of a segment; number: facts, text: its path, first block, end and facts before, with tabs
 
 NAMED: Final = (facts.ACCEPTED, facts.UNROUTED, facts.DUPLICATE)
 
@@ -88,6 +90,7 @@ class Head:
     """Who wrote a segment."""
 
     def __init__(self, said: dict[str, Any]) -> None:
+        self.layout: Final = int(said["layout"])
         self.node: Final = str(said["node"])
         self.name: Final = str(said["name"])
         self.run: Final = int(said["run"])
@@ -97,8 +100,21 @@ class Head:
         self.created: Final = int(said["created"])
 
 
+class Part:
+    """Whole blocks of a segment, one behind the other, that are expanded together."""
+
+    def __init__(self, first: int, end: int, before: int, facts: int) -> None:
+        self.first: Final = first  # block
+        self.end: Final = end
+        self.before: Final = before  # facts in the blocks before it
+        self.facts: Final = facts
+
+
 class Segment:
-    """One file, read. ``fault`` says why its end cannot be read, "" for none (a segment in use just ends)."""
+    """One file, read. ``fault`` says why its end cannot be read, "" for none (a segment in use just ends).
+
+    A record may stand for many facts: a segment of 16 MiB for many millions. So it is expanded in `parts`.
+    """
 
     def __init__(self, path: Path) -> None:
         """Read and check it. Raises InvalidOption for what is no trace."""
@@ -110,6 +126,7 @@ class Segment:
         self._blocks: list[tuple[int, int, int]] = []  # offset of the records, how many, base
         self.names: dict[int, dict[int, str]] = {}
         self._scan()
+        self._facts: Final[list[int]] = self._count()  # of each block
 
     def _scan(self) -> None:
         data = self._data
@@ -133,6 +150,53 @@ class Segment:
                 self._take_names(first + count * RECORD.itemsize, end)
             at = end
 
+    def _count(self) -> list[int]:
+        """Return how many facts each block has; the segment ends before the first block whose spans make no sense."""
+        records, starts = self._records(0, len(self._blocks))
+        if len(records) == 0:
+            return []
+        spans = np.flatnonzero(records["kind"] == facts.SPAN)
+        counts = records["offset"][spans].astype(np.int64)
+        last = np.zeros(len(records), bool)  # of its block: a span there is of nothing
+        last[starts[1:] - 1] = True
+        last[-1] = True
+        bad = (counts < 2) | (counts > facts.RUN_MAX) | last[spans]
+        bad |= records["kind"][np.minimum(spans + 1, len(records) - 1)] == facts.SPAN
+        if bad.any():
+            block = int(np.searchsorted(starts, spans[np.argmax(bad)], "right")) - 1
+            self.fault = f"{self.path.name}: the block at {self._blocks[block][0] - BLOCK_HEAD.size} is damaged"
+            del self._blocks[block:]
+            return self._count()
+        weights = np.ones(len(records), np.int64)
+        weights[spans] = counts - 1
+        return [int(count) for count in np.add.reduceat(weights, starts)]
+
+    def _records(self, first: int, end: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the records of these blocks as they are stored, and where each block begins among them."""
+        blocks = self._blocks[first:end]
+        if not blocks:
+            return np.empty(0, RECORD), np.empty(0, np.int64)
+        records = np.concatenate([np.frombuffer(self._data, RECORD, count, at) for at, count, _ in blocks])
+        counts = np.array([count for _, count, _ in blocks], np.int64)
+        return records, np.cumsum(counts) - counts
+
+    def parts(self, size: int = PART_FACTS) -> list[Part]:
+        """Return what to expand at a time: about ``size`` facts, a block at least."""
+        if self.head.layout == 1:  # an identity may be in the block before the one with its message; there are no spans
+            return [self.whole()] if self._blocks else []
+        found = []
+        first = before = pending = 0
+        for block, count in enumerate(self._facts):
+            pending += count
+            if pending >= size or block + 1 == len(self._facts):
+                found.append(Part(first, block + 1, before, pending))
+                first, before, pending = block + 1, before + pending, 0
+        return found
+
+    def whole(self) -> Part:
+        """Return all of it as one part: for small ones."""
+        return Part(0, len(self._blocks), 0, sum(self._facts))
+
     def _take_names(self, at: int, end: int) -> None:
         while at + NAME_HEAD.size <= end:
             kind, length, number = NAME_HEAD.unpack_from(self._data, at)
@@ -143,23 +207,25 @@ class Segment:
             self.names.setdefault(kind, {})[number] = text
             at += length
 
-    def records(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return all records in order, and the time of each (us since 1970)."""
-        if not self._blocks:
-            return np.empty(0, RECORD), np.empty(0, np.int64)
-        parts = [np.frombuffer(self._data, RECORD, count, first) for first, count, _ in self._blocks]
-        records = np.concatenate(parts)
-        counts = [count for _, count, _ in self._blocks]
-        bases = np.repeat(np.array([base for _, _, base in self._blocks], np.int64), counts)
-        return records, bases + records["offset"]
+    def records(self, part: Part) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return a record for each fact of ``part``, in order, and the time of each (us since 1970)."""
+        records, _ = self._records(part.first, part.end)
+        blocks = self._blocks[part.first : part.end]
+        bases = np.repeat(
+            np.array([base for _, _, base in blocks], np.int64), np.array([count for _, count, _ in blocks], np.int64)
+        )
+        times = bases + records["offset"]
+        spans = np.flatnonzero(records["kind"] == facts.SPAN)
+        return (records, times) if len(spans) == 0 else _expanded(records, times, spans)
 
-    def events(self) -> pa.Table:
-        """Return the records in the form `EVENTS`."""
-        records, times = self.records()
+    def events(self, part: Part | None = None) -> pa.Table:
+        """Return the facts of ``part``, or all, in the form `EVENTS`."""
+        part = part or self.whole()
+        records, times = self.records(part)
         kinds = records["kind"]
         prefix, sequence = self._identities(records)
         kept = kinds != facts.IDENTITY
-        positions = (np.int64(self.head.serial) << 32) + np.arange(len(records), dtype=np.int64)
+        positions = (np.int64(self.head.serial) << 32) + part.before + np.arange(len(records), dtype=np.int64)
         rows = int(np.count_nonzero(kept))
         columns = [
             np.full(rows, fingerprint(self.head.node), np.int64),
@@ -211,18 +277,22 @@ class Segment:
             rows.append((NAME_FAULT, self.head.serial, self.fault))
         if self.head.lost:
             rows.append((NAME_FAULT, self.head.serial, f"{self.head.lost} records were lost before {self.path.name}"))
-        records, times = self.records()
-        if len(records):
-            rows.append((NAME_UNTIL, int(times[-1]), ""))
-        if np.any(records["kind"] == facts.STOPPED):
-            rows.append((NAME_STOPPED, self.head.run, ""))
+        if self._blocks:
+            records, _ = self._records(0, len(self._blocks))
+            last = records[-self._blocks[-1][1] :]
+            timed = last["offset"][~np.isin(last["kind"], (facts.IDENTITY, facts.SPAN))]
+            rows.append((NAME_UNTIL, self._blocks[-1][2] + int(timed.max(initial=0)), ""))
+            if np.any(records["kind"] == facts.STOPPED):
+                rows.append((NAME_STOPPED, self.head.run, ""))
+        for part in self.parts():
+            rows.append((NAME_PART, part.facts, f"{self.path}\t{part.first}\t{part.end}\t{part.before}"))
         kinds, numbers, texts = zip(*rows, strict=True)
         nodes, runs = [node] * len(rows), [self.head.run] * len(rows)
         return pa.table([nodes, runs, list(kinds), list(numbers), list(texts)], schema=NAMES)
 
-    def readable(self) -> pa.Table:
-        """Return the records with every name spelt out."""
-        records, times = self.records()
+    def readable(self, part: Part | None = None) -> pa.Table:
+        """Return the facts of ``part``, or all, with every name spelt out."""
+        records, times = self.records(part or self.whole())
         prefix, sequence = self._texts(records)
         kept = records["kind"] != facts.IDENTITY
         times, records = times[kept], records[kept]
@@ -260,6 +330,28 @@ class Segment:
         own = f"ID:{self.head.node}:"
         known[fingerprint(own)] = own
         return _spelt(prefix, known, prefix != 0), pa.array(sequence, mask=(prefix == 0) | (sequence < 0))
+
+
+def _expanded(records: NDArray[Any], times: NDArray[Any], spans: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return ``records`` and ``times`` with those behind ``spans`` as often, and as different, as these say."""
+    counts = np.ones(len(records), np.int64)
+    counts[spans] = 0
+    counts[spans + 1] = records["offset"][spans]
+    ends = np.cumsum(counts)
+    index = np.repeat(np.arange(len(records)), counts)
+    made = records[index]
+    nth = np.arange(int(ends[-1]), dtype=np.int64) - (ends - counts)[index]
+    stride = np.zeros(len(records), np.int64)
+    stride[spans + 1] = records["number"][spans]
+    made["number"] += stride[index] * nth
+    total = np.zeros(len(records), np.int64)  # of identities: how far the sequences are apart
+    total[spans + 1] = records.view(IDENTITY)["sequence"][spans]
+    identities = made["kind"] == facts.IDENTITY
+    made.view(IDENTITY)["sequence"][identities] += (total[index] * nth)[identities]
+    sized = np.flatnonzero((made["kind"] == facts.ACCEPTED) & (counts[index] > 1))
+    share, rest = np.divmod(total[index[sized]], counts[index[sized]])
+    made["detail"][sized] = share + (nth[sized] < rest)
+    return made, times[index]
 
 
 def _consumer(text: str) -> str:
@@ -311,8 +403,9 @@ def head_of(data: bytes, path: Path) -> Head:
     if data[:8] != MAGIC or len(text) != length or crc32(text) != int.from_bytes(data[12:16], "little"):
         raise InvalidOption(f"{path} is no trace of a broker", remedy="name the directory that --trace was given")
     said = json.loads(text)
-    if said["layout"] != LAYOUT:
-        raise InvalidOption(f"{path} has layout {said['layout']}; this version reads {LAYOUT}")
+    if said["layout"] not in LAYOUTS:
+        known = " and ".join(str(layout) for layout in LAYOUTS)
+        raise InvalidOption(f"{path} has layout {said['layout']}; this version reads {known}")
     return Head(said)
 
 
@@ -341,9 +434,11 @@ def is_begun(path: Path) -> bool:
 
 
 def read(places: Sequence[str | Path]) -> Iterator[pa.Table]:
-    """Yield a readable table for each segment of ``places``."""
+    """Yield readable tables of some size, for each segment of ``places`` one at least."""
     for path in segments(places):
-        yield Segment(path).readable()
+        segment = Segment(path)
+        for part in segment.parts() or [segment.whole()]:
+            yield segment.readable(part)
 
 
 def numbers_of(table: pa.Table, message: str) -> set[tuple[str, int]]:

@@ -1,4 +1,7 @@
-"""What the core notes about messages, read back from its blocks by the reader that people use."""
+"""What the core notes about messages, read back from its blocks by the reader that people use.
+
+The runs in which facts are written have tests of their own, in test_trace_runs.py.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ class Kept(TraceSink):
     def __init__(self, room: int = 1 << 40) -> None:
         self.room = room
         self.used = 0
-        self.segments: list[list[tuple[bytes, bytes, bytes]]] = [[]]
+        self.segments: list[list[tuple[bytes, bytes, bytes, int]]] = [[]]
 
     def fits(self, octets: int) -> bool:
         return self.used + octets <= self.room
@@ -37,8 +40,8 @@ class Kept(TraceSink):
         self.segments.append([])
         self.used = 0
 
-    def write(self, head: bytes, records: bytes, names: bytes) -> None:
-        self.segments[-1].append((head, records, names))
+    def write(self, head: bytes, records: bytes, names: bytes, count: int) -> None:
+        self.segments[-1].append((head, records, names, count))
         self.used += len(head) + len(records) + len(names)
 
 

@@ -29,10 +29,13 @@ def begun(home: Path, *, limit: int = 1 << 30) -> tuple[TraceFiles, Trace]:
 
 
 def accept(files: TraceFiles, trace: Trace, first: int, count: int) -> None:
-    """Note ``count`` messages, a turn for each hundred, and give the thread that makes segments its time."""
+    """Note ``count`` messages, a turn for each hundred, and give the thread that makes segments its time.
+
+    They come over two connections in turns, so that each takes a record.
+    """
     for start in range(first, first + count, 100):
         for number in range(start, start + 100):
-            trace.note(ACCEPTED, number, 1, 0, 0)
+            trace.note(ACCEPTED, number, 1, number % 2, 0)
         end = time.monotonic() + 10
         while not files.fits(4000) and files._spares.empty() and time.monotonic() < end:
             time.sleep(0.001)

@@ -32,7 +32,7 @@ LIFE: Final = (
 )  # fmt: skip
 LONG: Final = pa.int64()
 TEXT: Final = pa.string()
-OCTETS_A_PARTITION: Final = 24 << 20  # of trace, in a shuffle: its rows then fit in the memory of a small executor
+FACTS_A_PARTITION: Final = 1 << 20  # of a shuffle: its rows then fit in the memory of a small executor
 DOUBT_US: Final = 1_000_000  # before a broker died: nobody may have been told that a message was stored
 
 CONSUMED, FORWARDED, REFUSED, EXPIRED, DEAD, REMOVED, RENUMBERED, PENDING, TRANSIT, VANISHED, DOUBTFUL, LOST = range(12)
@@ -57,7 +57,13 @@ class Survey:
 
     def __init__(self, rows: Sequence[tuple[int, int, int, int, str]]) -> None:
         """``rows`` in the form `traces.NAMES`."""
-        self.rows: Final = rows
+        self.rows: Final = [row for row in rows if row[2] != traces.NAME_PART]
+        self.parts: Final = [  # path, first block, end, facts before, facts
+            (path, int(first), int(end), int(before), row[3])
+            for row in rows
+            if row[2] == traces.NAME_PART
+            for path, first, end, before in [row[4].rsplit("\t", 3)]
+        ]
         self.brokers: dict[int, Broker] = {}
         self.prefixes: dict[int, str] = {}
         self.causes: dict[tuple[int, int, int], str] = {}
@@ -66,11 +72,11 @@ class Survey:
         self.consumers: list[tuple[int, int, int, str, int, str]] = []
         self.origins: list[tuple[int, int, int, int, str]] = []
         self.addresses: dict[tuple[int, int, int], str] = {}
-        for row in rows:
+        for row in self.rows:
             if row[2] == traces.NAME_NODE:
                 node, _, name = row[4].partition("\t")
                 self.brokers.setdefault(row[0], Broker(node, name)).runs.setdefault(row[1], 0)
-        for row in rows:
+        for row in self.rows:
             self._take(*row)
 
     def _take(self, node: int, run: int, kind: int, number: int, text: str) -> None:
@@ -110,29 +116,31 @@ class Survey:
 
 
 class Traces:
-    """The traces in some places, for one Spark session. Everything is decoded by its tasks, a segment each."""
+    """The traces in some places, for one Spark session, as far as they were written when this was made.
+
+    Everything is decoded by tasks: names a segment each, facts a part of a segment each.
+    """
 
     def __init__(self, spark: SparkSession, places: Sequence[str | Path]) -> None:
         """Find the segments, and read their names. Raises InvalidOption when there are none."""
         self.spark: Final = spark
         self.paths: Final = [str(path.resolve()) for path in traces.segments(places)]
-        self.octets: Final = sum(Path(path).stat().st_size for path in self.paths)
-        names = self._files().mapInArrow(_names, NAMES_DDL).toArrow()
+        files = spark.createDataFrame([(path,) for path in self.paths], "path string").repartition(len(self.paths))
+        names = files.mapInArrow(_names, NAMES_DDL).toArrow()
         columns = [column.to_pylist() for column in names.columns]
         self.survey: Final = Survey(list(dict.fromkeys(zip(*columns, strict=True))))
 
     @property
     def partitions(self) -> int:
         """How many a shuffle should have."""
-        return max(self.spark.sparkContext.defaultParallelism, self.octets // OCTETS_A_PARTITION + 1)
+        count = sum(part[4] for part in self.survey.parts)
+        return max(self.spark.sparkContext.defaultParallelism, count // FACTS_A_PARTITION + 1)
 
     def events(self) -> DataFrame:
-        """Return every record (`traces.EVENTS`)."""
-        return self._files().mapInArrow(_events, EVENTS_DDL)
-
-    def _files(self) -> DataFrame:
-        rows = [(path,) for path in self.paths]
-        return self.spark.createDataFrame(rows, "path string").repartition(len(rows))
+        """Return every fact (`traces.EVENTS`)."""
+        rows = sorted(self.survey.parts)
+        parts = self.spark.createDataFrame(rows, "path string, first int, end int, before bigint, facts bigint")
+        return parts.repartition(max(1, len(rows))).mapInArrow(_events, EVENTS_DDL)
 
     # -- copies -------------------------------------------------------------------------------------------------------
 
@@ -249,8 +257,9 @@ class Traces:
 
 def _events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        for path in batch.column(0).to_pylist():
-            yield from traces.Segment(Path(path)).events().to_batches(max_chunksize=1 << 16)
+        for row in batch.to_pylist():
+            part = traces.Part(row["first"], row["end"], row["before"], row["facts"])
+            yield from traces.Segment(Path(row["path"])).events(part).to_batches(max_chunksize=1 << 16)
 
 
 def _names(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

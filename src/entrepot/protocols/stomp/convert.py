@@ -57,6 +57,7 @@ class StompLanguage(Language):
 
     def __init__(self) -> None:
         super().__init__(STOMP_CODE, "STOMP")
+        self.identifies = False
 
     def fact(self, message: Message, name: str) -> Value:
         """Return one header as text; every header of STOMP is a string (classic.md 6.3)."""
