@@ -32,6 +32,11 @@ line are those of [activemq.xml](activemq-xml.md): nothing in the file is droppe
 - **The journal** stands in the directory `entrepot` within `journal-directory`; a journal of Artemis that is already
   there is neither read nor touched. A relative directory is taken from the one above `etc`.
 
+- **Clusters** are checked and not joined yet: `entrepot check a.xml b.xml` finds connectors and groups that are named
+  and not defined, names given twice, cluster users and passwords that differ, places that others cannot reach, chains
+  that are longer than `max-hops`, messages that would be stranded, and pairs whose `group-name` differs, and it draws
+  the cluster ([networks](networks/index.md)).
+
 ## A primary and its backup
 
 ```xml

@@ -155,7 +155,12 @@ rolled out; `-o json` and the exit code are for pipelines, `--strict` makes warn
 `0.0.0.0` are known by their name, by the only one that listens at a port, or by `--host BROKER=HOST`.
 
 The drawing and the table of hops beside it are made from the same model: `-` where there is no way, `!` where there is
-one and a TTL is too short for it.
+one and a TTL is too short for it. `--path amsterdam:berlin` says what each hop of that way does to messages, and which
+is the weakest ([what is guaranteed, hop by hop](guarantees.md)).
+
+Files of Artemis are read as one network too: cluster connections (static connectors, discovery and broadcast groups),
+max-hops, cluster users, load balancing, redistribution, and the pairs of `<ha-policy>`. This build does not join such a
+cluster yet; the check is of the files.
 
 Then run it without starting a broker:
 
@@ -211,7 +216,7 @@ def network_pages() -> dict[Path, str]:
             text += "".join(_example(directory, made))
         found[FOLDER / f"{name}.md"] = text + f"## Traps\n\n{traps}"
         index += f"{name}\n"
-    found[FOLDER / "index.md"] = index + "attributes\n```\n"
+    found[FOLDER / "index.md"] = index + "attributes\nguarantees\n```\n"
     return found
 
 

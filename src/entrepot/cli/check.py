@@ -13,12 +13,14 @@ from entrepot.cli.output import output_option
 from entrepot.cli.output import show as show_rows
 from entrepot.config.findings import Finding, Findings, Severity
 from entrepot.config.reading import Reading
+from entrepot.config.topology.hops import WORDS, Grade, Hop, Risk, ends, way, weakest
 from entrepot.config.topology.model import Member, Network
 from entrepot.config.topology.picture import picture
 from entrepot.config.topology.rules import report
 from entrepot.config.topology.survey import machines, member_of, network_of
-from entrepot.config.topology.text import draw
+from entrepot.config.topology.text import carried, draw
 
+PATH_COLUMNS: Final = ("path", "hop", "from", "to", "grade", "what", "remedy")
 COLUMNS: Final = ("severity", "line", "path", "what", "remedy")
 NETWORK_COLUMNS: Final = ("severity", "file", "line", "path", "what", "remedy")
 
@@ -31,6 +33,7 @@ NETWORK_COLUMNS: Final = ("severity", "file", "line", "path", "what", "remedy")
     entrepot check --strict -D activemq.data=/var/lib/mq conf/activemq.xml
     entrepot check -o json activemq.xml | jq -r 'select(.severity == "error").what'
     entrepot check --svg network.svg --host alpha=mq1 --host beta=mq2 alpha.xml beta.xml
+    entrepot check --path alpha:gamma alpha.xml beta.xml gamma.xml
     """
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
@@ -50,6 +53,13 @@ NETWORK_COLUMNS: Final = ("severity", "file", "line", "path", "what", "remedy")
     type=click.Path(dir_okay=False, path_type=Path),
     help="Draw the network of the files into this file.",
 )
+@click.option(
+    "--path",
+    "paths",
+    multiple=True,
+    metavar="FROM:TO",
+    help="Say what the way between two brokers does to messages, hop by hop, and which hop is the weakest. Repeatable.",
+)
 @output_option
 @click.pass_context
 def check(
@@ -59,13 +69,15 @@ def check(
     strict: bool,
     hosts: tuple[str, ...],
     svg: Path | None,
+    paths: tuple[str, ...],
     output: str,
 ) -> None:
     """Read configurations and say what is obeyed otherwise, ignored or refused, and why.
 
     Each FILE is an activemq.xml of ActiveMQ Classic or a broker.xml of Artemis. Several are checked as one network too,
-    and drawn: names, ports, credentials, who reaches whom within the TTLs, loops, links made twice. Nothing is opened
-    and nothing needs to run. Exit code 1 when a broker would not start, or an error is found in the network.
+    and drawn: names, ports, credentials, who reaches whom within the TTLs, loops, links made twice; clusters and pairs
+    of Artemis too. Nothing is opened and nothing needs to run. Exit code 1 when a broker would not start, an error is
+    found in the network, or no message gets along a --path.
     """
     on = machines(hosts)
     failed = False
@@ -87,6 +99,8 @@ def check(
         failed = _judge(network, strict=strict, output=output, drawn=len(files) > 1) or failed
         if svg is not None:
             svg.write_text(picture(network), encoding="utf-8")
+        for text in paths:
+            failed = not _follow(network, text, output) or failed
     if failed:
         ctx.exit(1)
 
@@ -114,6 +128,39 @@ def _judge(network: Network, *, strict: bool, output: str, drawn: bool) -> bool:
         if output != "json":
             click.echo("\n" + draw(network), nl=False)
     return bool(findings.errors)
+
+
+def _follow(network: Network, text: str, output: str) -> bool:
+    """Show what the way between two brokers does to messages; return whether there is one that they can go."""
+    source, target = ends(network, text)
+    hops = way(network, source, target)
+    if not hops:
+        click.echo(f"path {text}: there is no way" if source != target else f"path {text}: they are one", err=True)
+        return source == target
+    weak = weakest(hops)
+    if output == "json":
+        show_rows([risk for at, hop in enumerate(hops, 1) for risk in _risk_rows(text, at, hop)], PATH_COLUMNS, output)
+    else:
+        click.echo(f"\npath {text}: {len(hops)} hop{'s' if len(hops) > 1 else ''}")
+        for at, hop in enumerate(hops, 1):
+            channel = hop.link.channel
+            whose = f"{channel.kind} {channel.name}, {channel.spot.file}:{channel.spot.line}"
+            limited = f", {carried(channel)}" if carried(channel) else ""
+            click.echo(f"  {at} {hop.source} to {hop.target} ({whose}{limited}): {WORDS[hop.grade]}")
+            for risk in hop.risks:
+                click.echo(f"      {WORDS[risk.grade]}: {risk.what}\n        → {risk.remedy}")
+        if hops[weak].grade > Grade.KEEPS:
+            said = f"hop {weak + 1}, {hops[weak].source} to {hops[weak].target}: {WORDS[hops[weak].grade]}"
+            click.echo(f"  the weakest is {said}")
+    return hops[weak].grade < Grade.STOPS
+
+
+def _risk_rows(text: str, at: int, hop: Hop) -> list[dict[str, Any]]:
+    """Return what may happen on a hop as rows, one at least."""
+    spot = hop.link.channel.spot
+    known = {"path": text, "hop": at, "from": hop.source, "to": hop.target, "file": spot.file, "line": spot.line}
+    risks = hop.risks or (Risk(Grade.KEEPS, "", ""),)
+    return [{**known, "grade": WORDS[risk.grade], "what": risk.what, "remedy": risk.remedy} for risk in risks]
 
 
 def row(finding: Finding) -> dict[str, Any]:

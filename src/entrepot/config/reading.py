@@ -89,7 +89,8 @@ class Bean:
 class Reading(Struct, frozen=True):
     """What came of a file. ``config`` is None where a finding is an error; ``draft`` is what could be made of it then.
 
-    ``bean``: the broker's element, where the file is Classic's; ``sources``: what its placeholders stand for.
+    ``bean``: the broker's element, where the file is Classic's; ``core``: that of Artemis; ``sources``: what its
+    placeholders stand for.
     """
 
     config: BrokerConfig | None
@@ -97,6 +98,7 @@ class Reading(Struct, frozen=True):
     bean: Bean | None = None
     draft: BrokerConfig | None = None
     sources: Sources | None = None
+    core: Element | None = None
 
 
 class Reader:

@@ -11,6 +11,7 @@ from entrepot.cli.configuration import load, path_of
 from entrepot.cli.main import cli
 
 EXAMPLES = Path(__file__).parents[2] / "config" / "classic"
+DOCUMENTED = Path(__file__).parents[3] / "docs" / "networks" / "conf"
 GOOD = """<broker xmlns="http://activemq.apache.org/schema/core" persistent="false"><transportConnectors>
 <transportConnector name="s" uri="stomp://127.0.0.1:0{options}"/></transportConnectors>{body}</broker>"""
 
@@ -183,3 +184,27 @@ def test_machines_of_brokers_are_told(tmp_path: Path) -> None:
     assert "may be any of b, c" in check(*files).stdout
     assert "may be any of" not in check("--host", "b=10.0.0.2", *files).stdout
     assert check("--host", "b", *files).exit_code == 2
+
+
+def test_a_path_is_followed_hop_by_hop() -> None:
+    files = [str(file) for file in sorted((DOCUMENTED / "chain").glob("*.xml"))]
+    result = check("--path", "lisbon:paris", *files)
+    assert result.exit_code == 0, result.output
+    assert "path lisbon:paris: 2 hops" in result.output
+    assert "  the weakest is hop 1, lisbon to madrid: may double" in result.output
+    rows = [json.loads(line) for line in check("-o", "json", "--path", "lisbon:paris", *files).stdout.splitlines()]
+    found = [(row["hop"], row["from"], row["to"], row["grade"]) for row in rows if "hop" in row]
+    assert found == [(1, "lisbon", "madrid", "may double"), (2, "madrid", "paris", "may double")]
+    unknown = check("--path", "lisbon:rome", *files)
+    assert unknown.exit_code != 0
+
+
+def test_a_path_that_does_not_exist_fails(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        text = GOOD.format(options="", body="").replace("<broker ", f'<broker brokerName="{name}" ', 1)
+        (tmp_path / f"{name}.xml").write_text(text)
+    files = [str(tmp_path / "a.xml"), str(tmp_path / "b.xml")]
+    assert check(*files).exit_code == 0
+    result = check("--path", "a:b", *files)
+    assert result.exit_code == 1
+    assert "path a:b: there is no way" in result.output

@@ -50,7 +50,7 @@ def interpret(root: Element, sources: Sources, *, spoken: Collection[str]) -> Re
     reader = PartReader(sources)
     core = reader.part(CORE, cores[0])
     config = _config(reader, core, spoken)
-    return Reading(None if findings.errors else config, findings, None, config, sources)
+    return Reading(None if findings.errors else config, findings, None, config, sources, cores[0])
 
 
 def _config(reader: PartReader, core: Bean, spoken: Collection[str]) -> BrokerConfig:

@@ -177,6 +177,8 @@ def selectors(network: Network) -> Iterator[Issue]:
 def limits(network: Network) -> Iterator[Issue]:
     """Find TTLs with which nothing crosses, or that do not fit together."""
     for _, channel in _channels(network):
+        if channel.cluster:
+            continue
         message, consumer = channel.hops
         if message == 0:
             yield Issue(Severity.ERROR, channel.spot, "messageTTL 0: no message may cross", "use 1 or more")
@@ -207,6 +209,8 @@ def limits(network: Network) -> Iterator[Issue]:
 def discovery(network: Network) -> Iterator[Issue]:
     """Find lists of brokers that say another thing than they mean."""
     for _, channel in _channels(network):
+        if channel.cluster:
+            continue
         if channel.nested_failover:
             yield Issue(
                 Severity.WARNING,
@@ -250,6 +254,8 @@ def pairs(network: Network) -> Iterator[Issue]:
     """Find pairs that are linked as if they were two brokers, and brokers that are linked as if they were a pair."""
     for (owner, name), targets in network.meant.items():
         channel = next(one for one in network.members[owner].channels if one.name == name)
+        if channel.cluster:
+            continue  # its nodes are known by their identity, which a pair has once
         single: dict[int, None] = {}
         for nodes in targets:
             known = dict.fromkeys(node for node in nodes if network.nodes[node].members)

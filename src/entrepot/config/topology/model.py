@@ -39,6 +39,8 @@ class Listener(Struct, frozen=True, kw_only=True):
     port: int
     protocol: str
     secure: bool = False
+    core: bool = False  # speaks the protocol of Artemis' clusters
+    audits: bool = False  # drops what a bridge sends again, by its id
     groups: tuple[str, ...] = ()
     spot: Spot = Spot()
 
@@ -76,6 +78,9 @@ class Channel(Struct, frozen=True, kw_only=True):
 
     ``scheme``: how brokers are found. ``given``: the attributes that the file itself gives; the others have defaults
     that differ between releases. ``nested_failover``: a target is ``failover:`` whose bridge would hide a change.
+
+    ``cluster``: it is a cluster connection of Artemis. Its max-hops is how far demand travels, ``consumer_ttl``, and
+    messages have no limit of their own. ``direct``: it links only whom it names, not whom those know.
     """
 
     name: str
@@ -107,6 +112,16 @@ class Channel(Struct, frozen=True, kw_only=True):
     included: tuple[IncludedDestination, ...] = ()
     static: tuple[IncludedDestination, ...] = ()
     given: tuple[str, ...] = ()
+    cluster: bool = False
+    direct: bool = False
+    balancing: str = ""
+    deduplicates: bool = True
+    checks_duplicates: bool = False  # of what comes back over a duplex connector
+
+    @property
+    def kind(self) -> str:
+        """What its family calls it."""
+        return "cluster-connection" if self.cluster else "connector"
 
     @property
     def hops(self) -> tuple[int, int]:
@@ -131,6 +146,51 @@ class Replay(Struct, frozen=True, kw_only=True):
     spot: Spot = Spot()
 
 
+class Group(Struct, frozen=True, kw_only=True):
+    """A broadcast group or a discovery group. ``period_ms``: between announcements, or after which one is forgotten."""
+
+    name: str
+    place: str  # where the datagrams go: address and port, or a channel of JGroups
+    period_ms: int
+    spot: Spot = Spot()
+
+
+class Clustering(Struct, frozen=True, kw_only=True):
+    """What a broker of Artemis says about its cluster. Names that lead nowhere, and names given twice, are issues.
+
+    ``login``: cluster user and password, empty where the file gives none. ``announced``: how others shall reach it, for
+    each cluster connection. ``redistributes``: patterns of addresses whose messages may move again.
+    """
+
+    user: str = ""
+    password: str = ""
+    masked: bool = False  # the password is encrypted: two that differ may be one
+    announced: tuple[tuple[str, Address, Spot], ...] = ()
+    broadcasts: tuple[Group, ...] = ()
+    discoveries: tuple[Group, ...] = ()
+    redistributes: tuple[str, ...] = ()
+    checked_too_late: tuple[Spot, ...] = ()  # connection-ttl is not above check-period
+    spot: Spot = Spot()
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """How a broker of Artemis stands in for another. ``replicates``: it copies the store instead of sharing it."""
+
+    backup: bool
+    replicates: bool = False
+    group: str = ""
+    spot: Spot = Spot()
+
+
+class Issue(Struct, frozen=True):
+    """Something that is wrong, or should be known."""
+
+    severity: Severity
+    spot: Spot
+    what: str
+    remedy: str = ""
+
+
 class Member(Struct, frozen=True, kw_only=True):
     """One broker, as one file describes it. ``store``: its directory, "" where nothing is kept."""
 
@@ -148,6 +208,9 @@ class Member(Struct, frozen=True, kw_only=True):
     replays: tuple[Replay, ...] = ()
     listeners: tuple[Listener, ...] = ()
     channels: tuple[Channel, ...] = ()
+    clustering: Clustering | None = None
+    part: Part | None = None
+    issues: tuple[Issue, ...] = ()  # found while its file was read
 
 
 class Node(Struct, frozen=True):
@@ -166,15 +229,6 @@ class Link(Struct, frozen=True):
     channel: Channel
     owner: int  # the member that declares the channel
     back: bool = False
-
-
-class Issue(Struct, frozen=True):
-    """Something that is wrong, or should be known."""
-
-    severity: Severity
-    spot: Spot
-    what: str
-    remedy: str = ""
 
 
 class Network(Struct, frozen=True, kw_only=True):

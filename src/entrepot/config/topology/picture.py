@@ -197,7 +197,7 @@ def _arrow(boxes: list[_Box], line: _Line, bend: float) -> str:
     (sx, sy), (hx, hy), (tx, ty) = _curve(boxes, line, bend)
     both = ' marker-start="url(#head)"' if line.both else ""
     spot = line.link.channel.spot
-    tip = f"<title>{escape(f'connector {line.link.channel.name}, {spot.file}:{spot.line}')}</title>"
+    tip = f"<title>{escape(f'{line.link.channel.kind} {line.link.channel.name}, {spot.file}:{spot.line}')}</title>"
     way = f"M{sx:.1f} {sy:.1f}Q{hx:.1f} {hy:.1f} {tx:.1f} {ty:.1f}"
     return f'<path class="link" d="{way}" marker-end="url(#head)"{both}>{tip}</path>'
 

@@ -14,6 +14,7 @@ from entrepot.base.patterns import MIXED, overlaps
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.topology.access import ACCESS_RULES
 from entrepot.config.topology.channels import CHANNEL_RULES
+from entrepot.config.topology.cluster_rules import CLUSTER_RULES
 from entrepot.config.topology.graph import UNREACHED, circle, components, distances, passes, served, shortest
 from entrepot.config.topology.model import ANY_HOST, FOREVER, Channel, Issue, Link, Listener, Member, Network
 
@@ -23,7 +24,7 @@ SHOWN_MAX: Final = 4  # pairs or names that one sentence lists
 
 def judge(network: Network) -> list[Issue]:
     """Return every issue, in the order of the rules. With one broker, only what needs no other."""
-    rules = [*CHANNEL_RULES, *ACCESS_RULES]
+    rules = [*CHANNEL_RULES, *ACCESS_RULES, *CLUSTER_RULES]
     if len(network.members) > 1:
         rules = [*NETWORK_RULES, *rules]
     found = [*network.issues]
@@ -55,13 +56,13 @@ def names(network: Network) -> Iterator[Issue]:
         first = seen.setdefault(member.name, number)
         if first != number and network.node_of(first) != network.node_of(number):
             there = network.members[first].spot
-            yield Issue(
-                Severity.ERROR,
-                member.spot,
-                f"there are two brokers {member.name!r}; the other is {there.file}:{there.line}: their bridges take "
-                "each other's client ids, and one of them is refused",
-                "give each broker a brokerName of its own",
-            )
+            what = f"there are two brokers {member.name!r}; the other is {there.file}:{there.line}"
+            if member.clustering is not None:
+                what += ": logs and notifications cannot tell them apart"
+                yield Issue(Severity.WARNING, member.spot, what, "give each broker a <name> of its own")
+                continue
+            what += ": their bridges take each other's client ids, and one of them is refused"
+            yield Issue(Severity.ERROR, member.spot, what, "give each broker a brokerName of its own")
 
 
 def stores(network: Network) -> Iterator[Issue]:
@@ -134,7 +135,7 @@ def connection(network: Network) -> Iterator[Issue]:
     """Find brokers that are not connected, and networks that are several."""
     if not any(member.channels for member in network.members):
         spot = network.members[0].spot
-        what = "none of these brokers has a network connector: they do not know each other"
+        what = "none of these brokers has a network connector or a cluster connection: they do not know each other"
         yield Issue(Severity.WARNING, spot, what, 'add <networkConnectors> with uri="static:(tcp://HOST:61616)"')
         return
     alone = [number for number, node in enumerate(network.nodes) if node.members and not _touched(network, number)]
@@ -176,7 +177,9 @@ def one_way(network: Network) -> Iterator[Issue]:
         Severity.NOTE,
         link.channel.spot,
         f"messages go one way only: there is no way from {said}; replies cannot return either",
-        'duplex="true" on the connector opens the way back over the same connection',
+        "name that node in the static-connectors of the other, too"
+        if link.channel.cluster
+        else 'duplex="true" on the connector opens the way back over the same connection',
     )
 
 
@@ -195,11 +198,14 @@ def hops(network: Network) -> Iterator[Issue]:
                     pairs.append(said)
                     short[link.owner, link.channel.name] = (link.channel, pairs, max(needed, far[one][two]))
     for channel, pairs, needed in short.values():
+        remedy = (
+            f'networkTTL="{needed}" on every connector of the way (messageTTL and consumerTTL where they are given)'
+        )
         yield Issue(
             Severity.WARNING,
             channel.spot,
             f"messages do not get from {_some(pairs)}: that takes {needed} hops, and {_ttl_text(channel)}",
-            f'networkTTL="{needed}" on every connector of the way (messageTTL and consumerTTL, where they are given)',
+            f"max-hops {needed} on every node of the way" if channel.cluster else remedy,
         )
 
 
@@ -209,6 +215,8 @@ def _too_short(way: list[Link]) -> list[Link]:
 
 def _ttl_text(channel: Channel) -> str:
     message, consumer = channel.hops
+    if channel.cluster:
+        return f"cluster-connection {channel.name!r} has max-hops {consumer}"
     if message == consumer:
         return f"connector {channel.name!r} has networkTTL {message}"
     return f"connector {channel.name!r} has messageTTL {message} and consumerTTL {consumer}"
@@ -222,7 +230,7 @@ def too_far(network: Network) -> Iterator[Issue]:
     longest = max(far for row in distances(len(network.nodes), network.links) for far in row)
     for channel in _channels(network):
         more = [ttl for ttl in channel.hops if ttl > max(longest, 1)]
-        if more:
+        if more and not channel.cluster:
             yield Issue(
                 Severity.NOTE,
                 channel.spot,
@@ -246,7 +254,8 @@ def doubled(network: Network) -> Iterator[Issue]:
     for link in network.links:
         first = seen.setdefault((link.source, link.target), link)
         pair = (min(link.source, link.target), max(link.source, link.target))
-        if first is link or pair in said or not _overlap(first.channel, link.channel):
+        apart = link.channel.cluster and first.channel.destination_filter != link.channel.destination_filter
+        if first is link or pair in said or apart or not _overlap(first.channel, link.channel):
             continue
         said[pair] = None
         one, two = network.nodes[link.source].name, network.nodes[link.target].name
@@ -282,7 +291,9 @@ def circles(network: Network) -> Iterator[Issue]:
         return
     said = " - ".join(network.nodes[node].name for node in [*round_trip, round_trip[0]])
     inside = [
-        link for link in network.links if link.source in round_trip and link.target in round_trip and not link.back
+        link
+        for link in network.links
+        if link.source in round_trip and link.target in round_trip and not (link.back or link.channel.cluster)
     ]
     unsaid = [link.channel for link in inside if "decreaseNetworkConsumerPriority" not in link.channel.given]
     travels = [link for link in inside if any(ttl == FOREVER or ttl > 1 for ttl in link.channel.hops)]
@@ -335,8 +346,9 @@ def stranded(network: Network) -> Iterator[Issue]:
     """Find brokers from which queue messages could return and are not let (classic.md 1.13)."""
     found: list[Member] = []
     for number, node in enumerate(network.nodes):
-        sources = [link.source for link in network.links if link.target == number]
-        if any(link.target in sources for link in network.links if link.source == number):
+        bridges = [link for link in network.links if not link.channel.cluster]
+        sources = [link.source for link in bridges if link.target == number]
+        if any(link.target in sources for link in bridges if link.source == number):
             found += [network.members[one] for one in node.members if not network.members[one].replays]
     if found:
         yield Issue(

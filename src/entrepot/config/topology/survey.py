@@ -11,12 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from entrepot.base.errors import InvalidConfiguration, InvalidOption, InvalidURI
 from entrepot.base.uri import Composite, Endpoint, parse
 from entrepot.cluster.discovery import parse_connector
 from entrepot.config.findings import Severity
 from entrepot.config.model import BrokerConfig, NetworkConnector
 from entrepot.config.reading import Bean, Reading
+from entrepot.config.topology.clusters import Cluster
+from entrepot.config.topology.graph import components
 from entrepot.config.topology.model import (
     ANY_HOST,
     AUTO,
@@ -50,7 +54,7 @@ def member_of(reading: Reading, file: str, host: str = "") -> Member | None:
     if config is None:
         return None
     if bean is None:
-        return _of_artemis(config, file, host)
+        return _of_artemis(reading, config, file, host)
     view = _View(reading, file)
     return Member(
         name=config.broker.name,
@@ -70,8 +74,8 @@ def member_of(reading: Reading, file: str, host: str = "") -> Member | None:
     )
 
 
-def _of_artemis(config: BrokerConfig, file: str, host: str) -> Member:
-    """Return what others may dial: bridges come to Artemis as they come to Classic; its clusters are not read yet."""
+def _of_artemis(reading: Reading, config: BrokerConfig, file: str, host: str) -> Member:
+    """Return what others may dial, and the cluster that it belongs to."""
     listeners = []
     for connector in config.connectors:
         place = parse(connector.uri)
@@ -87,6 +91,9 @@ def _of_artemis(config: BrokerConfig, file: str, host: str) -> Member:
                     spot=spot,
                 )
             )
+    cluster = Cluster(reading, file)
+    clustering = cluster.clustering()
+    announced = () if clustering is None else tuple(group.place for group in clustering.broadcasts)
     return Member(
         name=config.broker.name,
         file=file,
@@ -95,7 +102,11 @@ def _of_artemis(config: BrokerConfig, file: str, host: str) -> Member:
         store=config.store.directory,
         shares_store=config.sharing is not None,
         virtual_topics=False,
-        listeners=tuple(listeners),
+        listeners=tuple(replace(one, groups=announced) for one in cluster.listeners(tuple(listeners))),
+        channels=cluster.channels(clustering),
+        clustering=clustering,
+        part=cluster.part(),
+        issues=tuple(cluster.issues),
     )
 
 
@@ -138,7 +149,8 @@ class _View:
             if self.flag(element, "autoStart", True):
                 name = self.raw(element, "name")
                 groups = tuple(_groups(self.raw(element, "discoveryUri")))
-                yield from self._listener(name, self.raw(element, "uri"), self.spot(element, "uri"), groups)
+                for one in self._listener(name, self.raw(element, "uri"), self.spot(element, "uri"), groups):
+                    yield replace(one, audits=self.flag(element, "auditNetworkProducers", False))
         for text in self.raw(bean.element, "transportConnectorURIs").split(","):
             if text.strip():
                 yield from self._listener("", text.strip(), self.spot(bean.element, "transportConnectorURIs"), ())
@@ -185,6 +197,7 @@ class _View:
             suppresses_queues=options.suppress_duplicate_queues,
             suppresses_topics=options.suppress_duplicate_topics,
             virtual_demand=element is not None and self.flag(element, "useVirtualDestSubs", False),
+            checks_duplicates=element is not None and self.flag(element, "checkDuplicateMessagesOnDuplex", False),
             syncs_durables=element is not None and self.flag(element, "syncDurableSubs", False),
             always_sync=options.always_sync_send,
             destination_filter=options.destination_filter,
@@ -298,7 +311,7 @@ def machines(texts: Sequence[str]) -> dict[str, str]:
 class _Joining:
     def __init__(self, members: Sequence[Member]) -> None:
         self.members: Final = tuple(members)
-        self.issues: list[Issue] = []
+        self.issues: list[Issue] = [issue for member in members for issue in member.issues]
         self.nodes: list[Node] = []
         self.links: list[Link] = []
         self.outside: dict[str, int] = {}
@@ -309,11 +322,15 @@ class _Joining:
     def network(self) -> Network:
         self._make_nodes()
         for number, member in enumerate(self.members):
-            if any(number > other for other in self.nodes[self.home[number]].members) and self._twin(number):
+            first = number == self.nodes[self.home[number]].members[0]
+            if not first and self._twin(number):
                 continue  # the same channels as the other of the pair has: one of them serves
             for channel in member.channels:
+                if channel.cluster and not first:
+                    continue  # who takes over has the identity of the other, and its place in the cluster
                 for target in self._targets(number, channel):
                     self._join(number, channel, target)
+        self._learn()
         return Network(
             members=self.members,
             nodes=tuple(self.nodes),
@@ -334,13 +351,25 @@ class _Joining:
                             found[number] = None
         return found
 
+    def _learn(self) -> None:
+        """Add the links of clusters to nodes that nobody named: who is known is told to all (artemis.md 1.6)."""
+        clusters = [link for link in self.links if link.channel.cluster]
+        for part in components(len(self.nodes), clusters):
+            for source in part:
+                own = [link for link in clusters if link.source == source and not link.channel.direct]
+                known = {link.target for link in clusters if link.source == source}
+                for target in part if own else ():
+                    if target not in known and target != source and self.nodes[target].members:
+                        self.links.append(Link(source, target, own[0].channel, own[0].owner))
+
     def _make_nodes(self) -> None:
         """Let brokers that share a store be one node. A common path proves nothing: it may be on two machines."""
         head = list(range(len(self.members)))
         for number, member in enumerate(self.members):
             for other in range(number):
-                if self._share(member, self.members[other]) and (
-                    member.name == self.members[other].name or self._listed_together(number, other)
+                if self._pair(member, self.members[other]) or (
+                    self._share(member, self.members[other])
+                    and (member.name == self.members[other].name or self._listed_together(number, other))
                 ):
                     head[number] = head[other]
                     break
@@ -350,6 +379,20 @@ class _Joining:
                 self.home[number] = len(self.nodes)
             names = dict.fromkeys(self.members[number].name for number in group)
             self.nodes.append(Node(" / ".join(names), tuple(group)))
+
+    def _pair(self, one: Member, other: Member) -> bool:
+        """Say whether two brokers of Artemis stand in for one another: a primary and a backup that are made for it.
+
+        Brokers that replicate find each other by the name of their group; those that share a store, by its directory.
+        """
+        mine, theirs = one.part, other.part
+        if mine is None or theirs is None or mine.backup == theirs.backup or mine.replicates != theirs.replicates:
+            return False
+        if not mine.replicates:
+            return bool(one.store) and one.store == other.store
+        alike = [part for part in (member.part for member in self.members) if part is not None and part.replicates]
+        primaries = [part for part in alike if not part.backup and part.group == mine.group]
+        return mine.group == theirs.group and (bool(mine.group) or len(primaries) == 1)
 
     def _share(self, one: Member, other: Member) -> bool:
         return bool(one.store) and one.store == other.store and one.shares_store and other.shares_store
@@ -468,19 +511,26 @@ class _Joining:
 
     def _look_at(self, owner: int, channel: Channel, place: Address, listener: Listener) -> None:
         name = f"{listener.text} of {self._name_of(listener)}"
-        if not listener.bridged:
+        if channel.cluster and not listener.core:
+            self._error(
+                channel,
+                f"{place.text} is dialled, and {name} does not speak CORE: the nodes of a cluster do",
+                "add CORE to the protocols of that acceptor, or name another one",
+            )
+        elif not channel.cluster and not listener.bridged:
             self._error(
                 channel,
                 f"{place.text} is dialled, and {name} speaks {listener.protocol}: a bridge speaks OpenWire",
                 "dial an openwire (tcp:, nio:, ssl:) or auto: connector",
             )
-        elif listener.secure != place.secure and listener.protocol != AUTO:
+        elif listener.secure != place.secure and (channel.cluster or listener.protocol != AUTO):
             there = "TLS" if listener.secure else "no TLS"
             scheme = "ssl" if listener.secure else "tcp"
+            remedy = f"write {scheme}://{place.text}"
             self._error(
                 channel,
                 f"{place.text} is dialled {'with' if place.secure else 'without'} TLS, and {name} has {there}",
-                f"write {scheme}://{place.text}",
+                f"sslEnabled={str(listener.secure).lower()} on the connector" if channel.cluster else remedy,
             )
         if not place.local and _is_loopback(listener.host):
             self._error(

@@ -25,13 +25,17 @@ def draw(network: Network) -> str:
 
 def ttl(channel: Channel) -> str:
     """Return how far messages go over a channel, in words."""
+    if channel.cluster:
+        return f"max-hops {channel.consumer_ttl}"
     message, consumer = ("no limit" if one == FOREVER else str(one) for one in channel.hops)
     return f"TTL {message}" if message == consumer else f"messageTTL {message}, consumerTTL {consumer}"
 
 
 def carried(channel: Channel) -> str:
     """Return what a channel carries, where it does not carry everything."""
-    parts = []
+    parts = [channel.balancing] if channel.balancing else []
+    if channel.cluster and channel.destination_filter:
+        parts.append(f"addresses {channel.destination_filter}")
     if channel.static_only:
         parts.append("static bridge")
     if channel.included:
@@ -67,7 +71,7 @@ def _nodes(network: Network) -> Iterator[str]:
             if sign:
                 name = network.nodes[other].name + (" (in none of these files)" if network.nodes[other].outside else "")
                 more = carried(link.channel)
-                whose = f"connector {link.channel.name}" if not link.back else "the other's connector"
+                whose = f"{link.channel.kind} {link.channel.name}" if not link.back else "the other's connector"
                 yield f"  {sign} {name.ljust(width)}  {whose}, {ttl(link.channel)}{', ' + more if more else ''}"
 
 
