@@ -74,7 +74,7 @@ def _fields(each: Type) -> dict[str, Field]:
 _FIELDS: Final = {each.name: _fields(each) for each in TYPES if each.number}
 _ACCEPTED: Final = {
     name: frozenset(each.name for each in children(name)) if name != "Structure" else frozenset(_FIELDS)
-    for name in {field.holds for each in TYPES for field in each.fields if field.holds}
+    for name in dict.fromkeys(field.holds for each in TYPES for field in each.fields if field.holds)
 }
 
 
