@@ -149,8 +149,8 @@ class _View:
             if self.flag(element, "autoStart", True):
                 name = self.raw(element, "name")
                 groups = tuple(_groups(self.raw(element, "discoveryUri")))
-                for one in self._listener(name, self.raw(element, "uri"), self.spot(element, "uri"), groups):
-                    yield replace(one, audits=self.flag(element, "auditNetworkProducers", False))
+                for found in self._listener(name, self.raw(element, "uri"), self.spot(element, "uri"), groups):
+                    yield replace(found, audits=self.flag(element, "auditNetworkProducers", False))
         for text in self.raw(bean.element, "transportConnectorURIs").split(","):
             if text.strip():
                 yield from self._listener("", text.strip(), self.spot(bean.element, "transportConnectorURIs"), ())
