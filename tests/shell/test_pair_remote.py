@@ -3,7 +3,8 @@
 bindfs stands for the file server: each broker has a mount of its own, as each machine would have, and the locks of both
 meet in the directory below. What a mount does, its process does; so when that process stands still, every call of that
 broker into its file system hangs, as with an NFS server that does not answer, and what was under way arrives when it
-goes on. sshfs, where it is installed, is the same over a real protocol, but has no locks.
+goes on. sshfs, where it is installed, is the same over a real protocol, but each mount has locks of its own: so the
+lock is in SQLite there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,31 +27,43 @@ QUEUE = "/queue/pair"
 LEASE = ("--lease-duration", "1")
 
 
+SFTP_SERVERS = ("/usr/lib/openssh", "/usr/libexec/openssh", "/usr/libexec", "/usr/lib/ssh")  # Debian, Fedora, BSD, SUSE
+UNCACHED = "direct_io,dir_cache=no,attr_timeout=0,entry_timeout=0,negative_timeout=0"
+
+
 class FileServer:
-    """The process behind one mount of ``source``."""
+    """One mount of ``source``, as bindfs makes it, and the process that serves it."""
 
     def __init__(self, source: Path, place: Path) -> None:
         place.mkdir()
         self.place = place
-        command = ["bindfs", "-f", "--no-allow-other", "--enable-lock-forwarding", "--multithreaded"]
-        command += ["-o", "attr_timeout=0,entry_timeout=0", str(source), str(place)]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
-        until(lambda: os.path.ismount(place) or self.process.poll() is not None, "it is mounted")
-        if self.process.poll() is not None:
-            assert self.process.stdout is not None
-            pytest.skip(f"cannot mount with FUSE here: {self.process.stdout.read().decode().strip()}")
+        self.log = place.with_suffix(".log")
+        self.made: list[subprocess.Popen[bytes]] = []
+        self.begin(source)
+        mounting = self.made[-1]
+        until(lambda: os.path.ismount(place) or mounting.poll() is not None, "it is mounted")
+        if mounting.poll() is not None:
+            pytest.skip(f"cannot mount with FUSE here: {self.log.read_text().strip()}")
+
+    def begin(self, source: Path) -> None:
+        options = ["--no-allow-other", "--enable-lock-forwarding", "--multithreaded"]
+        self.run("bindfs", "-f", *options, "-o", "attr_timeout=0,entry_timeout=0", str(source), str(self.place))
+
+    def run(self, *command: str, wire: socket.socket | None = None) -> None:
+        with self.log.open("ab") as log:
+            ends = subprocess.DEVNULL if wire is None else wire
+            self.made.append(subprocess.Popen(command, stdin=ends, stdout=log if wire is None else wire, stderr=log))
 
     def hang(self) -> None:
-        self.process.send_signal(signal.SIGSTOP)
+        self.made[0].send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        self.process.send_signal(signal.SIGCONT)
+        self.made[0].send_signal(signal.SIGCONT)
 
     def die(self) -> None:
-        self.process.kill()
-        self.process.wait()
+        for process in self.made:
+            process.kill()
+            process.wait()
 
     def clear(self) -> None:
         """Without its process a broker that hangs in a call into it could not even be killed."""
@@ -57,24 +71,51 @@ class FileServer:
         subprocess.run(["umount", "--lazy", self.place], check=False, capture_output=True)
 
 
+class SftpServer(FileServer):
+    """A server of the SFTP protocol, which hangs, and sshfs, its client, with a wire between the two."""
+
+    def begin(self, source: Path) -> None:
+        near, far = socket.socketpair()
+        self.run(str(sftp_server()), "-e", wire=far)
+        self.run("sshfs", "-f", "-o", f"passive,{UNCACHED}", f"server:{source}", str(self.place), wire=near)
+        near.close()
+        far.close()
+
+
+def sftp_server() -> str | None:
+    return shutil.which("sftp-server", path=os.pathsep.join((os.environ["PATH"], *SFTP_SERVERS)))
+
+
+def why_not(kind: type[FileServer]) -> str:
+    if os.geteuid() != 0:
+        return "mounting needs root"
+    if not Path("/dev/fuse").exists():
+        return "the kernel of this machine has no FUSE (/dev/fuse)"
+    if kind is SftpServer:
+        found = shutil.which("sshfs") and sftp_server()
+        return "" if found else "there is no sshfs, or no sftp-server (Debian: sshfs openssh-sftp-server)"
+    return "" if shutil.which("bindfs") else "there is no bindfs to make file systems with (Debian: bindfs)"
+
+
 Serve = Callable[[], FileServer]
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
+def kind() -> type[FileServer]:
+    return FileServer
+
+
+@pytest.fixture
+def serve(tmp_path: Path, kind: type[FileServer]) -> Iterator[Serve]:
     """Serves one directory, at another place each time."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting needs root")
-    if shutil.which("bindfs") is None:
-        pytest.skip("there is no bindfs to make file systems with (Debian: bindfs)")
-    if not Path("/dev/fuse").exists():
-        pytest.skip("the kernel of this machine has no FUSE (/dev/fuse)")
+    if reason := why_not(kind):
+        pytest.skip(reason)
     store = tmp_path / "store"
     store.mkdir()
     made: list[FileServer] = []
 
     def begin() -> FileServer:
-        made.append(FileServer(store, tmp_path / f"machine{len(made)}"))
+        made.append(kind(store, tmp_path / f"machine{len(made)}"))
         return made[-1]
 
     yield begin
@@ -87,7 +128,11 @@ def lockers(tmp_path: Path, locker: str) -> tuple[str, ...]:
 
 
 @pytest.mark.timeout(60 + 30 * ROUNDS_SLOW)
-@pytest.mark.parametrize("locker", ["file", "sqlite"])
+@pytest.mark.parametrize(
+    ("kind", "locker"),
+    [(FileServer, "file"), (FileServer, "sqlite"), (SftpServer, "sqlite")],
+    ids=["bindfs-file", "bindfs-sqlite", "sshfs-sqlite"],
+)
 def test_a_file_system_that_hangs_for_longer_than_the_lease(
     start: Start, serve: Serve, tmp_path: Path, locker: str
 ) -> None:

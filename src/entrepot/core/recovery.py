@@ -1,4 +1,4 @@
-"""From the journal to a running broker: queues, leases, duplicate ids, scheduled messages, and what waits where."""
+"""From the journal to a running broker: queues, leases, duplicate ids, scheduled messages, and what waits where. [C]"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Rebuilder(RecoverySink):
 
     def __init__(self, broker: BrokerCore) -> None:
         self.broker: BrokerCore = broker
-        self.ready = False
+        self.ready: bool = False
         self.lease_documents: list[LeaseRecord] = []
         self.claim_documents: list[ClaimRecord] = []
         self.leased: dict[int, dict[int, bool]] = {}  # queue identity -> numbers that a lease holds
