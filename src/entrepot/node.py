@@ -38,6 +38,7 @@ from entrepot.core.policy import Policies
 from entrepot.core.ports import NoticePort
 from entrepot.core.recovery import recover
 from entrepot.core.trace import Trace
+from entrepot.ha.fence import LeaseFence
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.role import Effect, Role, Signal
 from entrepot.io.announcing import Announcer, public_uri
@@ -53,7 +54,6 @@ from entrepot.io.tcp import AUTO, Greeter, Listener, Listening
 from entrepot.io.traces import LIMIT_OCTETS, TraceFiles
 from entrepot.journal.log import JournalCore, JournalOptions, RecoveryReport
 from entrepot.journal.memory import MemoryJournal
-from entrepot.journal.ports import Fence
 from entrepot.management.census import OpenConnections
 from entrepot.management.queues import Queues
 from entrepot.protocols.openwire.acceptor import Acceptor
@@ -161,22 +161,6 @@ class LoggedNotices(NoticePort):
             if count - before > 1:
                 told += f" ({count - before - 1} more since it was said last)"
         self.log.log(level, "%s %s %s", what, subject, told)
-
-
-class LeaseFence(Fence):
-    """The journal's question, answered by the lease."""
-
-    def __init__(self, standby: Standby) -> None:
-        self._tenure: Final = standby.tenure
-
-    def holds(self) -> bool:
-        """Say whether the lease holds; asked after each sync, so it asks nobody else but the clock."""
-        tenure = self._tenure
-        return not tenure.lost and clock_gettime_ns(CLOCK) < tenure.until
-
-    def why(self) -> str:
-        """Return why not."""
-        return self._tenure.lost or "it could not be renewed in time"
 
 
 class Node:
@@ -467,7 +451,7 @@ class Node:
         options.epoch = epoch
         journal = JournalCore(port, options)
         if standby is not None:
-            journal.fence = LeaseFence(standby)
+            journal.fence = LeaseFence(standby.tenure, partial(clock_gettime_ns, CLOCK))
         return journal
 
     def _from_disk(self, loop: asyncio.AbstractEventLoop, deliver: Callable[[], None]) -> None:
