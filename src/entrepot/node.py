@@ -16,6 +16,8 @@ from time import clock_gettime_ns
 from types import TracebackType
 from typing import Final, Self
 
+from msgspec.structs import replace
+
 from entrepot.base.environment import KIB, MIB, SECOND, Clock, Instant
 from entrepot.base.errors import EntrepotError, InvalidOption, InvalidURI, StorageFull, StoreLost
 from entrepot.base.uri import Endpoint, parse
@@ -26,7 +28,7 @@ from entrepot.cluster.discovery import Beacon, parse_beacon
 from entrepot.cluster.options import NetworkConnectorOptions
 from entrepot.cluster.reception import NetworkSession
 from entrepot.cluster.zones import ZoneRules, check_zone
-from entrepot.config.founding import add_policies, found
+from entrepot.config.founding import add_policies, found, set_advisories, set_options
 from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import bridge_filters, lists_of, no_filters
 from entrepot.config.security import OPEN, Security, protect
@@ -59,6 +61,8 @@ from entrepot.management.queues import Queues
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.openwire.options import read_option as read_openwire_option
+from entrepot.protocols.openwire.statistics import PREFIX as STATISTICS
+from entrepot.protocols.openwire.statistics import Statistics
 from entrepot.protocols.session import HTTP, OPENWIRE, STOMP, Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
 from entrepot.protocols.stomp.server import StompSession
@@ -467,7 +471,7 @@ class Node:
     def _start_core(self, loop: asyncio.AbstractEventLoop, journal: JournalCore) -> None:
         options = BrokerOptions(self.options.name, self.options.memory_limit)
         if self.options.config is not None:
-            options.scheduler = self.options.config.broker.scheduler
+            set_options(self.options.config, options)
         broker = BrokerCore(journal, options, self.policies, SystemEntropy(), self.notices)
         protect(self.security, broker.access)
         turn = BrokerTurn(loop, SystemClock(), broker)
@@ -483,8 +487,10 @@ class Node:
         self._broker = broker
         self._acceptor = Acceptor(broker)
         if self.options.config is not None:
-            self._acceptor.advisories.anonymous = self.options.config.broker.anonymous_advisories
-            self._acceptor.advisories.virtual = self.options.config.broker.virtual_subscriptions
+            set_advisories(self.options.config, self._acceptor.advisories)
+            if self.options.config.plugins.statistics:
+                directory = "" if self.options.data is None else str(self.options.data)
+                broker.offer_family(STATISTICS, Statistics(self._acceptor, self._places, directory))
         filters = no_filters if self.options.config is None else bridge_filters(self.options.config)
         self._neighbourhood = Neighbourhood(
             self._acceptor,
@@ -497,6 +503,7 @@ class Node:
         log.info("%s: recovered %s", self.options.name, self.report.describe())
         if self.options.config is not None:
             turn.run(partial(found, self.options.config, broker))
+            turn.run(self._acceptor.advisories.founded)
         turn.catch_up()
 
     def _greeters(self, stomp: StompOptions, openwire: OpenWireOptions) -> dict[str, Greeter]:
@@ -521,6 +528,19 @@ class Node:
             return NetworkSession(shell, self._neighbourhood, options, self.connections, peer)
 
         return greet
+
+    def _places(self) -> dict[str, str]:
+        """Return where this broker listens, by the names that ActiveMQ has for what is spoken there."""
+        found: dict[str, str] = {}
+        for listener in self.listeners:
+            layer = "ssl" if "ssl" in listener.place.scheme.split("+") else ""
+            for protocol in listener.listening.protocols:
+                names = {OPENWIRE: layer or "openwire", STOMP: f"stomp+{layer}" if layer else "stomp"}
+                if protocol in names:
+                    name = names[protocol]
+                    place = replace(_dialled(listener, protocol), scheme="tcp" if name == "openwire" else name)
+                    found.setdefault(name, place.format())
+        return found
 
     def _publish(self, listener: Listener) -> None:
         """Let the first place that speaks OpenWire be the one that clients are told."""

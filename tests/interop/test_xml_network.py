@@ -159,6 +159,39 @@ def test_two_hops_through_activemq_either_way(four: Four, kind: str) -> None:
     run(crosses(four.c, four.a, f"{kind}://back.{kind}", BODIES))
 
 
+@pytest.mark.parametrize(("asking", "serving"), [("a", "c"), ("c", "a")])
+def test_a_reply_comes_back_over_two_hops_through_activemq(four: Four, asking: str, serving: str) -> None:
+    """Requests go to a queue, replies to a temporary queue of a broker that is not even a neighbour."""
+
+    async def main() -> None:
+        near: FromFile = getattr(four, asking)
+        far: FromFile = getattr(four, serving)
+        where = f"queue://asked.by.{asking}"
+        async with connect(far.url) as there, there.session() as session, session.consumer(where) as requests:
+            while await requests.receive(0.3) is None:
+                await send(near, where, "probe")
+            async with connect(near.url) as here, here.session() as asker:
+                answers = await asker.temporary_queue()
+                async with asker.consumer(answers) as replies, asker.producer(where) as producer:
+                    for number in range(3):
+                        await producer.send(Message(f"question {number}", reply_to=answers))
+                    answered = 0
+                    while answered < 3:
+                        request = await requests.receive(PATIENCE)
+                        assert request is not None
+                        if request.reply_to is None:
+                            continue  # a probe
+                        async with session.producer(request.reply_to) as back:
+                            await back.send(f"answer to {request.body}")
+                        answered += 1
+                    for number in range(3):
+                        reply = await replies.receive(PATIENCE)
+                        assert reply is not None
+                        assert reply.body == f"answer to question {number}"
+
+    run(main())
+
+
 def test_three_hops_by_a_list_of_what_may_cross(four: Four) -> None:
     run(crosses(four.d, four.a, "queue://orders.1", BODIES))
 

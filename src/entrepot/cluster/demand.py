@@ -143,10 +143,13 @@ class Interests:
                 owner.pending += owner.admit(candidate)
 
     def sharing(self, candidate: Demand) -> tuple[Demand, AdvisoryDemand] | None:
-        """Return the demand that serves one of the consumers of ``candidate`` already, on a destination of its kind."""
+        """Return the demand that serves one of the consumers of ``candidate`` already, on the same destination.
+
+        One consumer may want several: the parts of a composite, or what fills the queue that it reads.
+        """
         wanted = dict.fromkeys(candidate.info.network_consumer_path or ())
         for demand, owner in self.demands.items():
-            if is_queue(demand.where) == is_queue(candidate.where) and any(
+            if demand.where == candidate.where and any(
                 consumer_id in wanted for consumer_id in demand.info.network_consumer_path or ()
             ):
                 return demand, owner
@@ -311,19 +314,18 @@ class AdvisoryDemand:
     def _wanted(self, info: ConsumerInfo, where: Destination, *, several: bool) -> list[Effect]:
         if info.consumer_id is None:
             return []
-        forced = not info.subscription_name and self.lists.forces_durable(where)
+        durable = _durable_name(info, where)
+        forced = not durable and self.lists.forces_durable(where)
         waiting = [one for one, owner in self.interests.suppressed.items() if owner is self]
         if any(info.consumer_id in demand.remote and demand.where == where for demand in [*self.demands, *waiting]):
             return []  # said twice: a replay after a live advisory
-        if self.options.conduit_subscriptions and self._merge(
-            info, where, durable=forced or bool(info.subscription_name)
-        ):
+        if self.options.conduit_subscriptions and self._merge(info, where, durable=forced or bool(durable)):
             return []
         demand = self._made(info, where)
         demand.remote[info.consumer_id] = None
-        if info.subscription_name:
+        if durable:
             self._note_durable(demand, info)
-            name = info.subscription_name + (demand.name if several else "")
+            name = durable + (demand.name if several else "")
             if self.options.conduit_subscriptions:
                 name = self.names.durable(demand.name)
             self._make_durable(demand, name)
@@ -363,7 +365,7 @@ class AdvisoryDemand:
                 continue  # what a durable one holds was meant for the durable ones
             assert info.consumer_id is not None
             demand.remote[info.consumer_id] = None
-            if info.subscription_name:
+            if _durable_name(info, where):
                 self._note_durable(demand, info)
             matched = True
         return matched
@@ -473,6 +475,14 @@ class StaticDemand(AdvisoryDemand):
     def heard(self, said: Structure | None) -> list[Effect]:
         """Nothing counts."""
         return []
+
+
+def _durable_name(info: ConsumerInfo, where: Destination) -> str:
+    """Return the name of the durable subscription that ``info`` is on ``where``, "" when it is none.
+
+    A durable subscription to a topic that a queue fills is announced as a reader of that queue, with its name.
+    """
+    return "" if is_queue(where) else info.subscription_name or ""
 
 
 def _rank(demand: Demand) -> tuple[int, int]:

@@ -91,6 +91,9 @@ class Inbound:
             target = self._target(where)
         message = message_of(command, target.name)
         message.origin = bridge.origin
+        stamps = broker.options.stamps
+        if stamps is not None:
+            stamps.put_on(message)
         if bridge.options.check_duplicates_on_duplex:
             message.need_rare().duplicate_id = text_of(command.message_id).encode()
         if not target.name.startswith(ADVISORY):

@@ -58,7 +58,7 @@ class NetworkConnectorOptions(Options, frozen=True):
     use_virtual_destination_subscriptions: bool = setting(
         False,
         classic="useVirtualDestSubs",
-        about="whether demand on the queue of a virtual topic is demand on the topic",
+        about="whether demand on what a virtual destination fills is demand on that destination",
     )
     sync_durable_subscriptions: bool = setting(
         False, classic="syncDurableSubs", about="whether durable subscriptions are compared when the bridge starts"

@@ -160,7 +160,7 @@ class NetworkSession(OpenWireSession):
         before = self.neighbourhood.arrivals.get(client_id)
         if isinstance(before, NetworkSession) and before.peer_broker is not None:
             try:
-                self.broker.access.admit(info.user_name, info.password, self.broker.now)
+                self.broker.access.admit(info.user_name, info.password, self.broker.now, self.shell.certificate())
             except Refused:
                 return
             if before.peer_broker.broker_id == peer.broker_id and before is not self:

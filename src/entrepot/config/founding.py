@@ -7,7 +7,8 @@ every start.
 from __future__ import annotations
 
 from entrepot.config.model import BrokerConfig, CompositeEntry, QueueEntry, Sharing
-from entrepot.core.broker import BrokerCore
+from entrepot.core.arrival import AS_SENT, Stamps
+from entrepot.core.broker import BrokerCore, BrokerOptions
 from entrepot.core.diversion import composite, divert
 from entrepot.core.policy import Policies
 from entrepot.core.routing import Divert, VirtualTopic
@@ -15,6 +16,7 @@ from entrepot.ha.lease import DURATION, LeaseOptions
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.model.predicate import compile_selector
+from entrepot.protocols.openwire.advisories import Advisories
 
 
 def shared_store(sharing: Sharing, status: str = "") -> SharedStoreOptions:
@@ -39,6 +41,22 @@ def add_policies(config: BrokerConfig, policies: Policies) -> None:
     """Add what the configuration says about addresses. Raises InvalidOption."""
     for entry in config.policies:
         policies.add(entry.pattern, dict(entry.settings), entry.routing)
+
+
+def set_options(config: BrokerConfig, options: BrokerOptions) -> None:
+    """Set what the configuration says about a broker that is not made yet."""
+    plugins = config.plugins
+    options.scheduler = config.broker.scheduler
+    options.separator = plugins.separator
+    if plugins.persistence != AS_SENT or plugins.path_property:
+        options.stamps = Stamps(options.name, plugins.persistence, plugins.path_property)
+
+
+def set_advisories(config: BrokerConfig, advisories: Advisories) -> None:
+    """Set what the configuration says about advisories."""
+    advisories.anonymous = config.broker.anonymous_advisories
+    advisories.virtual = config.broker.virtual_subscriptions
+    advisories.virtual_on_creation = config.broker.virtual_on_creation
 
 
 def found(config: BrokerConfig, broker: BrokerCore) -> None:

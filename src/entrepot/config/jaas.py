@@ -1,7 +1,7 @@
 """Who comes in, by ``login.config`` of JAAS and the property files that it names: both families alike, but for names.
 
-Only modules with property files and the guest are understood. What another module would decide (LDAP, certificates,
-classes) is refused: to leave one out could let somebody in.
+Only modules with property files, for passwords or certificates, and the guest are understood. What another module would
+decide (LDAP, classes) is refused: to leave one out could let somebody in.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from entrepot.base.errors import InvalidConfiguration
 from entrepot.config import properties
 from entrepot.config.login import Module, parse
 from entrepot.config.reading import Bean, Reader
-from entrepot.config.security import Security, SubjectEntry, UserEntry
+from entrepot.config.security import CertificateEntry, Security, SubjectEntry, UserEntry
 from entrepot.core.passwords import PLAIN
 
 LOGIN_FILE: Final = "java.security.auth.login.config"
 OPTION: Final = "org.apache.activemq.jaas."
+CERTIFICATES: Final = OPTION + "textfiledn."
+CERTIFICATE_USERS: Final = CERTIFICATES + "user"
 OUGHT: Final = "use a PropertiesLoginModule, a GuestLoginModule, or both"
 
 
@@ -30,15 +32,17 @@ def plain(password: str) -> str:
 
 
 class Family(Struct, frozen=True):
-    """How one family calls its modules (``properties``, ``guest``) and what a user belongs to (``group``).
+    """How one family calls its modules and what a user belongs to (``group``).
 
-    ``kept`` says how a password of its files is kept here, from the password and whether the module decrypts.
+    ``properties``, ``guest``, ``certificates``: its modules, "" for one that it has not. ``kept`` says how a password
+    of its files is kept here, from the password and whether the module decrypts.
     """
 
     properties: str
     guest: str
     group: str
     kept: Callable[[Reader, str, bool], str]
+    certificates: str = ""
     others: tuple[str, ...] = ()
 
     def options(self, name: str) -> tuple[str, ...]:
@@ -47,6 +51,8 @@ class Family(Struct, frozen=True):
             return (self.users, self.groups, "baseDir", "debug", "reload", *self.others)
         if name == self.guest:
             return (f"{OPTION}guest.user", f"{OPTION}guest.{self.group}", "credentialsInvalidate", "debug")
+        if name and name == self.certificates:
+            return (CERTIFICATE_USERS, f"{CERTIFICATES}{self.group}", "baseDir", "debug", "reload")
         return ()
 
     @property
@@ -67,14 +73,35 @@ def login(
     named = reader.sources.defines.get(LOGIN_FILE)
     path = Path(named) if named else directory / "login.config"
     try:
-        modules = parse(text_of(path)).get(realm)
-        if modules is None:
-            raise InvalidConfiguration(f"{path} has no entry {realm!r}", remedy="name one of its entries")
-        return _Login(reader, bean, family, path.parent, attribute).of(modules)
+        return _Login(reader, bean, family, path.parent, attribute).of(_modules(path, realm))
     except InvalidConfiguration as error:
-        remedy = error.remedy or f"put it there, or say where it is: -D {LOGIN_FILE}=FILE"
-        reader.error(bean, f"{path}: {error.message}", remedy, attribute)
+        _refuse(reader, bean, path, error, attribute)
         return None
+
+
+def certificates(
+    reader: Reader, bean: Bean, family: Family, realm: str, directory: Path, attribute: str = ""
+) -> tuple[CertificateEntry, ...] | None:
+    """Return who comes in by his certificate, by the entry ``realm``; what is wrong is a finding."""
+    named = reader.sources.defines.get(LOGIN_FILE)
+    path = Path(named) if named else directory / "login.config"
+    try:
+        return _Login(reader, bean, family, path.parent, attribute).of_certificates(_modules(path, realm))
+    except InvalidConfiguration as error:
+        _refuse(reader, bean, path, error, attribute)
+        return None
+
+
+def _modules(path: Path, realm: str) -> list[Module]:
+    modules = parse(text_of(path)).get(realm)
+    if modules is None:
+        raise InvalidConfiguration(f"{path} has no entry {realm!r}", remedy="name one of its entries")
+    return modules
+
+
+def _refuse(reader: Reader, bean: Bean, path: Path, error: InvalidConfiguration, attribute: str) -> None:
+    remedy = error.remedy or f"put it there, or say where it is: -D {LOGIN_FILE}=FILE"
+    reader.error(bean, f"{path}: {error.message}", remedy, attribute)
 
 
 class _Login:
@@ -88,14 +115,7 @@ class _Login:
     def of(self, modules: list[Module]) -> Security:
         """Return what the modules of one entry decide together. Raises InvalidConfiguration for what is not known."""
         family = self.family
-        for module in modules:
-            known = family.options(module.name)
-            if not known:
-                raise InvalidConfiguration(f"the module {module.name} is not known here", remedy=OUGHT)
-            for option in module.options:
-                if option not in known:
-                    what = f"line {module.line}: {module.name} has no option {option!r} here"
-                    raise InvalidConfiguration(what, remedy=OUGHT)
+        self._check_options(modules)
         kinds = [module.name for module in modules]
         first_decides = len(modules) == 2 and modules[0].flag == "sufficient" and modules[1].flag != "optional"
         if kinds == [family.properties]:
@@ -119,6 +139,27 @@ class _Login:
             remedy="one module alone, or a sufficient PropertiesLoginModule and a sufficient GuestLoginModule after it",
         )
 
+    def of_certificates(self, modules: list[Module]) -> tuple[CertificateEntry, ...]:
+        """Return who is known by his certificate. Raises InvalidConfiguration for what is not known."""
+        self._check_options(modules)
+        if [module.name for module in modules] != [self.family.certificates]:
+            raise InvalidConfiguration("certificates need one module alone", remedy=f"use {self.family.certificates}")
+        (module,) = modules
+        return tuple(
+            CertificateEntry(name, written, groups)
+            for name, written, groups in self._listed(module, CERTIFICATE_USERS, f"{CERTIFICATES}{self.family.group}")
+        )
+
+    def _check_options(self, modules: list[Module]) -> None:
+        for module in modules:
+            known = self.family.options(module.name)
+            if not known:
+                raise InvalidConfiguration(f"the module {module.name} is not known here", remedy=OUGHT)
+            for option in module.options:
+                if option not in known:
+                    what = f"line {module.line}: {module.name} has no option {option!r} here"
+                    raise InvalidConfiguration(what, remedy=OUGHT)
+
     def _guest(self, module: Module) -> tuple[SubjectEntry, bool]:
         """Return the guest, and whether only those are guests who give no password."""
         name = module.options.get(f"{OPTION}guest.user", "guest")
@@ -126,20 +167,24 @@ class _Login:
         return SubjectEntry(name, (group,)), module.options.get("credentialsInvalidate", "false") == "true"
 
     def _users(self, module: Module) -> tuple[UserEntry, ...]:
+        decrypt = module.options.get("decrypt", "false") == "true"
+        return tuple(
+            UserEntry(name, self.family.kept(self.reader, password, decrypt), groups)
+            for name, password, groups in self._listed(module, self.family.users, self.family.groups)
+        )
+
+    def _listed(self, module: Module, users: str, groups: str) -> list[tuple[str, str, tuple[str, ...]]]:
+        """Return users with what the file that the option ``users`` names has of them, and their groups."""
         if module.options.get("reload", "false") == "true":
             what = "a change of the users takes a restart"
             self.reader.warn(self.bean, what, "restart the broker", self.attribute)
         base = Path(module.options.get("baseDir", "") or self.directory)
-        decrypt = module.options.get("decrypt", "false") == "true"
-        groups: dict[str, list[str]] = {}
-        for group, (members, _) in properties.parse(text_of(base / self._need(module, self.family.groups))).items():
+        belongs: dict[str, list[str]] = {}
+        for group, (members, _) in properties.parse(text_of(base / self._need(module, groups))).items():
             for name in names(members):
-                groups.setdefault(name, []).append(group)
-        users: list[UserEntry] = []
-        for name, (password, _) in properties.parse(text_of(base / self._need(module, self.family.users))).items():
-            kept = self.family.kept(self.reader, password, decrypt)
-            users.append(UserEntry(name, kept, tuple(groups.get(name, ()))))
-        return tuple(users)
+                belongs.setdefault(name, []).append(group)
+        found = properties.parse(text_of(base / self._need(module, users)))
+        return [(name, said, tuple(belongs.get(name, ()))) for name, (said, _) in found.items()]
 
     def _need(self, module: Module, option: str) -> str:
         if option not in module.options:

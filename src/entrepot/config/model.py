@@ -16,6 +16,7 @@ from entrepot.base.environment import MIB, Duration
 from entrepot.base.settings import Options, Unit, setting
 from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.config.security import OPEN, Security
+from entrepot.core.arrival import AS_SENT
 from entrepot.ha.lease import EITHER
 from entrepot.ha.options import FILE_LOCKER
 from entrepot.model.address import UNTYPED, Destination
@@ -37,7 +38,12 @@ class BrokerSettings(Options, frozen=True):
     virtual_subscriptions: bool = setting(
         False,
         classic="useVirtualDestSubs",
-        about="whether consumers of virtual topics' queues are announced as consumers of the topic, for bridges",
+        about="whether consumers of what a virtual destination fills are announced as its consumers, for bridges",
+    )
+    virtual_on_creation: bool = setting(
+        False,
+        classic="useVirtualDestSubsOnCreation",
+        about="whether with useVirtualDestSubs the queues that it fills are announced so too, unread",
     )
     mirrored_queues: bool = setting(
         False, classic="useMirroredQueues", about="whether each queue is published on a topic too"
@@ -152,6 +158,20 @@ class CompositeEntry(Struct, frozen=True, kw_only=True):
     send_when_not_matched: bool = False
 
 
+class PluginSettings(Struct, frozen=True, kw_only=True):
+    """What plugins of Classic do that no address setting says (classic.md 7.6).
+
+    ``persistence``: of `core/arrival.py`. ``path_property``: the property that collects the names of brokers, "" for
+    none. ``statistics``: whether questions for them are answered. ``separator``: what clients may write for the dots in
+    names, "" for nothing.
+    """
+
+    persistence: int = AS_SENT
+    path_property: str = ""
+    statistics: bool = False
+    separator: str = ""
+
+
 class QueueEntry(Struct, frozen=True, kw_only=True):
     """A queue of Artemis that exists from the start; ``selector`` "" takes everything."""
 
@@ -204,6 +224,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     virtual_topics: tuple[VirtualTopicEntry, ...] = (VirtualTopicEntry(),)
     composites: tuple[CompositeEntry, ...] = ()
     mirror_prefix: str = ""
+    plugins: PluginSettings = PluginSettings()
     networks: tuple[NetworkConnector, ...] = ()
     sharing: Sharing | None = None
     security: Security = OPEN
@@ -239,6 +260,8 @@ def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
         found.append(Change("sharing of the store", a.sharing, b.sharing, False))
     if a.mirror_prefix != b.mirror_prefix:
         found.append(Change("mirrored queues", a.mirror_prefix, b.mirror_prefix, True))
+    if a.plugins != b.plugins:
+        found.append(Change("plugins", a.plugins, b.plugins, False))
     if (a.zone, a.client_zones) != (b.zone, b.client_zones):
         found.append(Change("zones", (a.zone, a.client_zones), (b.zone, b.client_zones), False))
     if a.security != b.security:

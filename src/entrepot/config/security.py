@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from entrepot.core.access import Access, Rule
-from entrepot.core.directory import Directory, Subject, User
+from entrepot.core.directory import Certified, Directory, Subject, User
 from entrepot.model.address import UNTYPED
 
 
@@ -18,6 +18,14 @@ class UserEntry(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"UserEntry({self.name!r}, groups={self.groups})"  # a configuration is printed; a password is not
+
+
+class CertificateEntry(Struct, frozen=True):
+    """Somebody who comes in by his certificate. ``written``: see `core/directory.py`."""
+
+    name: str
+    written: str
+    groups: tuple[str, ...] = ()
 
 
 class SubjectEntry(Struct, frozen=True):
@@ -39,7 +47,8 @@ class Security(Struct, frozen=True, kw_only=True):
     """Who may come in and what he may do. ``users`` None: everybody comes in; ``rules`` None: he may do everything.
 
     ``names_suffice``: who gives a name and no password is ``anonymous`` too. ``narrowest``: only the most specific of
-    the rules that cover a destination counts (Artemis), not all of them (Classic).
+    the rules that cover a destination counts (Artemis), not all of them (Classic). ``certified``: who comes over TLS,
+    by his certificate alone, None for by his password; ``passwords``: whether others come in at all.
     """
 
     users: tuple[UserEntry, ...] | None = None
@@ -49,6 +58,8 @@ class Security(Struct, frozen=True, kw_only=True):
     rules: tuple[RuleEntry, ...] | None = None
     temporary: RuleEntry | None = None
     narrowest: bool = False
+    certified: tuple[CertificateEntry, ...] | None = None
+    passwords: bool = True
 
 
 OPEN = Security()
@@ -63,10 +74,18 @@ def protect(security: Security, access: Access) -> None:
             anonymous=_subject(security.anonymous),
             stranger=_subject(security.stranger),
             names_suffice=security.names_suffice,
+            certified=_certified(security),
+            passwords=security.passwords,
         )
     rules = None if security.rules is None else [_rule(one) for one in security.rules]
     temporary = None if security.temporary is None else _rule(security.temporary)
     access.protect(directory, rules, temporary, narrowest=security.narrowest)
+
+
+def _certified(security: Security) -> list[Certified] | None:
+    if security.certified is None:
+        return None
+    return [Certified(one.name, one.written, one.groups) for one in security.certified]
 
 
 def _subject(entry: SubjectEntry | None) -> Subject | None:

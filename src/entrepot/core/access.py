@@ -134,11 +134,14 @@ class Access:
         """Return whether there are rules."""
         return self._rules is not None
 
-    def admit(self, name: str | None, password: str | None, now: Instant) -> Subject:
-        """Return who comes in. Raises AccessDenied, UserUnknown: the connection should be closed."""
+    def admit(self, name: str | None, password: str | None, now: Instant, certificate: str | None = None) -> Subject:
+        """Return who comes in; ``certificate`` as in `Directory.admit`.
+
+        Raises AccessDenied, UserUnknown: the connection should be closed.
+        """
         if self._directory is None:
             return Subject(name or "")
-        return self._directory.admit(name, password, now)
+        return self._directory.admit(name, password, now, certificate)
 
     # -- what sessions ask; each raises AccessDenied -------------------------------------------------------------------
 

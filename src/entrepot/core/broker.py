@@ -32,6 +32,7 @@ from entrepot.base.patterns import matches as pattern_matches
 from entrepot.core import notices
 from entrepot.core import trace as facts
 from entrepot.core.access import Access
+from entrepot.core.arrival import Stamps
 from entrepot.core.backlog import Reference
 from entrepot.core.branches import Branches
 from entrepot.core.consumer import Consumer, Window
@@ -123,6 +124,8 @@ class BrokerOptions:
         self.name: str = name
         self.memory_limit: i64 = memory_limit
         self.version: str = "0.1.0"
+        self.separator: str = ""  # what clients may write for the dots in names; "": nothing
+        self.stamps: Stamps | None = None  # what all that is sent here gets
         self.scheduler: bool = True  # False: a message that asks for a delay is delivered at once (schedulerSupport)
 
 
@@ -278,6 +281,7 @@ class BrokerCore(Host):
         self.id_prefix: str = ""
         self.table: RoutingTable = RoutingTable()
         self.services: dict[str, Service] = {}  # address -> what takes all that is sent there
+        self.families: dict[str, Service] = {}  # the same for all addresses that begin like this
         self.duplicates: Duplicates = Duplicates(journal)
         self.leases: Leases = Leases(self)
         self.arrivals: dict[str, int] = {}  # watched queue -> when its leases will look at it
@@ -392,7 +396,7 @@ class BrokerCore(Host):
             return self._target(destinations[0])
         composite = Target(",".join(part.name for part in destinations), UNTYPED)
         for part in destinations:
-            if part.name in self.services:
+            if self.service_at(part.name) is not None:
                 raise InvalidDestination(f"{part.name!r} cannot be one of several", remedy="send to it alone")
         composite.parts = [self._target(part) for part in destinations]
         for made in composite.parts:
@@ -402,14 +406,15 @@ class BrokerCore(Host):
         return composite
 
     def _target(self, destination: Destination) -> Target:
-        if is_pattern(destination.name, MIXED):
+        service = self.service_at(destination.name)
+        if service is None and is_pattern(destination.name, MIXED):
             raise InvalidDestination(
                 f"cannot send to the wildcard {destination.name!r}", remedy="send to a name, or to several: a,b"
             )
         routing = destination.routing
         if routing == UNTYPED:
             routing = default_routing(self.table, destination.name)
-        if destination.queue or (routing == ANYCAST and destination.name not in self.services):
+        if destination.queue or (routing == ANYCAST and service is None):
             self.need_queue(destination)
         target = Target(destination.name, routing, destination.queue)
         target.temporary = destination.temporary
@@ -422,7 +427,7 @@ class BrokerCore(Host):
         Raises InvalidDestination when it may not come back.
         """
         if not target.parts and not target.queue_name:
-            target.service = self.services.get(target.name)
+            target.service = self.service_at(target.name)
             if target.service is not None:
                 target.attach_nothing(self.table.version)
                 return
@@ -573,6 +578,20 @@ class BrokerCore(Host):
         self.services[address] = service
         self.table.version += 1
 
+    def offer_family(self, prefix: str, service: Service) -> None:
+        """Let ``service`` take all that is sent to addresses that begin with ``prefix``, wildcards included."""
+        self.families[prefix] = service
+        self.table.version += 1
+
+    def service_at(self, address: str) -> Service | None:
+        """Return what takes all that is sent to ``address``, if that is not queued."""
+        found = self.services.get(address)
+        if found is None:
+            for prefix, service in self.families.items():
+                if address.startswith(prefix):
+                    return service
+        return found
+
     def mirror_queues(self, prefix: str) -> None:
         """Publish what is sent to queue X on topic ``prefix`` + X too; "" ends that (classic.md 4.8)."""
         self.table.mirror_prefix = prefix
@@ -630,7 +649,7 @@ class BrokerCore(Host):
 
     def _send_with_care(self, message: Message, target: Target) -> int:
         if target.service is not None:
-            target.service.take(message)
+            target.service.take(message, target.routing)
             return SENT
         if target.stamps and target.policy is not None:
             stamp_expiration(message, target.policy, self.wall)

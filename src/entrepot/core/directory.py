@@ -10,11 +10,12 @@ who tries passwords slows down himself, not those who are in, nor those who were
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
 from entrepot.base.environment import SECOND, Instant
-from entrepot.base.errors import AccessDenied, UserUnknown
+from entrepot.base.errors import AccessDenied, InvalidOption, UserUnknown
 from entrepot.core.passwords import Kept, same
 
 FAILURES_A_SECOND: Final = 10  # at 20 ms each a fifth of the thread
@@ -54,6 +55,30 @@ class User:
         return True
 
 
+class Certified:
+    """Somebody who shows a certificate. ``written``: its subject as Java writes it, or a pattern of it: ``/.../``."""
+
+    def __init__(self, name: str, written: str, groups: Iterable[str] = ()) -> None:
+        """Raises InvalidOption for a pattern that is none."""
+        self.groups: Final = tuple(groups)
+        self.written: Final = written
+        self._pattern: re.Pattern[str] | None = None
+        if len(written) > 1 and written.startswith("/") and written.endswith("/"):
+            try:
+                self._pattern = re.compile(written[1:-1])
+            except re.error as error:
+                raise InvalidOption(f"{written!r} of the user {name!r} is no pattern: {error}") from None
+
+    @property
+    def exact(self) -> bool:
+        """Return whether one name is meant."""
+        return self._pattern is None
+
+    def is_of(self, name: str) -> bool:
+        """Return whether ``name`` is the subject of a certificate of his."""
+        return name == self.written if self._pattern is None else self._pattern.fullmatch(name) is not None
+
+
 class Directory:
     """All users of one broker."""
 
@@ -64,24 +89,34 @@ class Directory:
         anonymous: Subject | None = None,
         stranger: Subject | None = None,
         names_suffice: bool = False,
+        certified: Iterable[Certified] | None = None,
+        passwords: bool = True,
     ) -> None:
         """``anonymous``: who gives neither name nor password. ``stranger``: who gives wrong ones. None: not let in.
 
         ``names_suffice``: who gives a name and no password is anonymous too (JAAS' guest, classic.md 7.1).
+        ``certified``: who comes over TLS is known by his certificate, and by it alone; None: by his password, as all.
+        ``passwords`` False: nobody comes in without TLS.
         """
         self.users: Final = {user.subject.name: user for user in users}
         self.anonymous: Final = anonymous
         self.stranger: Final = stranger
         self.names_suffice: Final = names_suffice
+        self.passwords: Final = passwords
+        self.certified: Final = None if certified is None else sorted(certified, key=lambda one: not one.exact)
         self._costly: Final = any(user.kept.hashed for user in self.users.values())
         self._second: Instant = 0
         self._failures = 0
 
-    def admit(self, name: str | None, password: str | None, now: Instant) -> Subject:
+    def admit(self, name: str | None, password: str | None, now: Instant, certificate: str | None = None) -> Subject:
         """Return who that is. Raises UserUnknown, in the words of ActiveMQ; it does not say what of both is wrong.
+
+        ``certificate``: the subject of the one that was shown, "" when none was; None: this is no TLS.
 
         Raises AccessDenied, to be tried again, when too many wrong passwords came within a second.
         """
+        if self.certified is not None and (certificate is not None or not self.passwords):
+            return self._by_certificate(certificate or "")
         if self.anonymous is not None and password is None and (name is None or self.names_suffice):
             return self.anonymous
         user = None if name is None else self.users.get(name)
@@ -93,6 +128,15 @@ class Directory:
         if self.stranger is not None:
             return self.stranger
         raise UserUnknown(f"User name [{'null' if name is None else name}] or password is invalid.")
+
+    def _by_certificate(self, certificate: str) -> Subject:
+        assert self.certified is not None
+        if not certificate:
+            raise UserUnknown("Unable to authenticate transport without SSL certificate.")
+        for one in self.certified:
+            if one.is_of(certificate):
+                return Subject(certificate, one.groups)  # ActiveMQ calls him by his certificate, too
+        raise UserUnknown(f"No user for client certificate: {certificate}")
 
     def _is_right_at_last(self, user: User | None, password: str | None, now: Instant) -> bool:
         """Look at a hash: the user's, or any, or names could be found out by the time that a refusal takes."""

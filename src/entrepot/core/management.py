@@ -126,7 +126,7 @@ class Management(Service):
         self.storing = 0
         self.ringing = False
 
-    def take(self, message: Message) -> None:
+    def take(self, message: Message, routing: int) -> None:
         """Note a request; it is worked on from the next turn on."""
         request = _Request(message)
         if not request.correlation_id:

@@ -21,8 +21,11 @@ from entrepot.model.predicate import Predicate
 class Service:
     """Something of the broker itself that has an address. What is sent there is not queued: the service takes it."""
 
-    def take(self, message: Message) -> None:
-        """Take a numbered message. It may be part of a commit: raise nothing, and leave work for a later turn."""
+    def take(self, message: Message, routing: int) -> None:
+        """Take a numbered message that was sent to the queue or topic (``routing``) of its address.
+
+        It may be part of a commit: raise nothing, and leave work for a later turn.
+        """
         raise Fault("a service that takes nothing")
 
 
@@ -49,6 +52,13 @@ class Divert:
         self.exclusive: bool = False
         self.keeps_unmatched: bool = False
         self.marks: bool = False
+
+    def fills(self, name: str, routing: int) -> bool:
+        """Return whether messages are forwarded to the queue or topic ``name``."""
+        for forward in self.forwards:  # noqa: SIM110 - a loop compiles to half the time of a generator
+            if forward.target.name == name and forward.target.routing == routing:
+                return True
+        return False
 
 
 class Copy:

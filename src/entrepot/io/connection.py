@@ -23,6 +23,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import KIB, MIB, MILLISECOND, SECOND, Clock
 from entrepot.core.broker import BrokerCore
+from entrepot.io.certificates import certified
 from entrepot.protocols.session import NEVER, Session, Shell
 
 WRITE_MARK_HIGH: Final = 256 * KIB  # a whole read of the loop: a burst that fits one read never pauses its consumer
@@ -250,6 +251,11 @@ class Connection(Shell):
     def resumed(self) -> None:
         """Look at ``readable`` again."""
         self._adjust_reading()
+
+    def certificate(self) -> str | None:
+        """Return the subject of the certificate that was checked."""
+        transport = self.transport
+        return None if transport is None else certified(transport.get_extra_info("ssl_object"))
 
     def become(self, session: Session) -> None:
         """Drive ``session`` from now on: what it speaks is known now."""

@@ -106,6 +106,9 @@ class Language:
         """Return the message id that the sender gave and every client shall see; "" when the broker gives one."""
         return ""
 
+    def changed(self, message: Message) -> None:
+        """Note that the envelope of ``message`` differs from what its octets say: they may not go out as they came."""
+
     def fact(self, message: Message, name: str) -> Value:
         """Return one application property or JMS header that only the first encoding knows; None when it is not set."""
         return self.common(message).properties.get(name)

@@ -43,6 +43,10 @@ class Shell:
     def resumed(self) -> None:
         """``readable`` may have changed to True outside of `receive`: look at it again."""
 
+    def certificate(self) -> str | None:
+        """Return whose certificate the peer showed, as Java writes it; "": none. None: this is no TLS."""
+        return None
+
     def become(self, session: Session) -> None:
         """Drive ``session`` instead of the one that calls this: it found out who speaks."""
 

@@ -20,7 +20,7 @@ from entrepot.cluster.connector import NetworkConnector
 from entrepot.cluster.link import Effect
 from entrepot.cluster.outlook import outlook
 from entrepot.cluster.reception import NetworkSession
-from entrepot.config.founding import add_policies, found
+from entrepot.config.founding import add_policies, found, set_advisories, set_options
 from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import bridge_filters, lists_of
 from entrepot.config.security import protect
@@ -118,7 +118,7 @@ class Site:
         policies = Policies()
         add_policies(config, policies)
         options = BrokerOptions(config.broker.name, config.usage.memory_limit)
-        options.scheduler = config.broker.scheduler
+        set_options(config, options)
         broker = BrokerCore(
             journal, options, policies, self.world.lots(f"broker {self.name} {self.runs}"), NoticePort()
         )
@@ -127,8 +127,7 @@ class Site:
         recover(broker)
         self.broker = broker
         acceptor = Acceptor(broker)
-        acceptor.advisories.anonymous = config.broker.anonymous_advisories
-        acceptor.advisories.virtual = config.broker.virtual_subscriptions
+        set_advisories(config, acceptor.advisories)
         self.neighbourhood = Neighbourhood(
             acceptor,
             filters=bridge_filters(config),
@@ -138,6 +137,7 @@ class Site:
         self.connectors = self.make_connectors()
         self.due = NEVER
         self.turn(lambda: found(config, broker))
+        self.turn(acceptor.advisories.founded)
         self.turn(self._connect)
         for reader in list(self.readers.values()):
             self._return(reader)

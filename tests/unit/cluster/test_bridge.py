@@ -10,7 +10,8 @@ from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.demand import Subscribe, Unsubscribe
 from entrepot.cluster.link import State
 from entrepot.cluster.options import BridgeFilterOptions
-from entrepot.model.address import ANYCAST
+from entrepot.core.diversion import composite
+from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.commands import ActiveMQTopic, ConsumerInfo
 
@@ -347,6 +348,34 @@ def test_readers_of_a_virtual_topics_queue_are_demand_for_the_topic() -> None:
         "B",
     ]  # over both demands, as in Classic: its advice is to exclude the queues (4.8)
     b.leave("queue://Consumer.x.VirtualTopic.Y")
+    network.run(300)
+    assert not bridge.demand.demands
+
+
+@pytest.mark.parametrize("unread", [False, True])
+def test_what_a_composite_fills_is_demand_for_the_composite(unread: bool) -> None:
+    network = Network(45, [("A", "B")], options="useVirtualDestSubs=true").start()
+    a, b = network.sites["A"], network.sites["B"]
+    assert b.neighbourhood is not None
+    assert b.broker is not None
+    b.neighbourhood.acceptor.advisories.virtual = True
+    b.neighbourhood.acceptor.advisories.virtual_on_creation = unread
+    b.broker.add_divert(composite("all", False, [(Destination("one", ANYCAST), None)]))
+    if unread:
+        b.send("queue://one", "makes the queue")
+    else:
+        b.read("queue://one")
+    network.run(300)
+    (bridge,) = a.bridges()
+    assert sorted(demand.name for demand in bridge.demand.demands) == (["all"] if unread else ["all", "one"])
+    a.send("queue://all", "m")
+    network.run(500)
+    if unread:
+        assert b.broker.table.queues["one"].count == 2
+        b.broker.delete_queue(b.broker.table.queues["one"], "nobody needs it")
+    else:
+        assert network.seen["m"] == ["B"]
+        b.leave("queue://one")
     network.run(300)
     assert not bridge.demand.demands
 

@@ -233,3 +233,20 @@ def test_temporary_destinations_come_and_go_with_their_readers() -> None:
     effects = demand.heard(DestinationInfo(destination=where, operation_type=1))
     assert [type(effect).__name__ for effect in effects] == ["Unsubscribe", "DropTemporary"]
     assert demand.heard(DestinationInfo(destination=where, broker_path=[BrokerId("id-A")])) == []
+
+
+def test_one_consumer_may_want_several_destinations() -> None:
+    demand = made(suppress_duplicate_queues=True)
+    both = demand.heard(consumer(1, ActiveMQTopic("t.1,t.2")))
+    assert [one.demand.name for one in both if isinstance(one, Subscribe)] == ["t.1", "t.2"]
+    assert only(demand.heard(consumer(2, Q))).name == "Q"
+    assert only(demand.heard(consumer(2, ActiveMQQueue("fills.Q")))).name == "fills.Q"  # it reads what that one fills
+    gone = demand.heard(RemoveInfo(object_id=ConsumerId("far", 1, 2)))
+    assert [one.demand.name for one in gone if isinstance(one, Unsubscribe)] == ["Q", "fills.Q"]
+
+
+def test_a_durable_subscription_behind_a_queue_makes_no_durable_demand_for_the_queue() -> None:
+    demand = made()
+    far = {"subscription_name": "sub", "client_id": "c"}
+    assert only(demand.heard(consumer(1, T, **far))).durable_name == "NC-DS_A_T"
+    assert only(demand.heard(consumer(1, Q, **far))).durable_name == ""

@@ -580,8 +580,8 @@ def test_a_redelivery_plugin_without_a_map_is_that_of_the_client() -> None:
 
 
 @pytest.mark.parametrize("name", ["jaasCertificateAuthenticationPlugin", "jaasDualAuthenticationPlugin"])
-def test_a_broker_that_should_check_certificates_does_not_start_without(name: str) -> None:
-    assert any("by their certificates" in what for what in errors(broker(f"<plugins><{name}/></plugins>")))
+def test_a_broker_that_should_check_certificates_does_not_start_without_its_files(name: str) -> None:
+    assert any("cannot read login.config" in what for what in errors(broker(f"<plugins><{name}/></plugins>")))
 
 
 # -- destinations -----------------------------------------------------------------------------------------------------

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from entrepot.base.errors import AccessDenied, InvalidConfiguration, UserUnknown
+from entrepot.base.errors import AccessDenied, InvalidConfiguration, InvalidOption, UserUnknown
 from entrepot.config.findings import Severity
 from entrepot.config.login import parse as parse_login
-from entrepot.config.security import Security, SubjectEntry, UserEntry, protect
+from entrepot.config.security import CertificateEntry, Security, SubjectEntry, UserEntry, protect
 from entrepot.core.access import Access
+from entrepot.core.directory import Certified
 from entrepot.model.address import parse
 from entrepot.node import Node, NodeOptions
 from kit import Rig
@@ -114,7 +115,6 @@ def test_rights_without_users_are_reported() -> None:
         (RIGHTS.replace(' topic="news.>"', ""), "it says for no destination"),
         (RIGHTS.replace('topic="news.>"', 'tempQueue="x"'), "one entry for all"),
         ("<shiroPlugin/>", "Shiro cannot run here"),
-        ("<jaasCertificateAuthenticationPlugin/>", "by their certificates"),
         (
             "<authorizationPlugin><map><cachedLDAPAuthorizationMap/></map></authorizationPlugin>",
             "not looked up in LDAP",
@@ -173,6 +173,72 @@ def test_a_guest_is_who_has_no_password_or_a_wrong_one(tmp_path: Path) -> None:
     assert (before.anonymous, before.stranger, len(before.users or ())) == (guest, None, 2)
     alone = found(tmp_path, GUEST.format(""))
     assert (alone.users, alone.anonymous, alone.stranger) == ((), guest, guest)
+
+
+CERTIFICATES = """org.apache.activemq.jaas.TextFileCertificateLoginModule required
+  org.apache.activemq.jaas.textfiledn.user="certified.properties"
+  org.apache.activemq.jaas.textfiledn.group="groups.properties";"""
+ONLY_TLS = '<jaasCertificateAuthenticationPlugin configuration="domain"/>'
+
+
+def certified(tmp_path: Path, plugin: str, *modules: str, tls: str = CERTIFICATES) -> Security:
+    jaas(tmp_path, *modules)
+    (tmp_path / "certified.properties").write_text("app=CN=app, O=Shop\nboss=/CN=b.*, O=Shop/\n")
+    with (tmp_path / "login.config").open("a") as file:
+        file.write("tls { " + tls + " };")
+    reading = read(plugins(plugin), defines={"java.security.auth.login.config": str(tmp_path / "login.config")})
+    assert reading.config is not None, said(reading)
+    return reading.config.security
+
+
+def test_users_are_known_by_their_certificates(tmp_path: Path) -> None:
+    made = certified(tmp_path, ONLY_TLS, CERTIFICATES)
+    assert made == Security(
+        users=(),
+        certified=(
+            CertificateEntry("app", "CN=app, O=Shop", ("shop",)),
+            CertificateEntry("boss", "/CN=b.*, O=Shop/", ("admins", "shop")),
+        ),
+        passwords=False,
+    )
+    access = Rig(disk=False).broker.access
+    protect(made, access)
+    assert access.admit(None, None, 0, "CN=app, O=Shop").name == "CN=app, O=Shop"
+    assert list(access.admit("app", "any", 0, "CN=bert, O=Shop").groups) == ["admins", "shop"]
+    for certificate in ("CN=app", "CN=bert, O=Shop, C=DE", "", None):
+        with pytest.raises(UserUnknown):
+            access.admit("app", "secret", 0, certificate)
+
+
+def test_certificates_over_tls_and_passwords_without(tmp_path: Path) -> None:
+    plugin = '<jaasDualAuthenticationPlugin configuration="domain" sslConfiguration="tls"/>'
+    access = Rig(disk=False).broker.access
+    protect(certified(tmp_path, plugin, PROPERTIES.format("required")), access)
+    assert access.admit("app", "secret", 0).name == "app"
+    assert list(access.admit(None, None, 0, "CN=bert, O=Shop").groups) == ["admins", "shop"]
+    with pytest.raises(UserUnknown):
+        access.admit("app", "secret", 0, "")
+
+
+@pytest.mark.parametrize(
+    ("modules", "says"),
+    [
+        ((PROPERTIES.format("required"),), "certificates need one module alone"),
+        ((CERTIFICATES, GUEST.format("")), "certificates need one module alone"),
+        ((CERTIFICATES.replace("textfiledn.group", "textfiledn.role"),), "has no option"),
+        ((CERTIFICATES.replace("certified.properties", "none.properties"),), "cannot read"),
+    ],
+)
+def test_what_certificates_cannot_mean_is_an_error(tmp_path: Path, modules: tuple[str, ...], says: str) -> None:
+    jaas(tmp_path, *modules)
+    (tmp_path / "certified.properties").write_text("app=CN=app\n")
+    defines = {"java.security.auth.login.config": str(tmp_path / "login.config")}
+    assert says in str(errors(plugins(ONLY_TLS), defines=defines))
+
+
+def test_a_pattern_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidOption, match="no pattern"):
+        Certified("app", "/CN=(/")
 
 
 def test_what_a_realm_cannot_mean_here_is_an_error(tmp_path: Path) -> None:

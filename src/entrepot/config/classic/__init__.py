@@ -16,6 +16,7 @@ from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.config.classic.connectors import Connectors
 from entrepot.config.classic.destinations import Virtual, initial
 from entrepot.config.classic.lockers import sharing
+from entrepot.config.classic.plugins import plugins
 from entrepot.config.classic.policies import PolicyReader
 from entrepot.config.classic.policy_elements import ELSEWHERE, KINDS
 from entrepot.config.classic.security import security
@@ -113,6 +114,7 @@ def _config(reader: Reader, bean: Bean, spoken: Collection[str], bridges: bool) 
         virtual_topics=tuple(virtual.topics),
         composites=tuple(virtual.composites),
         mirror_prefix=virtual.mirror_prefix,
+        plugins=plugins(bean.many("plugins")),
         networks=connectors.networks(bean, run=bridges),
         sharing=sharing(reader, bean, settings),
         security=security(reader, bean.many("plugins")),

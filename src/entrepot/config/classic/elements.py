@@ -124,10 +124,6 @@ BROKER: Final = Kind(
     otherwise("one limit holds for all", "splitSystemUsageForProducersConsumers:flag=false"),
     no_effect("one limit holds for all", "producerSystemUsagePortion:number consumerSystemUsagePortion:number"),
     otherwise("a temporary destination must exist before it is sent to", "allowTempAutoCreationOnSend:flag=false"),
-    otherwise(
-        "advisories of virtual destinations come with consumers, not with queues",
-        "useVirtualDestSubsOnCreation:flag=false",
-    ),
     otherwise("a transaction that lost a message can only roll back", "rollbackOnlyOnAsyncException:flag=true"),
     otherwise("transactions are not limited in length", "maxUncommittedCount:number=0"),
     otherwise("repetitions are not limited", "maxSchedulerRepeatAllowed:number"),

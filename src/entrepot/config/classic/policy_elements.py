@@ -36,7 +36,6 @@ NO_AUDIT: Final = "message ids are not audited per queue, so nothing that comes 
 SWEEP: Final = "expired messages are looked for every second, and never delivered"
 IN_ORDER: Final = "one thread dispatches: every subscriber sees the same order"
 ONE_RECORD: Final = "one record in the journal serves all copies: they are stored together or not at all"
-NO_CERTIFICATES: Final = "this build does not know users by their certificates: it would let nobody in, or everybody"
 A_GROUP: Final = "a group is a name here"
 NO_SHIRO: Final = "Shiro cannot run here: what it decides is not known"
 
@@ -330,12 +329,19 @@ PLUGIN_KINDS: Final = [
         no_effect("login.config is looked for beside the configuration", "discoverLoginConfig:flag"),
         about="who may come in, from an entry of `login.config`: property files of users and groups, and a guest",
     ),
-    *unobeyed(
-        Does.REFUSED,
-        NO_CERTIFICATES,
+    Kind(
         "jaasCertificateAuthenticationPlugin",
+        obeyed("configuration:text"),
+        no_effect("login.config is looked for beside the configuration", "discoverLoginConfig:flag"),
+        about="who may come in, by the subject of his certificate (`needClientAuth=true` on the connectors), from an "
+        "entry of `login.config` with a TextFileCertificateLoginModule; nobody comes in without TLS",
+    ),
+    Kind(
         "jaasDualAuthenticationPlugin",
-        remedy="use jaasAuthenticationPlugin, and needClientAuth on the connector",
+        obeyed("configuration:text sslConfiguration:text"),
+        no_effect("login.config is looked for beside the configuration", "discoverLoginConfig:flag"),
+        about="over TLS as `jaasCertificateAuthenticationPlugin`, by the entry `sslConfiguration` "
+        "(`activemq-ssl-domain`), without it as `jaasAuthenticationPlugin`",
     ),
     *unobeyed(
         Does.REFUSED, NO_SHIRO, "shiroPlugin", remedy="use simpleAuthenticationPlugin or jaasAuthenticationPlugin"
@@ -417,21 +423,32 @@ PLUGIN_KINDS: Final = [
         no_effect("each is counted in the notices of the broker", "reportInterval:number"),
         about="drops dead letters",
     ),
-    *unobeyed(Does.OTHERWISE, "nobody answers questions for statistics in this build", "statisticsBrokerPlugin"),
+    Kind(
+        "statisticsBrokerPlugin",
+        about="answers messages to `ActiveMQ.Statistics.Broker`, `ActiveMQ.Statistics.Destination.NAME` (a wildcard, "
+        "too) and `ActiveMQ.Statistics.Subscription` with map messages",
+    ),
     *unobeyed(Does.NO_EFFECT, "events are logged with --log-level debug", "loggingBrokerPlugin"),
-    *unobeyed(Does.OTHERWISE, "messages do not carry the brokers they passed as a property", "traceBrokerPathPlugin"),
-    *unobeyed(
-        Does.OTHERWISE,
-        "messages are as persistent as their producer said",
-        "forcePersistencyModeBrokerPlugin",
-        "forcePersistencyModeBroker",
+    Kind(
+        "traceBrokerPathPlugin",
+        obeyed("stampProperty:text"),
+        about="each message collects the names of the brokers that it passes, in the property `BrokerPath` or the one "
+        "that is named; it is written when a message comes in, ActiveMQ writes it at each dispatch",
+    ),
+    *(
+        Kind(
+            name,
+            obeyed("persistenceFlag:flag"),
+            about="all messages that are sent here are kept on disk, or, without `persistenceFlag`, none",
+        )
+        for name in ("forcePersistencyModeBrokerPlugin", "forcePersistencyModeBroker")
     ),
     *unobeyed(Does.OTHERWISE, "destinations are kept in the journal, not in a file", "destinationsPlugin"),
-    *unobeyed(
-        Does.REFUSED,
-        "only a dot separates the words of a name: wildcards of clients with slashes would match nothing",
+    Kind(
         "destinationPathSeparatorPlugin",
-        remedy="let clients use dots",
+        obeyed("pathSeparator:text"),
+        about="names and wildcards may be written with slashes, or with `pathSeparator`, for the dots; readers are "
+        "shown dots. Names in this file have dots",
     ),
     *unobeyed(Does.NO_EFFECT, "virtual topics do not look at selectors", "virtualSelectorCacheBrokerPlugin"),
     *unobeyed(Does.OTHERWISE, "a change of the file takes a restart in this build", "runtimeConfigurationPlugin"),

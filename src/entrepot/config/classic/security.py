@@ -1,7 +1,7 @@
-"""``simpleAuthenticationPlugin``, ``jaasAuthenticationPlugin`` and ``authorizationPlugin`` (classic.md 7.1 and 7.3).
+"""``simpleAuthenticationPlugin``, the ``jaas`` plugins and ``authorizationPlugin`` (classic.md 7.1 and 7.3).
 
-JAAS is read as far as its files go: modules with property files, and the guest. What another module would decide (LDAP,
-certificates, classes) is refused: to leave one out could let somebody in.
+JAAS is read as far as its files go: modules with property files, for passwords and for certificates, and the guest.
+What another module would decide (LDAP, classes) is refused: to leave one out could let somebody in.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from entrepot.config.classic.policies import KIND_ROUTING, destinations, physical_name
-from entrepot.config.jaas import Family, login, names, plain
+from entrepot.config.jaas import Family, certificates, login, names, plain
 from entrepot.config.reading import Bean, Reader
 from entrepot.config.security import OPEN, RuleEntry, Security, SubjectEntry, UserEntry
 from entrepot.core.access import ADMIN, READ, WRITE
 from entrepot.model.address import Destination
 
 DOMAIN: Final = "activemq-domain"
+TLS_DOMAIN: Final = "activemq-ssl-domain"
 GRANTS: Final = {"read": READ, "write": WRITE, "admin": ADMIN}
 EVERYTHING: Final = ">"
 
@@ -32,6 +35,7 @@ def _kept(reader: Reader, password: str, decrypt: bool) -> str:
 FAMILY: Final = Family(
     properties="org.apache.activemq.jaas.PropertiesLoginModule",
     guest="org.apache.activemq.jaas.GuestLoginModule",
+    certificates="org.apache.activemq.jaas.TextFileCertificateLoginModule",
     group="group",
     kept=_kept,
     others=("decrypt", "algorithm"),
@@ -89,16 +93,25 @@ def _jaas(reader: Reader, plugin: Bean, found: Security) -> Security:
     return found if made is None else _with(found, made)
 
 
+def _jaas_certificates(reader: Reader, plugin: Bean, found: Security) -> Security:
+    realm = plugin.text("configuration", DOMAIN)
+    directory = Path(reader.sources.directories.get("conf", "."))
+    made = certificates(reader, plugin, FAMILY, realm, directory, "configuration")
+    return found if made is None else _with(found, Security(users=(), certified=made, passwords=False))
+
+
+def _jaas_both(reader: Reader, plugin: Bean, found: Security) -> Security:
+    directory = Path(reader.sources.directories.get("conf", "."))
+    plain_realm = plugin.text("configuration", DOMAIN)
+    tls_realm = plugin.text("sslConfiguration", TLS_DOMAIN)
+    others = login(reader, plugin, FAMILY, plain_realm, directory, "configuration")
+    made = certificates(reader, plugin, FAMILY, tls_realm, directory, "sslConfiguration")
+    return found if others is None or made is None else _with(found, replace(others, certified=made))
+
+
 def _with(found: Security, made: Security) -> Security:
     """Return both: who comes in from ``made``, what he may do from ``found``."""
-    return Security(
-        users=made.users,
-        anonymous=made.anonymous,
-        stranger=made.stranger,
-        names_suffice=made.names_suffice,
-        rules=found.rules,
-        temporary=found.temporary,
-    )
+    return replace(made, rules=found.rules, temporary=found.temporary)
 
 
 # -- what he may do ----------------------------------------------------------------------------------------------------
@@ -114,14 +127,7 @@ def _rights(reader: Reader, plugin: Bean, found: Security) -> Security:
         one = table.one("tempDestinationAuthorizationEntry")
         if one is not None:
             temporary = RuleEntry(EVERYTHING, _grants(one))
-    return Security(
-        users=found.users,
-        anonymous=found.anonymous,
-        stranger=found.stranger,
-        names_suffice=found.names_suffice,
-        rules=tuple(rules),
-        temporary=temporary,
-    )
+    return replace(found, rules=tuple(rules), temporary=temporary)
 
 
 def _entries(reader: Reader, bean: Bean) -> list[RuleEntry]:
@@ -156,5 +162,7 @@ def _grants(bean: Bean) -> tuple[tuple[str, int], ...]:
 _READERS: Final = {
     "simpleAuthenticationPlugin": _simple,
     "jaasAuthenticationPlugin": _jaas,
+    "jaasCertificateAuthenticationPlugin": _jaas_certificates,
+    "jaasDualAuthenticationPlugin": _jaas_both,
     "authorizationPlugin": _rights,
 }

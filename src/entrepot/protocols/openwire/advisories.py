@@ -18,7 +18,7 @@ from entrepot.core.policy import RECALL_NONE
 from entrepot.core.routing import Target, VirtualTopic, passes
 from entrepot.core.subscription import Subscription
 from entrepot.core.timed import Alarm
-from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.bodies import pack_properties
 from entrepot.protocols.openwire.commands import (
@@ -43,10 +43,11 @@ PREFIX: Final = "ActiveMQ.Advisory."
 CONNECTION: Final = PREFIX + "Connection"
 MASTER: Final = PREFIX + "MasterBroker"
 ANONYMOUS: Final = PREFIX + "Producer.Anonymous"
-VIRTUAL: Final = PREFIX + "VirtualDestination.Consumer.Topic."
+VIRTUAL: Final = PREFIX + "VirtualDestination.Consumer."
 ADVISORY_TYPE: Final = "Advisory"
 ADVISER: Final = 2  # the producer of advisories, beside the one that stands for other protocols
 ADVISER_SESSION: Final = -1
+QUEUE_SESSION: Final = -2  # of the consumers that stand for queues: `Advisories.queue_made`
 WAITING_MAX: Final = 10_000  # advisories between two turns; a purge of a million expired messages needs no million
 
 
@@ -76,7 +77,8 @@ class Advisories:
         self.broker = broker
         self.url = ""
         self.anonymous = False  # anonymousProducerAdvisorySupport: tell of producers that name no destination
-        self.virtual = False  # readers of virtual topics' queues are announced as readers of the topic
+        self.virtual = False  # readers of what a virtual destination fills are announced as its readers
+        self.virtual_on_creation = False  # so are queues that it fills, whether somebody reads them or not
         self.connections: dict[str, ConnectionInfo] = {}
         self.consumers: dict[ConsumerId, ConsumerInfo] = {}
         self.producers: dict[ProducerId, ProducerInfo] = {}
@@ -85,6 +87,8 @@ class Advisories:
             str, None
         ] = {}  # temporary queues that stand for another broker's: their bridge tells of them
         self.topics: dict[str, bool] = {}  # names that somebody used as a topic
+        self.made: dict[str, list[ConsumerInfo]] = {}  # queue -> consumers that stand for it at virtual destinations
+        self._made_count = 0
         self.own: dict[str, ConsumerInfo] = {}  # key of a consumer that its session reports itself -> what that says
         self.foreign: dict[str, ConsumerInfo] = {}  # the same of the others
         self.waiting: list[tuple[str, Message]] = []
@@ -181,28 +185,69 @@ class Advisories:
             name = part.physical_name or ""
             if not is_advisory(name):
                 topic = f"{PREFIX}Consumer.{kind_word(part)}.{name}"
-                self.tell(topic, said, {"consumerCount": self._readers(part)})
+                self.tell(topic, said, {"consumerCount": self.readers(part)})
 
-        for topic in self._sources(where):
-            self.tell(VIRTUAL + topic, _as_reader_of(said, topic), {})
+        for source in self._sources(where):
+            self.tell(_virtual(source), _as_reader_of(said, source), self._count(said, source, where))
 
     def later_about_consumer(self, where: Destination, said: Structure) -> None:
         """As `consumer_added` and `consumer_removed` tell it, for when the core is at work."""
         topic = f"{PREFIX}Consumer.{kind_word(where)}.{where.physical_name}"
-        self.later(topic, said, {"consumerCount": self._readers(where)})
-        for source in self._sources(where):
-            self.later(VIRTUAL + source, _as_reader_of(said, source), {})
+        self.later(topic, said, {"consumerCount": self.readers(where)})
+        if isinstance(said, (ConsumerInfo, RemoveInfo)):
+            for source in self._sources(where):
+                self.later(_virtual(source), _as_reader_of(said, source), self._count(said, source, where))
 
-    def _sources(self, where: Destination) -> list[str]:
-        """Return the virtual topics that fill the queues of ``where``, if their readers are announced."""
-        if not self.virtual or not is_queue(where):
-            return []
-        found: list[str] = []
+    def queue_made(self, where: Destination) -> None:
+        """A queue is there: a consumer is announced that reads what fills it, if that is wanted."""
+        name = where.physical_name or ""
+        if not self.virtual_on_creation or name in self.made:
+            return
+        for source in self._sources(where):
+            self._made_count += 1
+            stands = ConsumerId(self.broker.node_id, QUEUE_SESSION, self._made_count)
+            info = ConsumerInfo(consumer_id=stands, destination=source)
+            self.made.setdefault(name, []).append(info)
+            self.later(_virtual(source), info, self._count(info, source, where))
+
+    def founded(self) -> None:
+        """All that the configuration and the journal say is there: queues of before count as made now."""
+        for queue in self.broker.table.queues.values():
+            if queue.routing == ANYCAST and not queue.temporary and not queue.owner:
+                self.queue_made(named(queue.name, False, False))
+
+    def queue_gone(self, where: Destination) -> None:
+        """A queue is no more, and nobody stands for it. ActiveMQ 5.17 lets them stay: demand for what is not there."""
+        for info in self.made.pop(where.physical_name or "", []):
+            if info.destination is not None:
+                gone = RemoveInfo(object_id=info.consumer_id)
+                self.later(_virtual(info.destination), gone, self._count(gone, info.destination, where))
+
+    def _count(self, said: Structure, source: Destination, where: Destination) -> dict[str, object]:
+        """Return how many read: ``source`` when one comes, ``where`` when one leaves, as ActiveMQ counts them."""
+        return {"consumerCount": self.readers(source if isinstance(said, ConsumerInfo) else where)}
+
+    def _sources(self, where: Destination) -> list[Destination]:
+        """Return the virtual destinations that fill ``where``, if their readers are announced.
+
+        A reader of all that a wildcard covers counts for none of them, as in ActiveMQ. What two of them fill counts for
+        both; ActiveMQ tells of one.
+        """
+        found: list[Destination] = []
+        if not self.virtual:
+            return found
+        table = self.broker.table
         for part in components(where):
-            for virtual in self.broker.table.virtual_topics:
-                topic = virtual_source(virtual, part.physical_name or "")
+            name = part.physical_name or ""
+            for virtual in table.virtual_topics if is_queue(part) else []:
+                topic = virtual_source(virtual, name)
                 if topic:
-                    found.append(topic)
+                    found.append(ActiveMQTopic(topic))
+            routing = ANYCAST if is_queue(part) else MULTICAST
+            for diverts in table.diverts.values():
+                for one in diverts:
+                    if one.routing != UNTYPED and one.fills(name, routing):  # those of Artemis are no destinations
+                        found.append(named(one.address, one.routing == MULTICAST, False))
         return found
 
     def _about_producer(self, where: Destination, said: Structure) -> None:
@@ -210,12 +255,14 @@ class Advisories:
             name = part.physical_name or ""
             if not is_advisory(name):
                 topic = f"{PREFIX}Producer.{kind_word(part)}.{name}"
-                self.tell(topic, said, {"producerCount": self._writers(where)})
+                self.tell(topic, said, {"producerCount": self.writers(where)})
 
-    def _writers(self, where: Destination) -> int:
+    def writers(self, where: Destination) -> int:
+        """Return how many producers of OpenWire name ``where``."""
         return sum(1 for info in self.producers.values() if info.destination == where)
 
-    def _readers(self, where: Destination) -> int:
+    def readers(self, where: Destination) -> int:
+        """Return how many consumers read ``where``."""
         address = self.broker.table.addresses.get(where.physical_name or "")
         if address is None:
             return 0
@@ -313,17 +360,19 @@ class Advisories:
             facts.extend(_each("Consumer", consumer.destination, consumer))
             if consumer.destination is not None:
                 facts.extend(
-                    (VIRTUAL + one, _as_reader_of(consumer, one)) for one in self._sources(consumer.destination)
+                    (_virtual(one), _as_reader_of(consumer, one)) for one in self._sources(consumer.destination)
                 )
+        for stands in self.made.values():
+            facts.extend((_virtual(one.destination), one) for one in stands if one.destination is not None)
         for topic, said in facts:
             for read, reader in zip(subscription.destinations, subscription.consumers, strict=False):
                 queue_of = reader.queue
                 if queue_of is not None and is_advisory(read.name) and pattern_matches(read.name, topic, MIXED):
                     properties: dict[str, object] = {}
                     if isinstance(said, ConsumerInfo) and said.destination is not None:
-                        properties["consumerCount"] = self._readers(said.destination)
+                        properties["consumerCount"] = self.readers(said.destination)
                     elif isinstance(said, ProducerInfo) and said.destination is not None:
-                        properties["producerCount"] = self._writers(said.destination)
+                        properties["producerCount"] = self.writers(said.destination)
                     message = self._message(topic, said, properties, consumer_id)
                     self.about = said if isinstance(said, ConsumerInfo) else None
                     wanted = passes(queue_of, message)
@@ -344,13 +393,21 @@ def virtual_source(virtual: VirtualTopic, queue: str) -> str:
     return topic if topic and fits and pattern_matches(virtual.name, topic, MIXED) else ""
 
 
-def _as_reader_of(said: Structure, topic: str) -> Structure:
-    """Return what tells of a consumer of a virtual topic's queue, said as if it read the topic."""
+def _virtual(source: Destination) -> str:
+    """Return the topic that tells of readers of what the virtual destination ``source`` fills."""
+    return f"{VIRTUAL}{kind_word(source)}.{source.physical_name}"
+
+
+def _as_reader_of(said: Structure, source: Destination) -> Structure:
+    """Return what tells of a consumer of what ``source`` fills, said as if it read ``source`` itself."""
     if not isinstance(said, ConsumerInfo):
         return said
     return ConsumerInfo(
         consumer_id=said.consumer_id,
-        destination=ActiveMQTopic(topic),
+        destination=source,
+        client_id=said.client_id,
+        subscription_name=said.subscription_name,
+        selector=said.selector,
         prefetch_size=said.prefetch_size,
         dispatch_async=said.dispatch_async,
         priority=said.priority,

@@ -78,6 +78,7 @@ class Announced(NoticePort):
                 self.advisories.temporary_removed(named(subject, False, True), connection_id)
             elif detail.get("routing") == str(ANYCAST) and detail.get("temporary") != "1":
                 self._destination(subject, DestinationOperation.REMOVE)
+                self.advisories.queue_gone(named(subject, False, False))
         elif what == notices.TEMPORARY_TOPIC_CREATED:
             self._heard_of(subject, True)
         elif what == notices.TEMPORARY_TOPIC_DELETED:
@@ -190,6 +191,7 @@ class Announced(NoticePort):
             self._temporary(queue)
         elif not queue.temporary:
             self._destination(name, DestinationOperation.ADD)
+            self.advisories.queue_made(named(name, False, False))
 
     def _temporary(self, queue: Queue) -> None:
         """A client of another protocol made ``queue`` for itself. A Java client sends to none that it did not hear of.

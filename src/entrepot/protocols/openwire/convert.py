@@ -2,8 +2,8 @@
 
 ``Message.raw`` is the message from its type octet to its end: loose, without cache, in the layout of version 12
 (versions 10 and 11 share it). ``body_at`` is the offset behind the sequence that the broker gives. What came in another
-format is brought into this one on arrival, once. ``escaped`` marks a message with a data structure (an advisory), whose
-octets only version 12 reads. [C]
+format is brought into this one on arrival, once. ``escaped`` marks a message whose octets may not go out as they are:
+one with a data structure (an advisory), which only version 12 reads, or one whose envelope the broker changed. [C]
 """
 
 from __future__ import annotations
@@ -113,6 +113,10 @@ class OpenWireLanguage(Language):
         """Return the id that its sender gave it."""
         message_id = self.opened(message).message_id
         return "" if message_id is None else text_of(message_id)
+
+    def changed(self, message: Message) -> None:
+        """Have ``message`` encoded anew for each of its readers."""
+        message.escaped = True
 
     def fact(self, message: Message, name: str) -> Value:
         """Return one header or property; properties keep their types. What cannot be read is not there."""

@@ -89,6 +89,7 @@ from entrepot.protocols.openwire.ids import (
 from entrepot.protocols.openwire.negotiation import WireFormat, offer_of
 from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.openwire.refusals import throwable_of
+from entrepot.protocols.openwire.separators import dot
 from entrepot.protocols.openwire.transacting import Transacting
 from entrepot.protocols.openwire.whereabouts import ZONE_OCTETS_MAX, ZONE_TOKEN
 from entrepot.protocols.session import NEVER, OPENWIRE, Session, Shell
@@ -175,6 +176,7 @@ class OpenWireSession(Session):
         self.out: BytesWriter = self.writer
         self.high: i64 = options.write_high_octets
         self.frame_octets_max: i64 = 0
+        self.separator: str = self.broker.options.separator
         self.audited: bool = False  # a message whose id came before is dropped: another broker sends here
         self.agreed: bool = False
         self.plain: bool = False  # the peer reads messages as they are kept
@@ -232,6 +234,8 @@ class OpenWireSession(Session):
         self.heard = now
         try:
             for command in self.decoder.feed(data):
+                if self.separator:
+                    dot(command, self.separator)
                 self._take(command)
                 if self.closing or self.leave_at != NEVER:
                     return
@@ -452,7 +456,9 @@ class OpenWireSession(Session):
         if connection_id is None or not connection_id.value:
             raise ProtocolViolation("a connection has no id")
         try:
-            self.subject = self.broker.access.admit(info.user_name, info.password, self.broker.now)
+            self.subject = self.broker.access.admit(
+                info.user_name, info.password, self.broker.now, self.shell.certificate()
+            )
             self.acceptor.enter(self, connection_id.value, info.client_id or "")
         except Refused as refusal:
             self.refused = refusal.message
@@ -650,18 +656,24 @@ class OpenWireSession(Session):
             self.write_octets(frame)
 
     def _message(self, command: commands.Message, target: Target) -> Message:
-        message = message_of(command, target.name)
-        message.origin = self.number
+        message = self._arrived(command, target)
         message_id = command.message_id
         if self.audited and message_id is not None:
             message.need_rare().duplicate_id = text_of(message_id).encode()
         return message
 
+    def _arrived(self, command: commands.Message, target: Target) -> Message:
+        message = message_of(command, target.name)
+        message.origin = self.number
+        stamps = self.broker.options.stamps
+        if stamps is not None:
+            stamps.put_on(message)
+        return message
+
     def _send_in(self, command: commands.Message, target: Target, transaction_id: TransactionId) -> None:
         transaction = self.transacting.known(transaction_id)
         try:
-            message = message_of(command, target.name)
-            message.origin = self.number
+            message = self._arrived(command, target)
             transaction.send(message, target)
         except Refused as refusal:
             transaction.fail(refusal)  # or its commit would do the rest without this

@@ -432,7 +432,9 @@ class StompSession(Session):
                 f"none of the versions {', '.join(offered)} is spoken here", remedy="offer 1.0, 1.1 or 1.2"
             )
         try:
-            self.subject = self.broker.access.admit(headers.get("login"), headers.get("passcode"), self.broker.now)
+            self.subject = self.broker.access.admit(
+                headers.get("login"), headers.get("passcode"), self.broker.now, self.shell.certificate()
+            )
         except AccessDenied as refusal:
             self._fail(refusal, b"")
             return
@@ -513,6 +515,9 @@ class StompSession(Session):
         message.timestamp = broker.wall
         message.origin = self.number
         message.durable = reader.persistent
+        stamps = broker.options.stamps
+        if stamps is not None:
+            stamps.put_on(message)
         if broker.send(message, target) == BLOCKED:
             self._block(target)
         if reader.receipt_end:
@@ -541,6 +546,9 @@ class StompSession(Session):
             self._settle_escapes(message)
         if special:
             self._apply(message, special)
+        stamps = self.broker.options.stamps
+        if stamps is not None:
+            stamps.put_on(message)
         if b"stage" in special and self.staging is not None:
             if b"transaction" in special:
                 raise TransactionError("a SEND cannot be part of a stage and of a transaction", remedy="choose one")
@@ -655,7 +663,13 @@ class StompSession(Session):
         return target
 
     def real(self, destination: Destination) -> Destination:
-        """Return a temporary destination under its real name; made on first use, and private to this connection."""
+        """Return ``destination`` under its real name: with dots, where others are used for them.
+
+        A temporary one is made on first use, and private to this connection.
+        """
+        separator = self.broker.options.separator
+        if separator and not destination.temporary:
+            destination.name = destination.name.replace(separator, ".")
         if not destination.temporary or destination.name.startswith(self.broker.temporary_prefix):
             return destination
         alias = destination.stomp()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from entrepot.core.diversion import composite
+from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.model.address import Destination as Address
 from entrepot.protocols.openwire.bodies import properties_of
 from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,
     ActiveMQTextMessage,
     ActiveMQTopic,
     ConsumerInfo,
+    Destination,
     DestinationInfo,
     Message,
     ProducerInfo,
@@ -277,3 +281,97 @@ def test_a_temporary_destination_of_another_protocol_is_told_of_before_anybody_c
     info = advised.message.data_structure
     assert isinstance(info, DestinationInfo)
     assert info.operation_type == int(DestinationOperation.REMOVE)
+
+
+# -- virtual destinations ----------------------------------------------------------------------------------------------
+
+MIX = composite("mix.in", False, [(Address("mix.a", ANYCAST), None), (Address("mix.b", MULTICAST), None)])
+NEWS = composite("mix.news", True, [(Address("mix.c", ANYCAST), None), (Address("mix.a", ANYCAST), None)])
+VIRTUAL = "VirtualDestination"
+
+
+def virtual(*, created: bool = False) -> tuple[Hub, Client]:
+    hub, watcher = watching({})
+    for one in (MIX, NEWS):
+        hub.rig.broker.add_divert(one)
+    hub.acceptor.advisories.virtual = True
+    hub.acceptor.advisories.virtual_on_creation = created
+    return hub, watcher
+
+
+def sources(facts: list[tuple[str, Structure | None, dict[str, object]]]) -> list[str]:
+    for topic, said, _ in facts:
+        if isinstance(said, ConsumerInfo):
+            assert said.destination is not None
+            kind = "Topic" if isinstance(said.destination, ActiveMQTopic) else "Queue"
+            assert topic == f"VirtualDestination.Consumer.{kind}.{said.destination.physical_name}"
+    return sorted(topic.removeprefix("VirtualDestination.Consumer.") for topic, _, _ in facts)
+
+
+@pytest.mark.parametrize(
+    ("where", "filled_by"),
+    [
+        (ActiveMQQueue("mix.a"), ["Queue.mix.in", "Topic.mix.news"]),
+        (ActiveMQTopic("mix.b"), ["Queue.mix.in"]),
+        (ActiveMQQueue("mix.b"), []),
+        (ActiveMQQueue("mix.c"), ["Topic.mix.news"]),
+        (ActiveMQQueue("mix.in"), []),
+        (ActiveMQQueue("mix.>"), []),
+        (ActiveMQQueue("Consumer.x.VirtualTopic.Y"), ["Topic.VirtualTopic.Y"]),
+    ],
+)
+def test_a_reader_of_what_is_filled_counts_as_one_of_what_fills_it(where: Destination, filled_by: list[str]) -> None:
+    hub, watcher = virtual()
+    client = hub.client()
+    consumer_id = client.consume(where, selector="n = 1")
+    came = told(watcher, VIRTUAL)
+    assert sources(came) == filled_by
+    for _, said, properties in came:
+        assert isinstance(said, ConsumerInfo)
+        assert (said.consumer_id, said.selector, properties) == (consumer_id, "n = 1", {"consumerCount": 0})
+    late = hub.client()
+    late.consume(ActiveMQTopic("ActiveMQ.Advisory.VirtualDestination.Consumer.>"), prefetch=100)
+    assert sources(told(late, VIRTUAL)) == filled_by
+    client.ask(RemoveInfo(object_id=consumer_id))
+    left = told(watcher, VIRTUAL)
+    assert sources(left) == filled_by
+    assert all(isinstance(said, RemoveInfo) and said.object_id == consumer_id for _, said, _ in left)
+
+
+def test_without_the_switch_it_counts_for_nothing() -> None:
+    hub, watcher = virtual()
+    hub.acceptor.advisories.virtual = False
+    hub.acceptor.advisories.virtual_on_creation = True
+    hub.client().consume(ActiveMQQueue("mix.a"))
+    assert told(watcher, VIRTUAL) == []
+
+
+def test_a_queue_that_is_filled_counts_from_its_making_to_its_end() -> None:
+    hub, watcher = virtual(created=True)
+    hub.client().send("mix.c", "x")
+    ((topic, stands, properties),) = told(watcher, VIRTUAL)
+    assert isinstance(stands, ConsumerInfo)
+    assert (topic, stands.prefetch_size) == ("VirtualDestination.Consumer.Topic.mix.news", 0)
+    assert properties == {"consumerCount": 0}
+    late = hub.client()
+    late.consume(ActiveMQTopic("ActiveMQ.Advisory.VirtualDestination.Consumer.>"), prefetch=100)
+    ((_, again, _),) = told(late, VIRTUAL)
+    assert isinstance(again, ConsumerInfo)
+    assert again.consumer_id == stands.consumer_id
+    hub.rig.broker.delete_queue(hub.rig.queue("mix.c"), "nobody needs it")
+    hub.rig.wait(0)
+    ((topic, said, _),) = told(watcher, VIRTUAL)
+    assert topic == "VirtualDestination.Consumer.Topic.mix.news"
+    assert isinstance(said, RemoveInfo)
+    assert said.object_id == stands.consumer_id
+
+
+def test_queues_from_before_count_too() -> None:
+    hub, watcher = virtual(created=True)
+    hub.acceptor.advisories.virtual_on_creation = False
+    hub.client().send("mix.a", "x")
+    hub.acceptor.advisories.virtual_on_creation = True
+    hub.acceptor.advisories.founded()
+    hub.acceptor.advisories.founded()
+    hub.rig.wait(0)
+    assert sources(told(watcher, VIRTUAL)) == ["Queue.mix.in", "Topic.mix.news"]
