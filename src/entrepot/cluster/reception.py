@@ -128,8 +128,8 @@ class NetworkSession(OpenWireSession):
         elif self.census is not None and isinstance(command, ConnectionControl):
             self.neighbourhood.clients.heard(self.census, command.token)
 
-    def _settings(self, subscription: OpenWireSubscription, info: ConsumerInfo, first: Address) -> None:
-        super()._settings(subscription, info, first)
+    def opening(self, subscription: OpenWireSubscription, info: ConsumerInfo, first: Address) -> None:
+        """Tell a bridge that reads advisories only of what would count there."""
         peer = self.peer_broker
         if (
             peer is not None

@@ -18,7 +18,8 @@ from entrepot.base.errors import (
     TransactionError,
     TransactionRolledBack,
 )
-from entrepot.protocols.openwire.commands import XATransactionId
+from entrepot.model.address import Destination as Address
+from entrepot.protocols.openwire.commands import Destination, XATransactionId
 from entrepot.protocols.openwire.frames import Throwable
 
 XA_NOTA: Final = -4  # no such branch
@@ -80,3 +81,8 @@ def branch_key(identity: XATransactionId) -> bytes:
     global_id = identity.global_transaction_id or b""
     head = int(identity.format_id).to_bytes(4, "big", signed=True) + len(global_id).to_bytes(4, "big")
     return head + global_id + (identity.branch_qualifier or b"")
+
+
+def shown(destination: Destination, addresses: list[Address]) -> str:
+    """Return how a refusal calls ``destination``: a composite as it was written, as in ActiveMQ."""
+    return (destination.physical_name or "") if len(addresses) > 1 else ""

@@ -25,11 +25,9 @@ from entrepot.base.errors import (
     ProtocolViolation,
     Refused,
     StorageError,
-    SubscriptionInUse,
     TransactionError,
-    TransactionRolledBack,
 )
-from entrepot.core.broker import BLOCKED, SpaceWaiter, selector_or_none
+from entrepot.core.broker import BLOCKED, SpaceWaiter
 from entrepot.core.directory import Subject
 from entrepot.core.ports import ClientHolder
 from entrepot.core.routing import Target
@@ -40,7 +38,6 @@ from entrepot.model.address import Destination as Address
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.acceptor import Acceptor
-from entrepot.protocols.openwire.advisories import is_advisory
 from entrepot.protocols.openwire.codec import Decoder, Encoder
 from entrepot.protocols.openwire.commands import (
     BrokerId,
@@ -72,24 +69,24 @@ from entrepot.protocols.openwire.commands import (
     TransactionInfo,
     WireFormatInfo,
 )
+from entrepot.protocols.openwire.consuming import Consuming
 from entrepot.protocols.openwire.convert import LAYOUT, message_of, presented
 from entrepot.protocols.openwire.delivery import OpenWireConsumer, OpenWireSubscription
 from entrepot.protocols.openwire.departure import Departure
-from entrepot.protocols.openwire.frames import FirstEncoding, Structure, Throwable
+from entrepot.protocols.openwire.destinations import Destinations
+from entrepot.protocols.openwire.frames import FirstEncoding, Structure
 from entrepot.protocols.openwire.ids import (
     AckType,
-    DestinationOperation,
     components,
     is_queue,
     is_temporary,
-    qualified_name,
-    temporary_owner,
     text_of,
 )
 from entrepot.protocols.openwire.negotiation import WireFormat, offer_of
 from entrepot.protocols.openwire.options import OpenWireOptions
-from entrepot.protocols.openwire.refusals import throwable_of
+from entrepot.protocols.openwire.refusals import shown, throwable_of
 from entrepot.protocols.openwire.separators import dot
+from entrepot.protocols.openwire.settlement import check_held, expire, poison
 from entrepot.protocols.openwire.transacting import Transacting
 from entrepot.protocols.openwire.whereabouts import ZONE_OCTETS_MAX, ZONE_TOKEN
 from entrepot.protocols.session import NEVER, OPENWIRE, Session, Shell
@@ -98,9 +95,6 @@ TARGETS_KEPT: Final = 10_000  # destinations that one connection's cache remembe
 RETAINED_BLOCK: Final = 2  # a connection that also consumes is not stopped; its sends fail at twice the memory limit
 WRITER_KEPT_OCTETS: Final = 4 * 1024 * 1024
 MESSAGE_OVERHEAD: Final = 1024  # what ActiveMQ charges a message beyond its octets: the currency of producer windows
-DEFAULT_QUEUE_PREFETCH: Final = 1000
-DEFAULT_TOPIC_PREFETCHES: Final = (32_766, 32_767)
-DEFAULT_DURABLE_PREFETCHES: Final = (100, 1000)
 STEERED_SINCE: Final = 6  # version of OpenWire whose ConnectionControl names brokers
 NOBODY: Final = Subject("")  # who has not connected yet
 
@@ -209,6 +203,8 @@ class OpenWireSession(Session):
         self.producers: dict[ProducerId, ProducerInfo] = {}
         self.transactions: dict[TransactionId, Transaction] = {}
         self.transacting: Transacting = Transacting(self)
+        self.consuming: Consuming = Consuming(self)
+        self.destinations: Destinations = Destinations(self)
         self.temporary: dict[Destination, bool] = {}
         self.answers: _Answers = _Answers(self)
         self.space_waiter: _Space = _Space(self)
@@ -340,11 +336,11 @@ class OpenWireSession(Session):
                 broker.roll_back(transaction)
         self.transactions.clear()
         for subscription in list(self.consumers.values()):
-            self._end_subscription(subscription)
+            self.consuming.end(subscription)
         for producer_id in list(self.producers):
             self._end_producer(producer_id)
         for where in list(self.temporary):
-            self._delete_temporary(where)
+            self.destinations.delete_temporary(where)
         broker.stop_waiting(self.number)
         self.acceptor.leave(self)
         info = self.info
@@ -408,19 +404,19 @@ class OpenWireSession(Session):
         elif isinstance(command, TransactionInfo):
             self.transacting.step(command)
         elif isinstance(command, MessagePull):
-            self._pull(command)
+            self.consuming.pull(command)
         elif isinstance(command, ConsumerInfo):
-            self._consume(command)
+            self.consuming.consume(command)
         elif isinstance(command, ProducerInfo):
             self._produce(command)
         elif isinstance(command, RemoveInfo):
             self._remove(command)
         elif isinstance(command, DestinationInfo):
-            self._destination(command)
+            self.destinations.step(command)
         elif isinstance(command, RemoveSubscriptionInfo):
-            self._unsubscribe(command)
+            self.consuming.unsubscribe(command)
         elif isinstance(command, ConsumerControl):
-            self._control(command)
+            self.consuming.control(command)
         else:  # SessionInfo, MessageDispatchNotification and other words that a server hears and needs not heed
             self.answer(command, False)
 
@@ -549,7 +545,7 @@ class OpenWireSession(Session):
         if isinstance(what, ConsumerId):
             subscription = self.consumers.get(what)
             if subscription is not None:
-                self._end_subscription(subscription, command.last_delivered_sequence_id)
+                self.consuming.end(subscription, command.last_delivered_sequence_id)
         elif isinstance(what, ProducerId):
             self._end_producer(what)
             self.broker.sequences.forget(text_of(what))
@@ -564,7 +560,7 @@ class OpenWireSession(Session):
     def _end_session(self, session_id: SessionId, last_delivered: i64) -> None:
         for consumer_id, subscription in list(self.consumers.items()):
             if consumer_id.session_id == session_id.value:
-                self._end_subscription(subscription, last_delivered)
+                self.consuming.end(subscription, last_delivered)
         for producer_id in list(self.producers):
             if producer_id.session_id == session_id.value:
                 self._end_producer(producer_id)
@@ -731,11 +727,11 @@ class OpenWireSession(Session):
         target = self.targets.get(destination)
         if target is not None:
             return target
-        addresses = self._addresses(destination)
+        addresses = self.addresses(destination)
         for one in addresses:
             if one.temporary:
                 self.acceptor.check_temporary(one.name)
-        self.broker.access.send(self.subject, addresses, _shown(destination, addresses))
+        self.broker.access.send(self.subject, addresses, shown(destination, addresses))
         target = self.broker.target(addresses)
         for one in addresses:
             if one.routing == MULTICAST and not one.temporary:
@@ -745,7 +741,7 @@ class OpenWireSession(Session):
         self.targets[destination] = target
         return target
 
-    def _addresses(self, destination: Destination) -> list[Address]:
+    def addresses(self, destination: Destination) -> list[Address]:
         """Return what ``destination`` names; composites give several. Raises InvalidDestination."""
         found: list[Address] = []
         for part in components(destination):
@@ -758,234 +754,19 @@ class OpenWireSession(Session):
                 found.append(address)
         return found
 
-    # -- consumers ----------------------------------------------------------------------------------------------------
+    # -- consumers (those of `consuming.py`) --------------------------------------------------------------------------
 
-    def _consume(self, info: ConsumerInfo) -> None:
-        consumer_id = info.consumer_id
-        if consumer_id is None or info.destination is None:
-            raise ProtocolViolation("a consumer has no id or no destination")
-        if consumer_id in self.consumers:  # a failover client says it again: it may have another prefetch
-            self._set_prefetch(self.consumers[consumer_id], i64(info.prefetch_size))
-            self.answer(info, False)
-            return
-        if len(self.consumers) >= self.options.consumers_max:
-            raise Refused(f"{self.options.consumers_max} consumers are open on this connection")
-        addresses = self._addresses(info.destination)
-        for one in addresses:
-            if one.temporary:
-                self._check_owner(one)
-        subscription = OpenWireSubscription(self, info, consumer_id, addresses)
-        subscription.selector = selector_or_none(info.selector or "")
-        if info.browser:
-            self.broker.access.browse(self.subject, addresses[0])
-            self._browse(subscription, info, consumer_id)
-            return
-        self._settings(subscription, info, addresses[0])
-        self._may_consume(info.destination, addresses, subscription.durable_name)
-        subscription.window.paused = True
-        try:
-            self.broker.subscribe(subscription)
-        except SubscriptionInUse:
-            if not info.subscription_name:
-                raise
-            raise SubscriptionInUse(
-                f"Durable consumer is in use for client: {self.client_id} and "
-                f"subscriptionName: {info.subscription_name}"
-            ) from None
-        self.consumers[consumer_id] = subscription
-        if subscription.patterns:
-            subscription.several = True
-        if subscription.pulling:
-            self.pullers[consumer_id] = subscription
-        for one in addresses:
-            if one.routing == MULTICAST and not one.temporary:
-                self.advisories.topic_used(one.name)
-        self.answer(info, bool(info.subscription_name))
-        self.advisories.consumer_added(info)
-        self.advisories.replay(subscription, consumer_id)
-        subscription.settle_credit()
-
-    def _may_consume(self, where: Destination, addresses: list[Address], durable: str) -> None:
-        """Raise AccessDenied unless this connection may read ``addresses``."""
-        access = self.broker.access
-        access.consume(self.subject, addresses, bool(durable), _shown(where, addresses))
-        if durable:  # one of that name may be about another topic: it would be removed
-            access.forget(self.subject, self.broker.durable(self.client_id, durable))
-
-    def _settings(self, subscription: OpenWireSubscription, info: ConsumerInfo, first: Address) -> None:
-        topic = first.routing == MULTICAST
-        durable = topic and bool(info.subscription_name)
-        if durable:
-            if not self.client_id:
-                raise Refused("a durable subscription needs a client id")
-            if is_advisory(first.name):
-                raise Refused("advisories cannot be subscribed durably")
-            subscription.durable_name = info.subscription_name or ""
-            subscription.client_id = self.client_id
-        prefetch = self._prefetch(info, first, topic, durable)
-        subscription.set_prefetch(prefetch)
-        info.prefetch_size = int(prefetch)  # as advisories tell it
-        subscription.priority = min(max(int(info.priority), -128), 127)
-        subscription.exclusive = info.exclusive and not topic
-        subscription.no_local = info.no_local
-        subscription.retroactive = info.retroactive
-        subscription.origin = self.number
-        subscription.connection = self.client_id or self.peer
-        if info.maximum_pending_message_limit > 0:
-            subscription.pending_limit = i64(info.maximum_pending_message_limit)
-
-    def _prefetch(self, info: ConsumerInfo, first: Address, topic: bool, durable: bool) -> i64:
-        """Return the client's prefetch; its default gives way to the policy's (classic.md 4.2)."""
-        asked = int(info.prefetch_size)
-        policy = self.broker.policies.of(first.name, first.routing)
-        if durable and asked in DEFAULT_DURABLE_PREFETCHES:
-            return policy.durable_prefetch
-        if topic and not durable and asked in DEFAULT_TOPIC_PREFETCHES:
-            return policy.topic_prefetch
-        if not topic and asked == DEFAULT_QUEUE_PREFETCH:
-            return policy.queue_prefetch
-        return asked
-
-    def _check_owner(self, address: Address) -> None:
-        """Only who made a temporary destination may read it."""
-        if address.name.rpartition(":")[0] == self.connection_id:
-            return
-        self.acceptor.check_temporary(address.name)
-        raise InvalidDestination(f"cannot consume from {address.name!r}: another connection made it")
-
-    def _browse(self, subscription: OpenWireSubscription, info: ConsumerInfo, consumer_id: ConsumerId) -> None:
-        subscription.browser = self.broker.browse(subscription.destinations[0], subscription.selector)
-        self.consumers[consumer_id] = subscription
-        self.browsers[consumer_id] = subscription
-        self.answer(info, False)
-        subscription.pump()
-
-    def _end_subscription(self, subscription: OpenWireSubscription, last_delivered: i64 = -2) -> None:
-        consumer_id = subscription.consumer_id
-        if self.consumers.pop(consumer_id, None) is None:
-            return
-        subscription.closed = True
-        subscription.browser = None
-        self.browsers.pop(consumer_id, None)
-        self.pullers.pop(consumer_id, None)
-        self.broker.unsubscribe(subscription, last_delivered)
-        self.advisories.consumer_removed(consumer_id)
+    def opening(self, subscription: OpenWireSubscription, info: ConsumerInfo, first: Address) -> None:
+        """A consumer of ``first`` is about to be opened: what the session of a bridge adds."""
 
     def subscription_ended(self, subscription: OpenWireSubscription, why: str) -> None:
         """The broker took a subscription away: tell the client to close its consumer."""
         if subscription.closed or self.released:
             return
         where = None if subscription.info is None else subscription.info.destination
-        self._end_subscription(subscription)
+        self.consuming.end(subscription)
         if not self.detached:
             self.write(ConsumerControl(destination=where, close=True, consumer_id=subscription.consumer_id))
-
-    def _control(self, command: ConsumerControl) -> None:
-        consumer_id = command.consumer_id
-        subscription = None if consumer_id is None else self.consumers.get(consumer_id)
-        if subscription is not None and consumer_id is not None:
-            if command.close:
-                self._end_subscription(subscription)
-            elif not (command.flush or command.start or command.stop):
-                self._set_prefetch(subscription, i64(command.prefetch))
-        self.answer(command, False)
-
-    def _set_prefetch(self, subscription: OpenWireSubscription, prefetch: i64) -> None:
-        if subscription.browser is not None or not subscription.consumers:
-            return
-        subscription.set_prefetch(prefetch)
-        if subscription.pulling:
-            self.pullers[subscription.consumer_id] = subscription
-        else:
-            self.pullers.pop(subscription.consumer_id, None)
-        subscription.settle_credit()
-
-    def _pull(self, command: MessagePull) -> None:
-        consumer_id = command.consumer_id
-        subscription = None if consumer_id is None else self.consumers.get(consumer_id)
-        self.answer(command, False)
-        if subscription is None or not subscription.pulling:
-            return
-        if not subscription.pull(command.timeout, self.broker.now):
-            self.write_null_dispatch(subscription)
-
-    def _unsubscribe(self, command: RemoveSubscriptionInfo) -> None:
-        client_id = command.client_id or self.client_id
-        name = command.subscription_name or ""
-        self.broker.access.forget(self.subject, self.broker.durable(client_id, name))
-        try:
-            found = self.broker.forget_durable(client_id, name)
-        except SubscriptionInUse:
-            raise SubscriptionInUse(
-                f"Durable consumer is in use for client: {client_id} and subscriptionName: {name}"
-            ) from None
-        if not found:
-            raise InvalidDestination(
-                f"No durable subscription exists for clientID: {client_id} and subscriptionName: {name}"
-            )
-        self.answer(command, True)
-
-    # -- destinations -------------------------------------------------------------------------------------------------
-
-    def _destination(self, command: DestinationInfo) -> None:
-        where = command.destination
-        if where is None:
-            raise ProtocolViolation("a DestinationInfo names nothing")
-        if command.operation_type == int(DestinationOperation.ADD):
-            self._add_destination(command, where)
-        else:
-            self._remove_destination(where)
-        self.answer(command, False)
-
-    def _add_destination(self, command: DestinationInfo, where: Destination) -> None:
-        if not is_temporary(where):
-            for address in self._addresses(where):
-                self.broker.access.create(self.subject, address)
-                if address.routing == ANYCAST:
-                    self.broker.need_queue(address)
-                else:
-                    self.advisories.topic_used(address.name)
-            return
-        if where in self.temporary:
-            return
-        if temporary_owner(where) != self.connection_id:
-            raise InvalidDestination(f"{qualified_name(where)} does not begin with the id of its connection")
-        for address in self._addresses(where):
-            self.broker.access.create(self.subject, address)
-        name = where.physical_name or ""
-        self.acceptor.temporaries[name] = self.connection_id
-        if is_queue(where) and name not in self.broker.table.queues:
-            queue = self.broker.create_queue(name, name, ANYCAST, durable=False, owner=self.connection_id)
-            queue.temporary = True
-        self.temporary[where] = True
-        self.advisories.temporary_added(command)
-
-    def _remove_destination(self, where: Destination) -> None:
-        if is_temporary(where):
-            if where not in self.temporary:
-                return
-            for subscription in self.consumers.values():
-                if subscription.info.destination == where:
-                    raise Refused(f"Destination still has an active subscription: {qualified_name(where)}")
-            self._delete_temporary(where)
-            return
-        for address in self._addresses(where):
-            self.broker.access.delete(self.subject, address)
-            queue = self.broker.table.queues.get(address.name)
-            if address.routing == ANYCAST and queue is not None:
-                if queue.roster.consumers:
-                    raise Refused(f"Destination still has an active subscription: {qualified_name(where)}")
-                self.broker.delete_queue(queue, "a client removed it")
-
-    def _delete_temporary(self, where: Destination) -> None:
-        self.temporary.pop(where, None)
-        name = where.physical_name or ""
-        self.acceptor.temporaries.pop(name, None)
-        queue = self.broker.table.queues.get(name)
-        if queue is not None and queue.owner == self.connection_id:
-            self.broker.delete_queue(queue, "its connection removed it")
-        connection_id = None if self.info is None else self.info.connection_id
-        self.advisories.temporary_removed(where, connection_id)
 
     # -- acknowledgement ----------------------------------------------------------------------------------------------
 
@@ -1011,7 +792,7 @@ class OpenWireSession(Session):
             transaction = self.transacting.known(ack.transaction_id)
             if kind == int(AckType.POISON):
                 raise TransactionError("a poison acknowledgement cannot be part of a transaction")
-            self._check_held(transaction, subscription, first, last)
+            check_held(transaction, subscription, first, last)
             for consumer, number in covered:
                 transaction.settle(consumer, number)
             return
@@ -1019,63 +800,15 @@ class OpenWireSession(Session):
             return
         subscription.settled(len(covered))
         if kind == int(AckType.POISON):
-            self._poison(covered, subscription, ack.poison_cause)
+            poison(covered, subscription, ack.poison_cause)
         elif kind == int(AckType.EXPIRED):
-            self._expire(covered, subscription)
+            expire(covered, subscription, self.broker.wall)
         else:
             for consumer, number in covered:
                 subscription.forget(number)
                 queue = consumer.queue
                 if queue is not None:
                     queue.settle(consumer, number)
-
-    def _check_held(self, transaction: Transaction, subscription: OpenWireSubscription, first: int, last: int) -> None:
-        """Doom ``transaction`` if it settles what is not in flight here: others may get that, or nobody ever sent it.
-
-        So it is when a failover client repeats a transaction on a broker that did not deliver its messages (again):
-        to do the rest of it would double them. Nobody delivers again what a plain topic subscriber had.
-        """
-        if subscription.destinations[0].routing == MULTICAST and not subscription.durable_name:
-            return
-        if subscription.holder(last) is None or (first != 0 and subscription.holder(first) is None):
-            transaction.fail(
-                TransactionRolledBack(
-                    f"transaction {transaction.name} acknowledges messages that this broker did not deliver to it"
-                )
-            )
-
-    def _poison(
-        self, covered: list[tuple[OpenWireConsumer, int]], subscription: OpenWireSubscription, cause: Throwable | None
-    ) -> None:
-        """Dead-letter what the client cannot process; a plain topic subscriber just consumed it (classic.md 4.5)."""
-        reason = "poison acknowledgement"
-        if cause is not None:
-            reason = f"{cause.class_name}: {cause.message}" if cause.message else cause.class_name or reason
-        plain_topic = subscription.destinations[0].routing == MULTICAST and not subscription.durable_name
-        for consumer, number in covered:
-            subscription.forget(number)
-            queue = consumer.queue
-            if queue is None:
-                continue
-            if plain_topic:
-                queue.settle(consumer, number)
-            else:
-                queue.reject(consumer, number, reason)
-
-    def _expire(self, covered: list[tuple[OpenWireConsumer, int]], subscription: OpenWireSubscription) -> None:
-        """The client found that the time of these is over."""
-        for consumer, number in covered:
-            subscription.forget(number)
-            queue = consumer.queue
-            if queue is None:
-                continue
-            reference = consumer.in_flight.get(number)
-            if reference is not None and reference.message.expiration > 0:
-                reference.message.expiration = min(reference.message.expiration, self.broker.wall)
-                queue.give_back(consumer, number, False)
-                queue.sweep(1)
-            else:
-                queue.settle(consumer, number)
 
     # -- what goes out ------------------------------------------------------------------------------------------------
 
@@ -1225,11 +958,6 @@ class OpenWireSession(Session):
                 subscription.settle_credit()
                 if subscription.browser is not None:
                     subscription.pump()
-
-
-def _shown(destination: Destination, addresses: list[Address]) -> str:
-    """Return how a refusal calls ``destination``: a composite as it was written, as in ActiveMQ."""
-    return (destination.physical_name or "") if len(addresses) > 1 else ""
 
 
 def is_temporary_target(target: Target) -> bool:

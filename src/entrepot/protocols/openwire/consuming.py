@@ -1,0 +1,213 @@
+"""The consumers of one OpenWire connection: opened, browsed, pulled, steered and ended. [C]
+
+What they are given is `delivery.py`'s, what they settle the session's own. A subscription stands in
+``session.consumers`` from here until here: only this adds and removes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from entrepot.base.errors import InvalidDestination, ProtocolViolation, Refused, SubscriptionInUse
+from entrepot.core.broker import selector_or_none
+from entrepot.model.address import MULTICAST
+from entrepot.model.address import Destination as Address
+from entrepot.protocols.openwire.advisories import is_advisory
+from entrepot.protocols.openwire.commands import (
+    ConsumerControl,
+    ConsumerId,
+    ConsumerInfo,
+    Destination,
+    MessagePull,
+    RemoveSubscriptionInfo,
+)
+from entrepot.protocols.openwire.delivery import OpenWireSubscription
+from entrepot.protocols.openwire.refusals import shown
+
+if TYPE_CHECKING:
+    from entrepot.protocols.openwire.server import OpenWireSession
+
+DEFAULT_QUEUE_PREFETCH: Final = 1000
+DEFAULT_TOPIC_PREFETCHES: Final = (32_766, 32_767)
+DEFAULT_DURABLE_PREFETCHES: Final = (100, 1000)
+
+
+class Consuming:
+    """What a client says about its consumers."""
+
+    def __init__(self, session: OpenWireSession) -> None:
+        self.session: OpenWireSession = session
+
+    def consume(self, info: ConsumerInfo) -> None:
+        """Open what ``info`` describes, and answer it. Raises Refused and what is below it."""
+        session = self.session
+        consumer_id = info.consumer_id
+        if consumer_id is None or info.destination is None:
+            raise ProtocolViolation("a consumer has no id or no destination")
+        if consumer_id in session.consumers:  # a failover client says it again: it may have another prefetch
+            self._set_prefetch(session.consumers[consumer_id], i64(info.prefetch_size))
+            session.answer(info, False)
+            return
+        if len(session.consumers) >= session.options.consumers_max:
+            raise Refused(f"{session.options.consumers_max} consumers are open on this connection")
+        addresses = session.addresses(info.destination)
+        for one in addresses:
+            if one.temporary:
+                self._check_owner(one)
+        subscription = OpenWireSubscription(session, info, consumer_id, addresses)
+        subscription.selector = selector_or_none(info.selector or "")
+        if info.browser:
+            session.broker.access.browse(session.subject, addresses[0])
+            self._browse(subscription, info, consumer_id)
+            return
+        self._settings(subscription, info, addresses[0])
+        session.opening(subscription, info, addresses[0])
+        self._may_consume(info.destination, addresses, subscription.durable_name)
+        subscription.window.paused = True
+        try:
+            session.broker.subscribe(subscription)
+        except SubscriptionInUse:
+            if not info.subscription_name:
+                raise
+            raise SubscriptionInUse(
+                f"Durable consumer is in use for client: {session.client_id} and "
+                f"subscriptionName: {info.subscription_name}"
+            ) from None
+        session.consumers[consumer_id] = subscription
+        if subscription.patterns:
+            subscription.several = True
+        if subscription.pulling:
+            session.pullers[consumer_id] = subscription
+        for one in addresses:
+            if one.routing == MULTICAST and not one.temporary:
+                session.advisories.topic_used(one.name)
+        session.answer(info, bool(info.subscription_name))
+        session.advisories.consumer_added(info)
+        session.advisories.replay(subscription, consumer_id)
+        subscription.settle_credit()
+
+    def _may_consume(self, where: Destination, addresses: list[Address], durable: str) -> None:
+        """Raise AccessDenied unless this connection may read ``addresses``."""
+        session = self.session
+        access = session.broker.access
+        access.consume(session.subject, addresses, bool(durable), shown(where, addresses))
+        if durable:  # one of that name may be about another topic: it would be removed
+            access.forget(session.subject, session.broker.durable(session.client_id, durable))
+
+    def _settings(self, subscription: OpenWireSubscription, info: ConsumerInfo, first: Address) -> None:
+        session = self.session
+        topic = first.routing == MULTICAST
+        durable = topic and bool(info.subscription_name)
+        if durable:
+            if not session.client_id:
+                raise Refused("a durable subscription needs a client id")
+            if is_advisory(first.name):
+                raise Refused("advisories cannot be subscribed durably")
+            subscription.durable_name = info.subscription_name or ""
+            subscription.client_id = session.client_id
+        prefetch = self._prefetch(info, first, topic, durable)
+        subscription.set_prefetch(prefetch)
+        info.prefetch_size = int(prefetch)  # as advisories tell it
+        subscription.priority = min(max(int(info.priority), -128), 127)
+        subscription.exclusive = info.exclusive and not topic
+        subscription.no_local = info.no_local
+        subscription.retroactive = info.retroactive
+        subscription.origin = session.number
+        subscription.connection = session.client_id or session.peer
+        if info.maximum_pending_message_limit > 0:
+            subscription.pending_limit = i64(info.maximum_pending_message_limit)
+
+    def _prefetch(self, info: ConsumerInfo, first: Address, topic: bool, durable: bool) -> i64:
+        """Return the client's prefetch; its default gives way to the policy's (classic.md 4.2)."""
+        asked = int(info.prefetch_size)
+        policy = self.session.broker.policies.of(first.name, first.routing)
+        if durable and asked in DEFAULT_DURABLE_PREFETCHES:
+            return policy.durable_prefetch
+        if topic and not durable and asked in DEFAULT_TOPIC_PREFETCHES:
+            return policy.topic_prefetch
+        if not topic and asked == DEFAULT_QUEUE_PREFETCH:
+            return policy.queue_prefetch
+        return asked
+
+    def _check_owner(self, address: Address) -> None:
+        """Only who made a temporary destination may read it."""
+        session = self.session
+        if address.name.rpartition(":")[0] == session.connection_id:
+            return
+        session.acceptor.check_temporary(address.name)
+        raise InvalidDestination(f"cannot consume from {address.name!r}: another connection made it")
+
+    def _browse(self, subscription: OpenWireSubscription, info: ConsumerInfo, consumer_id: ConsumerId) -> None:
+        session = self.session
+        subscription.browser = session.broker.browse(subscription.destinations[0], subscription.selector)
+        session.consumers[consumer_id] = subscription
+        session.browsers[consumer_id] = subscription
+        session.answer(info, False)
+        subscription.pump()
+
+    def end(self, subscription: OpenWireSubscription, last_delivered: i64 = -2) -> None:
+        """End a subscription; ``last_delivered``: the last message that the client saw, -2 when it does not say."""
+        session = self.session
+        consumer_id = subscription.consumer_id
+        if session.consumers.pop(consumer_id, None) is None:
+            return
+        subscription.closed = True
+        subscription.browser = None
+        session.browsers.pop(consumer_id, None)
+        session.pullers.pop(consumer_id, None)
+        session.broker.unsubscribe(subscription, last_delivered)
+        session.advisories.consumer_removed(consumer_id)
+
+    def control(self, command: ConsumerControl) -> None:
+        """Close a consumer, or give it another prefetch."""
+        session = self.session
+        consumer_id = command.consumer_id
+        subscription = None if consumer_id is None else session.consumers.get(consumer_id)
+        if subscription is not None and consumer_id is not None:
+            if command.close:
+                self.end(subscription)
+            elif not (command.flush or command.start or command.stop):
+                self._set_prefetch(subscription, i64(command.prefetch))
+        session.answer(command, False)
+
+    def _set_prefetch(self, subscription: OpenWireSubscription, prefetch: i64) -> None:
+        session = self.session
+        if subscription.browser is not None or not subscription.consumers:
+            return
+        subscription.set_prefetch(prefetch)
+        if subscription.pulling:
+            session.pullers[subscription.consumer_id] = subscription
+        else:
+            session.pullers.pop(subscription.consumer_id, None)
+        subscription.settle_credit()
+
+    def pull(self, command: MessagePull) -> None:
+        """Let a consumer without prefetch have its next message."""
+        session = self.session
+        consumer_id = command.consumer_id
+        subscription = None if consumer_id is None else session.consumers.get(consumer_id)
+        session.answer(command, False)
+        if subscription is None or not subscription.pulling:
+            return
+        if not subscription.pull(command.timeout, session.broker.now):
+            session.write_null_dispatch(subscription)
+
+    def unsubscribe(self, command: RemoveSubscriptionInfo) -> None:
+        """Remove a durable subscription. Raises SubscriptionInUse, InvalidDestination."""
+        session = self.session
+        client_id = command.client_id or session.client_id
+        name = command.subscription_name or ""
+        session.broker.access.forget(session.subject, session.broker.durable(client_id, name))
+        try:
+            found = session.broker.forget_durable(client_id, name)
+        except SubscriptionInUse:
+            raise SubscriptionInUse(
+                f"Durable consumer is in use for client: {client_id} and subscriptionName: {name}"
+            ) from None
+        if not found:
+            raise InvalidDestination(
+                f"No durable subscription exists for clientID: {client_id} and subscriptionName: {name}"
+            )
+        session.answer(command, True)

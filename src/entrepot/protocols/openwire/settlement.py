@@ -1,0 +1,62 @@
+"""What becomes of messages that a client of OpenWire does not simply acknowledge: poison, expired, doubtful. [C]"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from entrepot.base.errors import TransactionRolledBack
+from entrepot.core.transaction import Transaction
+from entrepot.model.address import MULTICAST
+from entrepot.protocols.openwire.delivery import OpenWireConsumer, OpenWireSubscription
+from entrepot.protocols.openwire.frames import Throwable
+
+
+def check_held(transaction: Transaction, subscription: OpenWireSubscription, first: int, last: int) -> None:
+    """Doom ``transaction`` if it settles what is not in flight here: others may get that, or nobody ever sent it.
+
+    So it is when a failover client repeats a transaction on a broker that did not deliver its messages (again):
+    to do the rest of it would double them. Nobody delivers again what a plain topic subscriber had.
+    """
+    if subscription.destinations[0].routing == MULTICAST and not subscription.durable_name:
+        return
+    if subscription.holder(last) is None or (first != 0 and subscription.holder(first) is None):
+        transaction.fail(
+            TransactionRolledBack(
+                f"transaction {transaction.name} acknowledges messages that this broker did not deliver to it"
+            )
+        )
+
+
+def poison(
+    covered: list[tuple[OpenWireConsumer, int]], subscription: OpenWireSubscription, cause: Throwable | None
+) -> None:
+    """Dead-letter what the client cannot process; a plain topic subscriber just consumed it (classic.md 4.5)."""
+    reason = "poison acknowledgement"
+    if cause is not None:
+        reason = f"{cause.class_name}: {cause.message}" if cause.message else cause.class_name or reason
+    plain_topic = subscription.destinations[0].routing == MULTICAST and not subscription.durable_name
+    for consumer, number in covered:
+        subscription.forget(number)
+        queue = consumer.queue
+        if queue is None:
+            continue
+        if plain_topic:
+            queue.settle(consumer, number)
+        else:
+            queue.reject(consumer, number, reason)
+
+
+def expire(covered: list[tuple[OpenWireConsumer, int]], subscription: OpenWireSubscription, wall: i64) -> None:
+    """The client found that the time of these is over."""
+    for consumer, number in covered:
+        subscription.forget(number)
+        queue = consumer.queue
+        if queue is None:
+            continue
+        reference = consumer.in_flight.get(number)
+        if reference is not None and reference.message.expiration > 0:
+            reference.message.expiration = min(reference.message.expiration, wall)
+            queue.give_back(consumer, number, False)
+            queue.sweep(1)
+        else:
+            queue.settle(consumer, number)
