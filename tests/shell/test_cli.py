@@ -26,12 +26,11 @@ def start(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
 class Running:
     """A broker process."""
 
-    def __init__(self, directory: Path, *arguments: str) -> None:
+    def __init__(self, directory: Path, *arguments: str, stdin: int = subprocess.DEVNULL) -> None:
         self.directory = directory
         self.ports = directory / "ports.json"
-        self.process = start(
-            "run", "--listen", "stomp://127.0.0.1:0", "--ports-file", str(self.ports), *arguments, cwd=directory
-        )
+        command = ["run", "--listen", "stomp://127.0.0.1:0", "--ports-file", str(self.ports), *arguments]
+        self.process = start(*command, cwd=directory, stdin=stdin)
         until = time.monotonic() + PATIENCE
         while not self.ports.exists():
             assert self.process.poll() is None, self.process.communicate()[1].decode()
@@ -81,6 +80,18 @@ def test_ctrl_c_ends_well(tmp_path: Path) -> None:
     assert running.process.returncode == 0
     assert "--ephemeral" in told
     assert not (tmp_path / "entrepot-data").exists()
+
+
+def test_the_end_of_its_input_ends_it_well_where_that_is_asked_for(tmp_path: Path) -> None:
+    running = Running(tmp_path, "--data", "data", "--until-eof", stdin=subprocess.PIPE)
+    assert running.process.stdin is not None
+    running.process.stdin.write(b"nobody reads this\n")
+    running.process.stdin.flush()
+    assert running.do("send", "/queue/q", given="kept\n").returncode == 0
+    assert running.process.poll() is None
+    _, told = running.process.communicate(timeout=PATIENCE)  # closes its input first
+    assert running.process.returncode == 0
+    assert "stopping: SIGTERM" in told.decode()
 
 
 def test_lines_in_lines_out(broker: Running) -> None:

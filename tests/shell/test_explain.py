@@ -17,7 +17,9 @@ import pytest
 
 from entrepot import Acknowledge, blocking
 from entrepot.protocols.openwire.commands import KeepAliveInfo
+from entrepot.protocols.stomp.frames import encode_frame
 from pairs import free_port
+from shell.daemon import Daemon, Wire
 from shell.test_cli import Running
 
 PATIENCE_S = 20.0
@@ -209,6 +211,34 @@ def test_a_bridge_whose_broker_lives_and_confirms_nothing_is_stalled_since_then(
         near.stop()
         far.stop()
         jam.listener.close()
+
+
+def test_a_search_that_goes_on_is_said_to(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path, "--set", "deep:max_octets=1000").start()
+    try:
+        wire = Wire(daemon.port)
+        for number in range(6000):
+            colour = {"colour": "red" if number == 5999 else "blue"}
+            wire.say("SEND", {"destination": "/queue/deep", "persistent": "true", **colour}, b"%d" % number)
+        wire.subscribe("/temp-queue/answers")
+        ask = {
+            "destination": "/queue/activemq.management",
+            "reply-to": "/temp-queue/answers",
+            "_AMQ_ResourceName": "broker",
+            "_AMQ_OperationName": "explain",
+        }
+        search = {"destination": "/queue/deep", "id": "deep", "selector": "colour = 'red'"}
+        # in one write, so that the question comes in the turn in which the search begins
+        wire.socket.sendall(encode_frame("SUBSCRIBE", search) + encode_frame("SEND", ask, b'["deep"]'))
+        found = {frame.headers["destination"]: frame for frame in (wire.message(), wire.message())}
+        red = found.pop("/queue/deep")
+        assert red.body == b"5999"
+        ((answer,),) = (json.loads(frame.body) for frame in found.values())
+        reasons = {reason["code"]: reason["text"] for queue in answer["queues"] for reason in queue["reasons"]}
+        assert "on disk are still being searched for what consumer" in reasons["searching"]
+        wire.leave()
+    finally:
+        daemon.kill()
 
 
 def test_a_broker_that_says_nothing_is_not_waited_for_longer_than_asked(chain: Chain) -> None:
