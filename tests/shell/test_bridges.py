@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from entrepot import Acknowledge, blocking
 from pairs import free_port
 from shell.test_cli import Running
 from shell.test_managing import done
@@ -57,3 +58,41 @@ def test_a_bridge_is_seen_at_both_ends_stopped_and_started(pair: tuple[Running, 
     refused = near.do("bridge", "stop", "other")
     assert refused.returncode == 2
     assert "no network connector 'other'" in refused.stderr
+
+
+def test_a_broker_without_room_lets_a_bridge_wait_and_nothing_comes_twice(tmp_path: Path) -> None:
+    port = free_port()
+    for name in ("near", "far"):
+        (tmp_path / name).mkdir()
+    limits = "--memory-limit", "1mb", "--set", "#:full=BLOCK"
+    far = Running(tmp_path / "far", "--ephemeral", *limits, "--listen", f"openwire://127.0.0.1:{port}")
+    near = Running(
+        tmp_path / "near",
+        *("--ephemeral", "--listen", "openwire://127.0.0.1:0"),
+        *("--connect", f"static:(tcp://127.0.0.1:{port})?name=toFar&supervisionInterval=300"),
+    )
+    try:
+        place = next(uri for uri in near.facts["uris"] if uri.startswith("openwire")).replace("openwire", "tcp")
+        with (
+            blocking.connect(f"tcp://127.0.0.1:{port}") as there,
+            there.session(Acknowledge.CLIENT) as session,
+            blocking.connect(place) as here,
+            here.session() as sending,
+        ):
+            consumer = session.consumer("queue://Q?consumer.prefetchSize=1")
+            producer = sending.producer("queue://Q")
+            for number in range(100):
+                producer.send(f"{number:03d}" + "x" * 50_000)
+            until_state(near, "stalled")  # it lives, and takes nothing for now
+            came = []
+            while len(came) < 100:
+                message = consumer.receive(PATIENCE_S)
+                assert message is not None
+                came.append(str(message.body)[:3])
+                session.acknowledge()
+            assert consumer.receive(0.5) is None
+        assert came == [f"{number:03d}" for number in range(100)]
+        assert until_state(near, "open")["failures"] == 0
+    finally:
+        near.stop()
+        far.stop()

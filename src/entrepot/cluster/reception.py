@@ -128,6 +128,11 @@ class NetworkSession(OpenWireSession):
         elif self.census is not None and isinstance(command, ConnectionControl):
             self.neighbourhood.clients.heard(self.census, command.token)
 
+    def may_be_left_unread(self) -> bool:
+        """A bridge that sends here reads advisories alone. To refuse it a message would end it, and double what it has
+        under way; unread, it sees a broker that lives and takes nothing for now."""
+        return self.peer_broker is not None and self.bridge is None
+
     def opening(self, subscription: OpenWireSubscription, info: ConsumerInfo, first: Address) -> None:
         """Tell a bridge that reads advisories only of what would count there."""
         peer = self.peer_broker

@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, assert_never
 
+import msgspec
+
+from entrepot.base.environment import MILLISECOND, Duration
 from entrepot.base.errors import OperatorError
 from entrepot.base.uri import Endpoint, parse
 from entrepot.cluster.bridge import LOOP, Bridge, Neighbourhood, Opening
 from entrepot.cluster.connector import NetworkConnector
 from entrepot.cluster.discovery import Beacon, Found, Hearing
-from entrepot.cluster.link import Effect
+from entrepot.cluster.link import INTERVALS_SILENT, Effect
 from entrepot.cluster.reception import NetworkSession
 from entrepot.io.announcing import ZeroconfBrowser
 from entrepot.io.connection import Connection, Turn
@@ -157,7 +160,8 @@ class Links:
         def make(shell: Shell, peer: str) -> Session:
             assert isinstance(shell, Connection)
             self._connections[(bridge, attempt)] = shell
-            return OpenWireClient(shell, WireFormatOptions.of(place), Opening(bridge, attempt), int(self.turn.now))
+            offer = offered(place, bridge.link.options.interval)
+            return OpenWireClient(shell, offer, Opening(bridge, attempt), int(self.turn.now))
 
         def lost(connection: Connection) -> None:
             self._connections.pop((bridge, attempt), None)
@@ -230,6 +234,19 @@ def _row(
         "initiator": initiator,
         "duplex": False,
     }
+
+
+def offered(place: Endpoint, interval: Duration) -> WireFormatOptions:
+    """Return what a bridge offers at ``place``: who has nothing to say is heard in each interval of supervision.
+
+    Each end writes something in a third of the inactivity agreed on, and a peer that was not heard for three intervals
+    is given up. What the URI says goes before that. Raises InvalidOption.
+    """
+    options = WireFormatOptions.of(place)
+    if f"{WIRE_FORMAT}maxInactivityDuration" in place.options:
+        return options
+    inactivity = min(options.max_inactivity_duration, max(1, INTERVALS_SILENT * interval // MILLISECOND))
+    return msgspec.structs.replace(options, max_inactivity_duration=inactivity)
 
 
 def _spoken(name: str, text: str) -> bool:

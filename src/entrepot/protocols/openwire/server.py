@@ -683,8 +683,15 @@ class OpenWireSession(Session):
     def _check_room(self) -> None:
         """Refuse a send of a connection that cannot be stopped, or has waited as long as its policy allows."""
         full = self.broker.memory.used >= RETAINED_BLOCK * self.broker.memory.limit
+        if full and not self.overdue and self.may_be_left_unread():
+            self.readable = False
+            return
         if full or self.overdue:
             raise AddressFull("the broker has no room for this message", remedy="consume, or raise the limit")
+
+    def may_be_left_unread(self) -> bool:
+        """Whether nothing that frees memory can come over this connection, although it consumes."""
+        return False
 
     def _hold(self, frame: bytes, durable: bool, target: Target) -> None:
         """Keep an answer until there is space: its producer waits, others on this connection go on."""
