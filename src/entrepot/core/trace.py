@@ -98,6 +98,7 @@ NO_SEQUENCE: Final = -1  # the identity is its prefix alone
 DETAIL_MAX: Final = 0xFFFF
 LOW: Final = 0xFFFF_FFFF
 SEQUENCE_DIGITS_MAX: Final = 18  # fits in 63 bits
+ZERO: Final = 48  # "0"
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -216,6 +217,7 @@ class Trace:
         self.named: i64 = NOWHERE  # the message whose identity was noted last, in this block
         self.prefix: str = ""  # of that identity, and its number
         self.prefix_number: i64 = 0
+        self.prefix_joins: bool = False  # it ends with a colon, and a number follows
         self.of: i64 = 0  # the run of identities: its prefix, its first message and sequence ...
         self.number: i64 = 0
         self.sequence: i64 = 0
@@ -284,15 +286,15 @@ class Trace:
             self._settle()
             self._write()
         self.named = number
-        head, colon, tail = text.rpartition(":")
         sequence: i64 = NO_SEQUENCE
-        prefix = text
-        if _is_number(tail):
-            sequence = i64(int(tail))
-            prefix = head + colon
-        if prefix != self.prefix or self.prefix_number == 0:
-            self.prefix_number = self.number_of(NAME_PREFIX, prefix)
-            self.prefix = prefix
+        if self.prefix_joins and text.startswith(self.prefix):  # that of the last one: 40 ns instead of 600
+            sequence = number_at(text, len(self.prefix))
+        if sequence < 0:
+            at: i64 = text.rfind(":") + 1
+            sequence = number_at(text, at)
+            self.prefix = text if sequence < 0 else text[:at]
+            self.prefix_number = self.number_of(NAME_PREFIX, self.prefix)
+            self.prefix_joins = sequence >= 0 and at > 0
         of = self.prefix_number
         if of == self.of and self.identified > 0 and self.identified < RUN_MAX:
             if number == self.next_number and sequence == self.next_sequence:
@@ -424,7 +426,7 @@ class Trace:
         self.leaving.clear()
         if len(self.numbers) > PREFIXES_KEPT:
             self.numbers.clear()
-            self.prefix_number = 0
+            self.prefix_joins = False
 
     def _write(self) -> None:
         """Make a block of ``records``."""
@@ -465,8 +467,21 @@ class Trace:
             self._name(int(word), i64(of), text)
 
 
-def _is_number(text: str) -> bool:
-    """Return whether ``text`` is what `str` makes of a number below 10**18: only then it may be kept as one."""
-    if not 0 < len(text) <= SEQUENCE_DIGITS_MAX or not text.isascii() or not text.isdigit():
-        return False
-    return text[0] != "0" or len(text) == 1
+def number_at(text: str, start: i64) -> i64:
+    """Return the number that ``text`` ends with from ``start`` on; NO_SEQUENCE for what `str` makes of no number.
+
+    It must be below 10**18, so that it fits. Only then a prefix and a number are the same as the text.
+    """
+    length: i64 = len(text)
+    digits = length - start
+    if digits < 1 or digits > SEQUENCE_DIGITS_MAX or (digits > 1 and ord(text[start]) == ZERO):
+        return NO_SEQUENCE
+    number: i64 = 0
+    at = start
+    while at < length:
+        digit: i64 = ord(text[at]) - ZERO
+        if digit < 0 or digit > 9:
+            return NO_SEQUENCE
+        number = number * 10 + digit
+        at += 1
+    return number
