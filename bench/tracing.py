@@ -1,6 +1,6 @@
 """What the trace costs: every flood of the bench with and without ``--trace``.
 
-    python bench/tracing.py [--pairs 8] [--seconds 2] [--row queue-4-4]
+    python bench/tracing.py [--pairs 8] [--seconds 2] [--row queue-4-4] [--row openwire]
 
 Both brokers stay up and take turns under the same load, and who goes first alternates; the price is the median of the
 ratios within the pairs, so that what else the machine does mostly divides out. At most 5 % is the target.
@@ -13,11 +13,14 @@ import os
 import statistics
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
-from brokers import BenchError, Entrepot, Ports
-from rows import FLOWS, Effort, Load
+from brokers import BenchError, Entrepot, Ports, Running
+from openwire_rows import python_client
+from rows import FLOWS, Effort, Flow, Load, Sample
 
 HERE = Path(__file__).resolve().parent
 TARGET = 0.05
@@ -43,27 +46,48 @@ def main() -> int:
     load = Load(HERE / "load.c", HERE.parent / "build" / "bench")
     load.build()
     effort = Effort(warm_s=0.3, measure_s=chosen.seconds, jvm_warm_s=0.0, idle_connections=0)
-    flows = [flow for flow in FLOWS if not chosen.row or flow.row.key in chosen.row]
+    loads: dict[str, Callable[[Running, int], Sample]] = {
+        flow.row.key: partial(_flood, flow, load, effort) for flow in FLOWS
+    }
+    loads["openwire"] = partial(_client, effort)
     with tempfile.TemporaryDirectory() as place, ExitStack() as stack:
         recipes = [Entrepot(), Traced()]
-        up = {each.name: stack.enter_context(each.running(Path(place) / each.name)) for each in recipes}
-        for flow in flows:
-            rates: dict[str, list[float]] = {each.name: [] for each in recipes}
-            costs: dict[str, list[float]] = {each.name: [] for each in recipes}
+        up = {
+            each.name: stack.enter_context(each.running(Path(place) / each.name, ports=Ports.free(openwire=True)))
+            for each in recipes
+        }
+        for row, measure in loads.items():
+            if chosen.row and row not in chosen.row:
+                continue
+            samples: dict[str, list[Sample]] = {each.name: [] for each in recipes}
             for number in range(chosen.pairs):
                 for each in recipes if number % 2 == 0 else recipes[::-1]:
-                    sample = flow.measure(load, up[each.name], effort, number)
-                    rates[each.name].append(sample.figures[flow.row.key])
-                    costs[each.name].append(float(sample.record["broker_cpu_us_per_message"]))
-            price = 1 - statistics.median(b / a for a, b in zip(rates["entrepot"], rates["traced"], strict=True))
-            cpu = statistics.median(b / a for a, b in zip(costs["entrepot"], costs["traced"], strict=True)) - 1
-            print(
-                f"{flow.row.key:14} {statistics.median(rates['entrepot']):11,.0f} -> "
-                f"{statistics.median(rates['traced']):11,.0f}   price {price:+.1%} of the figure, {cpu:+.1%} of the "
-                f"processor time (target at most {TARGET:.0%}; load of the machine {os.getloadavg()[0]:.1f})",
-                flush=True,
-            )
+                    samples[each.name].append(measure(up[each.name], number))
+            _say(samples["entrepot"], samples["traced"])
     return 0
+
+
+def _flood(flow: Flow, load: Load, effort: Effort, broker: Running, number: int) -> Sample:
+    return flow.measure(load, broker, effort, number)
+
+
+def _client(effort: Effort, broker: Running, number: int) -> Sample:
+    """Messages that bring an identity of their own, which the trace keeps too."""
+    return python_client(broker, effort.measure_s, f"{number}")
+
+
+def _say(plain: list[Sample], traced: list[Sample]) -> None:
+    cost = "broker_cpu_us_per_message"
+    cpu = statistics.median(b.record[cost] / a.record[cost] for a, b in zip(plain, traced, strict=True)) - 1
+    for row in plain[0].figures:
+        before, after = [one.figures[row] for one in plain], [one.figures[row] for one in traced]
+        price = 1 - statistics.median(b / a for a, b in zip(before, after, strict=True))
+        print(
+            f"{row:14} {statistics.median(before):11,.0f} -> {statistics.median(after):11,.0f}   "
+            f"price {price:+.1%} of the figure, {cpu:+.1%} of the processor time "
+            f"(target at most {TARGET:.0%}; load of the machine {os.getloadavg()[0]:.1f})",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -92,6 +92,10 @@ class OpenWireLanguage(Language):
         self._raw: bytes = b""
         self._opened: commands.Message | None = None
         self._properties: dict[str, object] | None = None
+        self._connection: str | None = None  # whose message's identity was asked for last, and how that begins
+        self._session: i64 = 0
+        self._producer: i64 = 0
+        self._prefix: str = ":0:0:"
 
     def opened(self, message: Message) -> commands.Message:
         """Return ``message`` as a command, which must not be changed."""
@@ -112,7 +116,21 @@ class OpenWireLanguage(Language):
     def identity(self, message: Message) -> str:
         """Return the id that its sender gave it."""
         message_id = self.opened(message).message_id
-        return "" if message_id is None else text_of(message_id)
+        if message_id is None:
+            return ""
+        producer = message_id.producer_id
+        if message_id.text_view or producer is None:
+            return text_of(message_id)
+        if (
+            producer.value != self._producer
+            or producer.session_id != self._session
+            or producer.connection_id != self._connection
+        ):
+            self._producer = producer.value
+            self._session = producer.session_id
+            self._connection = producer.connection_id
+            self._prefix = text_of(producer) + ":"
+        return self._prefix + str(message_id.producer_sequence_id)
 
     def changed(self, message: Message) -> None:
         """Have ``message`` encoded anew for each of its readers."""
