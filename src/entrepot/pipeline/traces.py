@@ -466,8 +466,7 @@ def story(paths: Sequence[Path], message: str | int) -> list[dict[str, Any]]:
     """
     numbers: set[tuple[str, int]] = set()
     found: list[dict[str, Any]] = []
-    for path in paths:
-        table = Segment(path).readable()
+    for table in read(paths):
         if len(table) == 0:
             continue
         if isinstance(message, int):
