@@ -294,11 +294,11 @@ class Node:
             raise
         assert self._acceptor is not None
         self.turn.run(self._acceptor.advisories.now_master)
-        if self.zone or any(one.update_clients for one in self.openwire):
-            assert self._neighbourhood is not None
-            self.turn.run(self._neighbourhood.clients.activate)
-        self._maintenance = loop.call_later(COMPACT_LOOK, self._maintain)
         assert self._neighbourhood is not None
+        sharing = bool(self.zone) or any(one.update_clients for one in self.openwire)
+        clients = self._neighbourhood.clients
+        self.turn.run(partial(clients.activate, sharing=sharing, stomp=" ".join(self._stomp_places())))
+        self._maintenance = loop.call_later(COMPACT_LOOK, self._maintain)
         self.links = Links(self.turn, self._neighbourhood, self.connectors)
         try:
             await self.links.start()
@@ -552,6 +552,16 @@ class Node:
                 self._acceptor.set_url(public_uri(scheme, "", listener.port))
             else:
                 self._acceptor.set_url(Endpoint(scheme, place.host, place.port, place.path).format())
+
+    def _stomp_places(self) -> list[str]:
+        """Return where readers by lease reach this broker: a place without TLS and one with it, where there are."""
+        found: dict[bool, str] = {}
+        for listener in sorted(self.listeners, key=lambda one: one.listening.protocol == AUTO):
+            place = listener.place
+            if STOMP in listener.listening.protocols and "unix" not in place.scheme.split("+"):
+                scheme = "stomp+ssl" if place.secure else "stomp"
+                found.setdefault(place.secure, public_uri(scheme, place.host, place.port))
+        return [found[secure] for secure in sorted(found)]
 
     async def _close(self, why: str = "the broker stops") -> None:
         if self._maintenance is not None:

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     """
 )
 @click.option("--to", "target", required=True, metavar="DIR", help="The archive: a directory, or a URI of Hadoop.")
+@click.option(
+    "--checkpoints", default="", metavar="DIR", help="For Spark's checkpoints, where --to is an object store."
+)
 @click.option("--queue", "queues", multiple=True, metavar="NAME", help="A queue to take messages from.")
 @click.option("--topic", "topics", multiple=True, metavar="NAME", help="A topic to subscribe to, durably.")
 @url_option
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
 def archive(
     *,
     target: str,
+    checkpoints: str,
     queues: tuple[str, ...],
     topics: tuple[str, ...],
     url: str,
@@ -96,7 +100,7 @@ def archive(
         sizes = (small, large) if compact else None
         if destinations:
             moment = every if follow else ""
-            report = _fill(spark, target, destinations, given, subscription, moment, sizes)
+            report = _fill(spark, (target, checkpoints), destinations, given, subscription, moment, sizes)
         else:
             report = _compact_only(spark, target, small, large)
     hand_over(report, reports, output)
@@ -104,7 +108,7 @@ def archive(
 
 def _fill(
     spark: SparkSession,
-    target: str,
+    where: tuple[str, str],
     destinations: Sequence[str],
     given: dict[str, str],
     subscription: str,
@@ -121,7 +125,10 @@ def _fill(
             tally.add(destination, batch)
             step(batch.rows)
 
-        job = Archiver(spark, target, destinations, given, subscription=subscription, told=told)
+        target, checkpoints = where
+        job = Archiver(
+            spark, target, destinations, given, subscription=subscription, checkpoints=checkpoints, told=told
+        )
         if every:
             with until_told() as ended:
                 job.follow(ended, every)

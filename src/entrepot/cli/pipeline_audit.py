@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from entrepot.cli.spark import spark_options, spark_session
@@ -15,7 +13,7 @@ from entrepot.cli.tracing import places_argument, target_option
 @target_option
 @spark_options
 @click.pass_context
-def audit(ctx: click.Context, *, places: tuple[str, ...], target: Path, master: str | None, memory: str) -> None:
+def audit(ctx: click.Context, *, places: tuple[str, ...], target: str, master: str | None, memory: str) -> None:
     """Reconcile the traces of all brokers, and name every message that is lost, doubled or out of order.
 
     DIR is what `entrepot run --trace` was given; name those of all brokers. Writes report.txt, report.html,
@@ -26,6 +24,6 @@ def audit(ctx: click.Context, *, places: tuple[str, ...], target: Path, master: 
     with spark_session("entrepot audit", master, memory) as spark:
         outcome = job.audit(spark, places, target)
     click.echo(job.text_of(outcome), nl=False)
-    click.echo(f"see {target / 'report.html'}", err=True)
+    click.echo(f"see {target.rstrip('/')}/report.html", err=True)
     if not outcome.clean:
         ctx.exit(1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from entrepot.cli.spark import spark_options, spark_session
@@ -28,7 +26,7 @@ from entrepot.cli.tracing import places_argument, target_option
 def plan(
     *,
     places: tuple[str, ...],
-    target: Path,
+    target: str,
     times: float,
     without: str | None,
     clients: str,
@@ -45,4 +43,4 @@ def plan(
     with spark_session("entrepot plan", master, memory) as spark:
         made = job.plan(spark, places, target, times=times, without=without, clients=clients)
     click.echo(job.text_of(made), nl=False)
-    click.echo(f"see {target / 'report.html'}", err=True)
+    click.echo(f"see {target.rstrip('/')}/report.html", err=True)

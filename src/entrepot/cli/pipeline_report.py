@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from entrepot.cli.spark import spark_options, spark_session
@@ -14,7 +12,7 @@ from entrepot.cli.tracing import places_argument, target_option
 @places_argument
 @target_option
 @spark_options
-def report(*, places: tuple[str, ...], target: Path, master: str | None, memory: str) -> None:
+def report(*, places: tuple[str, ...], target: str, master: str | None, memory: str) -> None:
     """Show rates, latencies, hot spots, slow consumers, causes of dead letters and needless crossings.
 
     DIR is what `entrepot run --trace` was given; name those of all brokers. Writes report.html with plots, report.txt
@@ -25,4 +23,4 @@ def report(*, places: tuple[str, ...], target: Path, master: str | None, memory:
     with spark_session("entrepot report", master, memory) as spark:
         outcome = job.report(spark, places, target)
     click.echo(job.text_of(outcome), nl=False)
-    click.echo(f"see {target / 'report.html'}", err=True)
+    click.echo(f"see {target.rstrip('/')}/report.html", err=True)

@@ -33,7 +33,10 @@ UNKNOWN: Final = -1  # clients of a broker that does not tell: ActiveMQ
 
 
 class Facts(Struct, frozen=True, array_like=True):
-    """What one broker says about itself. ``clients``: failover clients, `UNKNOWN` if it does not say."""
+    """What one broker says about itself. ``clients``: failover clients, `UNKNOWN` if it does not share them out.
+
+    ``stomp``: where it speaks STOMP, with blanks between several places, "" if it does not say.
+    """
 
     id: str
     name: str
@@ -41,6 +44,7 @@ class Facts(Struct, frozen=True, array_like=True):
     zone: str = ""
     clients: int = UNKNOWN
     version: int = 0
+    stomp: str = ""
 
 
 class Member:
@@ -93,6 +97,8 @@ class Census:
         elif (facts.name, facts.url) != (member.facts.name, member.facts.url) and not member.facts.version:
             member.facts = facts
             self.changed = True
+        if not member.links:
+            self.changed = True  # a neighbour from now on
         member.links[link] = None
 
     def left(self, link: Hashable, now: Instant) -> None:
@@ -169,7 +175,7 @@ class Census:
         before = member.facts
         member.facts = facts
         member.heard = now
-        if (before.url, before.zone, before.name) != (facts.url, facts.zone, facts.name):
+        if _told(before) != _told(facts):
             self.changed = True
 
     def _enter(self, facts: Facts, now: Instant) -> Member | None:
@@ -188,3 +194,8 @@ class Census:
         calm = now - member.since > FLAPS_FORGOTTEN
         self._gone[key] = _Gone(member.facts.version, SETTLE if calm else member.settle, now)
         self.changed = self._news = True
+
+
+def _told(facts: Facts) -> tuple[str, str, str, bool]:
+    """Return that of ``facts`` which clients are told of."""
+    return facts.url, facts.zone, facts.name, facts.clients == UNKNOWN

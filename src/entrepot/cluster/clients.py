@@ -1,5 +1,8 @@
 """Clusters of clients: tells failover clients which brokers there are, and asks them to move (classic.md 2.4, 2.6).
 
+Brokers of this kind tell one another where they are over every bridge; that serves readers by lease too, which are told
+of every broker that speaks STOMP (`ClientCluster.places`).
+
 `census.py` knows who is there, `balance.py` decides who moves; this carries it out on the accepted connections of one
 broker. Attributes of the connector say how far: ``updateClusterClients`` sends the lists and lets its clients count,
 ``rebalanceClusterClients`` lets them be moved, ``updateClusterClientsOnRemove`` takes a broker that is gone out of the
@@ -25,9 +28,10 @@ import msgspec
 from entrepot.base.environment import MILLISECOND, SECOND, Duration
 from entrepot.base.errors import InvalidOption
 from entrepot.cluster.balance import Balance, Client, Move
-from entrepot.cluster.census import TOKEN, Census, Facts
+from entrepot.cluster.census import TOKEN, UNKNOWN, Census, Facts
 from entrepot.cluster.wires import CensusPort
 from entrepot.cluster.zones import ZoneRules
+from entrepot.core.ports import Neighbours
 from entrepot.core.timed import Alarm
 from entrepot.protocols.openwire.acceptor import Acceptor, Cluster
 from entrepot.protocols.openwire.commands import BrokerId, BrokerInfo
@@ -38,6 +42,7 @@ from entrepot.protocols.openwire.server import OpenWireSession
 from entrepot.protocols.openwire.whereabouts import ZONES_TOKEN, Zones
 
 LOOK_EVERY: Final = 250 * MILLISECOND
+CALM_LOOK_EVERY: Final = SECOND  # where no clients are shared out: news of brokers only
 DEPARTING_EVERY: Final = 20 * MILLISECOND  # a client that is to go waits for nothing but what it holds
 DRAIN_PATIENCE: Final[Duration] = 15 * SECOND  # for a client to settle what it holds; then it stays
 MANY: Final = 1000  # clients that may be looked at in a moment; with more, the moments are further apart
@@ -56,8 +61,20 @@ class _Look(Alarm):
         self.cluster.look(now)
 
 
+class _Neighbours(Neighbours):
+    def __init__(self, cluster: ClientCluster) -> None:
+        self.cluster = cluster
+
+    def places(self) -> str:
+        return self.cluster.places()
+
+
 class ClientCluster(Cluster):
-    """What one broker does for its clients. ``active``: some connector updates its clients, or there are zones."""
+    """What one broker does for its clients.
+
+    ``active``: it tells other brokers where it is. ``sharing``: and how many clients it has, for some connector updates
+    its clients, or there are zones.
+    """
 
     def __init__(self, acceptor: Acceptor, *, zone: str = "", rules: ZoneRules | None = None) -> None:
         self.acceptor: Final = acceptor
@@ -65,6 +82,7 @@ class ClientCluster(Cluster):
         self.zone: Final = zone
         self.rules: Final = ZoneRules() if rules is None else rules
         self.active = False
+        self.sharing = False
         here = Facts(self.broker.node_id, self.broker.options.name, acceptor.url, zone)
         self.census: Final = Census(here, int(self.broker.wall))
         self.balance: Final = Balance()
@@ -78,12 +96,20 @@ class ClientCluster(Cluster):
         self._zones: dict[int, str] = {}  # where clients belong
         self._looked = 0
 
-    def activate(self) -> None:
-        """Begin: say to other brokers that we tell more, and look at the clients now and then."""
+    def introduce(self) -> None:
+        """Let every bridge say from its beginning that we tell more than ActiveMQ does."""
+        self.acceptor.introduction = f"{ZONE_KEY}={self.zone}\n"
+
+    def activate(self, *, sharing: bool = True, stomp: str = "") -> None:
+        """Begin: tell other brokers what we know, and look at the clients now and then. See the class."""
         if not self.active:
             self.active = True
-            self.census.here = msgspec.structs.replace(self.census.here, url=self.acceptor.url)
-            self.acceptor.introduction = f"{ZONE_KEY}={self.zone}\n"
+            self.sharing = sharing
+            clients = 0 if sharing else UNKNOWN
+            here = msgspec.structs.replace(self.census.here, url=self.acceptor.url, stomp=stomp, clients=clients)
+            self.census.here = here
+            self.introduce()
+            self.broker.neighbours = _Neighbours(self)
             self._again(int(self.broker.now), LOOK_EVERY)
 
     # -- other brokers -------------------------------------------------------------------------------------------------
@@ -104,7 +130,7 @@ class ClientCluster(Cluster):
     def left(self, link: CensusPort) -> None:
         """A bridge ended."""
         self.links.pop(link, None)
-        before = {one.id: one for one in self.census.brokers()}
+        before = self._named()
         self.census.left(link, int(self.broker.now))
         self._forget(before)
 
@@ -119,6 +145,13 @@ class ClientCluster(Cluster):
             before.pop(one.id, None)
         self._lost.update(before)
         self._changed()
+
+    # -- readers by lease ----------------------------------------------------------------------------------------------
+
+    def places(self) -> str:
+        """Return every broker that says where it speaks STOMP: ``id=place place,id=place``, this one first."""
+        known = [self.census.here, *self.census.brokers()]
+        return ",".join(f"{one.id}={one.stomp}" for one in known if one.stomp)
 
     # -- lists ---------------------------------------------------------------------------------------------------------
 
@@ -169,13 +202,21 @@ class ClientCluster(Cluster):
         self._zones.pop(int(session.number), None)
 
     def _listed(self, options: OpenWireOptions) -> list[Facts]:
-        known = {one.id: one for one in self.census.brokers()}
+        known = self._named()
         if not options.update_clients_on_remove:
             known = {**self._lost, **known}
         urls: dict[str, Facts] = {}
         for key in sorted(known):  # a broker that lost its store comes back with another identity
             urls.setdefault(known[key].url, known[key])
         return [one for one in urls.values() if self._passes(one, options)]
+
+    def _named(self) -> dict[str, Facts]:
+        """Return the brokers that clients hear of: neighbours, and those further away that share clients out, too."""
+        return {
+            key: one.facts
+            for key, one in sorted(self.census.members.items())
+            if one.links or one.facts.clients != UNKNOWN
+        }
 
     def _passes(self, one: Facts, options: OpenWireOptions) -> bool:
         text = options.update_filter
@@ -232,9 +273,17 @@ class ClientCluster(Cluster):
             self._again(now, DEPARTING_EVERY)
             return
         self._looked = now
-        before = {one.id: one for one in self.census.brokers()}
+        before = self._named()
         self.census.advance(now)
         self._forget(before)
+        if self.sharing:
+            self._share_out(now)
+        self._tell(now)
+        pause = LOOK_EVERY * (1 + len(self._told) // MANY) if self.sharing else CALM_LOOK_EVERY
+        self._again(now, DEPARTING_EVERY if self._departures else pause)
+
+    def _share_out(self, now: int) -> None:
+        """Count the clients, and begin with those who should move."""
         staying = self.clients()
         leaving = len(self._departures)
         self.census.count(len(staying) + leaving)
@@ -250,12 +299,12 @@ class ClientCluster(Cluster):
             now=now,
         ):
             self._begin(by_number[move.key], move, now)
+
+    def _tell(self, now: int) -> None:
         told = self.census.tell(now, int(self.broker.wall))
         if told:
             for link in list(self.links.values()):
                 link.tell_census(told)
-        pause = LOOK_EVERY * (1 + len(self._told) // MANY)
-        self._again(now, DEPARTING_EVERY if self._departures else pause)
 
     def _begin(self, session: OpenWireSession, move: Move, now: int) -> None:
         if self._passes(move.to, session.options):

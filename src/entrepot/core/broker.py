@@ -39,7 +39,7 @@ from entrepot.core.consumer import Consumer, Window
 from entrepot.core.duplicates import Duplicates, Sequences
 from entrepot.core.lease import Lease, Poll
 from entrepot.core.policy import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SLOW_KILL, Policies, Policy
-from entrepot.core.ports import ClaimWaiter, ClientHolder, Host, Memory, NoticePort
+from entrepot.core.ports import ClaimWaiter, ClientHolder, Host, Memory, Neighbours, NoticePort
 from entrepot.core.queue import ADVISORY, MOVE_RETRY, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
 from entrepot.core.recollection import Recollections
 from entrepot.core.routing import Copy, Divert, Plan, RoutingTable, Service, Target, default_routing, passes
@@ -291,6 +291,7 @@ class BrokerCore(Host):
         self.recollections: Recollections = Recollections(self, policies)
         self.access: Access = Access(self.table, self.services)
         self.clients: dict[str, ClientHolder] = {}  # client ids in use -> by whom
+        self.neighbours: Neighbours = Neighbours()
         self.temporary_prefix: str = "ID:"
         self.timetable: Timetable = Timetable()
         self.number: i64 = 0

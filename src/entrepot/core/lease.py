@@ -47,6 +47,9 @@ class LeaseRecord(msgspec.Struct, frozen=True):
     epoch: int
     base: int
     selector: str = ""
+    after: int = 0
+    since: int = 0
+    fresh: bool = False
 
 
 class ClaimRecord(msgspec.Struct, frozen=True):
@@ -68,6 +71,9 @@ class Lease:
         self.base = 0
         self.tail = 0
         self.selector: Predicate | None = None
+        self.after = 0  # only messages with higher numbers are claimed
+        self.since = 0  # only messages with this time stamp or a later one: ms since 1970
+        self.fresh = True  # nobody has attached yet
         self.numbers: dict[int, int] = {}  # position -> message number
         self.kept: dict[int, Reference] = {}  # position -> message, where there is no disk to read it from again
         self.claims: dict[int, int] = {}  # start -> end of each claim that the journal has
@@ -85,9 +91,21 @@ class Lease:
         """How many messages wait in the queue; with a selector perhaps fewer can be claimed: it has not looked."""
         return 0 if self.queue.paused else int(self.queue.backlog.count)
 
+    @property
+    def picky(self) -> bool:
+        """Whether a claim has to look at messages that it does not take."""
+        return self.selector is not None or self.since > 0
+
+    def begin(self, after: int, since: int) -> None:
+        """Say where the ledger begins: behind the number ``after``, at the time stamp ``since``. Once, for good."""
+        if self.fresh:
+            self.after = after
+            self.since = since
+
     def attach(self, journal: JournalCore, selector: Predicate | None) -> int:
         """Raise the epoch, which fences every earlier reader; return it. ``selector`` holds for claims from now on."""
         self._alive()
+        self.fresh = False
         self.epoch += 1
         self.selector = selector
         self.walk = None
@@ -113,10 +131,10 @@ class Lease:
             raise again(refusal)
         wanted = min(start + most - self.tail, CLAIM_MESSAGES_MAX)
         if wanted > 0 and not self.queue.paused:
-            walk = self.walk or self.queue.walk()
-            taken = self.queue.take(walk, wanted, CLAIM_LOOKS, self.selector)
+            walk = self.walk or self.queue.walk(self.after)
+            taken = self.queue.take(walk, wanted, CLAIM_LOOKS, self.selector, self.since)
             # with a selector the next claim goes on where this one ended; behind the end it begins anew
-            self.walk = None if walk.done or self.selector is None else walk
+            self.walk = None if walk.done or not self.picky else walk
             if taken:
                 self._take(journal, taken)
         return min(self.tail, start + most)
@@ -184,6 +202,8 @@ class Lease:
             self.kept.clear()
             self.claims.clear()
             self.base = self.tail
+            self.fresh = True
+            self.after = self.since = 0
             self.epoch += 1  # a reader that is still there is fenced; the record stays so that no epoch comes twice
             self.walk = None
             self._write(journal)
@@ -344,7 +364,9 @@ class Lease:
 
     def _write(self, journal: JournalCore) -> None:
         text = "" if self.selector is None else self.selector.text
-        record = LeaseRecord(int(self.queue.identity), self.group, self.epoch, self.base, text)
+        record = LeaseRecord(
+            int(self.queue.identity), self.group, self.epoch, self.base, text, self.after, self.since, self.fresh
+        )
         journal.put(KIND_LEASE, _key(self), msgspec.msgpack.encode(record))
 
     def check(self) -> None:
@@ -377,7 +399,7 @@ class Poll(Alarm):
     def look(self, now: Instant) -> Instant | None:
         """Try to claim; return when to try again, None when nothing needs to be done before something arrives."""
         lease = self.lease
-        if lease.selector is not None and lease.walk is None:
+        if lease.picky and lease.walk is None:
             if now < self.looked + LOOK_AGAIN:
                 planned = self.planned
                 self.planned = True

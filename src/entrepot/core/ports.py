@@ -79,6 +79,15 @@ class ClientHolder:
         raise Fault("a client id was taken from nobody")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Neighbours:
+    """What a connection may ask about other brokers of the network; this one knows none."""
+
+    def places(self) -> str:
+        """Return who is known and where STOMP is spoken there, this broker first: the list of BROKERS' answer."""
+        return ""
+
+
 class Host:
     """What a queue asks of the broker it lives in. `BrokerCore` is the one implementation outside of tests.
 

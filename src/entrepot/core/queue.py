@@ -890,14 +890,15 @@ class Queue:
         self.swept = reference
         return gone
 
-    def walk(self) -> Walk:
-        """Return a pass through what waits."""
-        return Walk(self.backlog, self.host.journal)
+    def walk(self, floor: i64 = 0) -> Walk:
+        """Return a pass through what waits, and came behind the number ``floor``."""
+        return Walk(self.backlog, self.host.journal, floor)
 
-    def take(self, walk: Walk, most: i64, looks: i64, selector: Predicate | None) -> list[Reference]:
+    def take(self, walk: Walk, most: i64, looks: i64, selector: Predicate | None, since: i64 = 0) -> list[Reference]:
         """Take up to ``most`` waiting messages out, in order, looking at no more than ``looks``: for a lease or a move.
 
-        The caller must `finish` or `put_back` each. It ends early when bodies are large; ask ``walk.done``.
+        ``since``: only those with this time stamp or a later one (ms since 1970). The caller must `finish` or
+        `put_back` each. It ends early when bodies are large; ask ``walk.done``.
         """
         taken: list[Reference] = []
         octets: i64 = 0
@@ -907,7 +908,8 @@ class Queue:
             wanted: list[Found] = []
             for each in found:
                 message = each.message
-                if self._is_over(message) or selector is None or selector.matches(message):
+                fits = message.timestamp >= since and (selector is None or selector.matches(message))
+                if fits or self._is_over(message):
                     wanted.append(each)
                     octets += message.size
             for reference in self._out(wanted):

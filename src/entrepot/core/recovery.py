@@ -127,7 +127,10 @@ class Rebuilder(RecoverySink):
     def _lease(self, record: LeaseRecord) -> None:
         lease = self._of(record.queue, record.group)
         if lease is not None:
+            lease.fresh = record.fresh
             lease.epoch = record.epoch
+            lease.after = record.after
+            lease.since = record.since
             lease.base = record.base
             lease.tail = max(lease.tail, record.base)
             lease.selector = selector_or_none(record.selector)

@@ -28,13 +28,14 @@ class Found:
 
 
 class Walk:
-    """Where one pass stands: in ``level``, behind the number ``seen``."""
+    """Where one pass stands: in ``level``, behind the number ``seen``. It shows only numbers above ``floor``."""
 
-    def __init__(self, backlog: Backlog, journal: JournalCore) -> None:
+    def __init__(self, backlog: Backlog, journal: JournalCore, floor: i64 = 0) -> None:
         self.backlog: Backlog = backlog
         self.journal: JournalCore = journal
         self.level: i64 = LEVELS - 1
-        self.seen: i64 = 0
+        self.floor: i64 = floor
+        self.seen: i64 = floor
         self.at: Reference | None = None
         self.done: bool = False
 
@@ -60,7 +61,7 @@ class Walk:
 
     def _descend(self) -> None:
         self.level -= 1
-        self.seen = 0
+        self.seen = self.floor
         self.at = None
         self.done = self.level < 0
 
@@ -73,6 +74,10 @@ class Walk:
         else:
             waiting = self.backlog.waiting(self.level)
             reference = None if waiting is None else waiting.head
+            if waiting is not None and reference is not None and self.seen == self.floor > reference.number:
+                reference = waiting.tail  # what is wanted is new, and stands at the end
+                while reference is not None and reference.before is not None and reference.before.number > self.seen:
+                    reference = reference.before
         while reference is not None and reference.number <= self.seen:
             reference = reference.after
         return reference

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from entrepot.base.errors import Refused
+from entrepot.base.uri import Endpoint
 from entrepot.pipeline.leases import Subject, append_single
 from entrepot.pipeline.wire import Brokers
 from entrepot.protocols.stomp.frames import encode_frame
 from entrepot.protocols.stomp.ranges import Range
 
 
-def browse(brokers: Brokers, broker: str, subject: Subject, octets: int) -> Iterator[Range]:
+def browse(
+    brokers: Brokers, broker: str, subject: Subject, octets: int, hint: Endpoint | None = None
+) -> Iterator[Range]:
     """Yield what waits on one broker in portions of about ``octets``. Raises Refused, Unreachable.
+
+    ``hint``: where that broker was when this was planned.
 
     A connection that is lost in the middle fails the task, which Spark repeats: half a look cannot be continued.
     """
-    wire = brokers.open(broker)
+    wire = brokers.open(broker, hint)
     try:
         headers = {"id": "browse", "destination": subject.destination, "browser": "true", "ack": "auto"}
         if subject.selector:

@@ -6,13 +6,13 @@ refuses is raised as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
 
 from entrepot.base.errors import LeaseError, ProtocolViolation, Unreachable
-from entrepot.base.uri import Endpoint
+from entrepot.base.uri import Endpoint, parse
 from entrepot.pipeline.ledgers import Ledger, number
 from entrepot.pipeline.options import Options
 from entrepot.pipeline.wire import Brokers, Wire
@@ -68,9 +68,12 @@ class Shard:
         """Where the broker is."""
         return self._wire.place
 
-    def attach(self) -> None:
-        """Become the reader; whoever was it before is fenced. Raises Refused, Unreachable."""
-        headers = self.subject.headers()
+    def attach(self, starting: Mapping[str, str] | None = None) -> None:
+        """Become the reader; whoever was it before is fenced. Raises Refused, Unreachable.
+
+        ``starting``: headers that say where a lease begins that is made by this.
+        """
+        headers = {**self.subject.headers(), **(starting or {})}
         if self.subject.selector:
             headers["selector"] = self.subject.selector
         answer = self._ask("ATTACH", headers)
@@ -86,6 +89,11 @@ class Shard:
         self._wire = wire
         self._claiming = ""
         self.live = True
+
+    def learn(self, brokers: Brokers) -> None:
+        """Ask for the other brokers of the network. Raises Unreachable."""
+        with self._noticed():
+            brokers.learn(self._wire)
 
     def settle(self, up_to: int) -> None:
         """Settle every position below ``up_to``, once."""
@@ -184,8 +192,9 @@ def read_range(brokers: Brokers, subject: Subject, piece: Piece, octets: int) ->
     newer query; Unreachable.
     """
     at = piece.low
+    hint = parse(piece.place) if piece.place else None
     while at < piece.high:
-        wire = brokers.open(piece.broker)
+        wire = brokers.open(piece.broker, hint if isinstance(hint, Endpoint) else None)
         try:
             for portion in _portions(wire, subject, piece, at, octets):
                 yield portion

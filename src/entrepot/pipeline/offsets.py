@@ -15,6 +15,7 @@ Decides whether an offset belongs to this source; never asks a broker.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +23,8 @@ import msgspec
 from entrepot.base.errors import InvalidOption
 
 VERSION: Final = 1
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
 
 
 class Offsets(msgspec.Struct, frozen=True):
@@ -76,15 +79,42 @@ def parse(given: object, source: str) -> Offsets:
     return Offsets(source, _positions(given.get("shards")), _positions(given.get("first", {})))
 
 
-def parse_starting(text: str, source: str) -> Offsets:
-    """Return the offsets that the option ``startingPosition`` names as JSON: shard -> position."""
+def parse_start(text: str, source: str) -> tuple[Offsets, dict[str, str]]:
+    """Return the offsets of a new query, and how leases begin that are made for it: headers of ATTACH.
+
+    ``text`` is the option ``startingPosition``. The offsets are the same however often Spark asks; where "latest" and
+    a time lead to, each broker decides once, when it makes the lease, and keeps it. Raises InvalidOption.
+    """
+    if text == EARLIEST:
+        return Offsets(source, {}), {}
+    if text == LATEST:
+        return Offsets(source, {}), {"from": LATEST}
+    if text.startswith("{"):
+        return _parse_positions(text, source), {}
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise _no_start(text, "it is no time either") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    since = int(moment.timestamp() * 1000)
+    if since <= 0:
+        raise _no_start(text, "no message is that old")
+    return Offsets(source, {}), {"from": str(since)}
+
+
+def _no_start(text: str, why: str) -> InvalidOption:
+    return InvalidOption(
+        f"startingPosition is {text[:60]!r}: {why}",
+        remedy='it is "earliest", "latest", a time such as 2026-11-21T13:00:00Z, or positions: {"<broker>": 120}',
+    )
+
+
+def _parse_positions(text: str, source: str) -> Offsets:
     try:
         given = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise InvalidOption(
-            f"startingPosition is {text[:60]!r}: {error}",
-            remedy='it is "earliest", or JSON such as {"<broker>": 120}; there is no "latest": what waits is read',
-        ) from None
+        raise _no_start(text, str(error)) from None
     if isinstance(given, dict) and "shards" in given:
         return parse(given, source)
     return Offsets(source, _positions(given))

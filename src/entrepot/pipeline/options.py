@@ -24,8 +24,6 @@ DUPLICATE_ID: Final = "duplicate-id"
 AT_LEAST_ONCE: Final = "at-least-once"
 COMMIT_MODES: Final = (STAGED, DUPLICATE_ID, AT_LEAST_ONCE)
 
-EARLIEST: Final = "earliest"
-
 NUMBER_DIGITS_MAX: Final = 12
 
 
@@ -47,6 +45,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("url", EVERYWHERE, "the brokers: `stomp://host:port`, several with commas, or `failover:(...)`"),
     Setting("queue", EVERYWHERE, "name of the queue, with or without `/queue/`"),
     Setting("topic", EVERYWHERE, "name of the topic, with or without `/topic/`"),
+    Setting(
+        "discover",
+        (READ, STREAM),
+        "whether brokers of the network are read that `url` does not name: those of a queue; never of a topic",
+        default="true",
+        words=("true", "false"),
+    ),
     Setting("login", EVERYWHERE, "user; the one in `url` counts when this is not given"),
     Setting("passcode", EVERYWHERE, "that user's password"),
     Setting("subscription", (READ, STREAM), "name of the reader: under it the brokers keep what it holds"),
@@ -70,8 +75,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
         "startingPosition",
         (STREAM,),
-        'where a new query begins: `earliest`, or positions such as `{"<broker>": 120}`',
-        default=EARLIEST,
+        "where a new query begins: `earliest`; `latest`, behind all that is there now; a time such as "
+        '`2026-11-21T13:00:00Z`; or positions such as `{"<broker>": 120}`',
+        default="earliest",
     ),
     Setting("range", (READ,), "what `entrepot.pipeline.claim` answered: exactly these messages are read"),
     Setting(
@@ -101,6 +107,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         high=86_400_000,
     ),
     Setting("commit.mode", (WRITE,), "how rows become messages", default=STAGED, words=COMMIT_MODES),
+    Setting(
+        "commit.atomic",
+        (WRITE,),
+        "whether a staged batch is refused of which a broker could not show its part at one moment",
+        default="false",
+        words=("true", "false"),
+    ),
     Setting("sink", (WRITE,), "name under which batches are remembered; default: the id of the query"),
     Setting(
         "batch",
@@ -124,6 +137,7 @@ class Options(msgspec.Struct, frozen=True):
     login: str
     passcode: str
     values: dict[str, str]
+    tls: dict[str, str] = {}
 
     def text(self, name: str) -> str:
         """Return the value of ``name`` or its default."""
@@ -136,6 +150,14 @@ class Options(msgspec.Struct, frozen=True):
     def seconds(self, name: str) -> float:
         """Return the value of an option in ms as seconds."""
         return self.number(name) / 1000
+
+    @property
+    def discovers(self) -> bool:
+        """Whether brokers of the network are read that ``url`` does not name.
+
+        Never for topics: bridges bring a topic's message to every broker with a subscription, so it would come twice.
+        """
+        return self.text("discover") == "true" and self.destination.startswith("/queue/")
 
     @property
     def all_places(self) -> list[Endpoint]:
@@ -157,7 +179,7 @@ def read(given: Mapping[str, str], where: str) -> Options:
     destination = _destination(values)
     _combinations(values, where, destination)
     places = tuple(_with_options(group, tls) for group in _places(values.get("url", "")))
-    return Options(places, destination, values.get("login", ""), values.get("passcode", ""), values)
+    return Options(places, destination, values.get("login", ""), values.get("passcode", ""), values, tls)
 
 
 def _checked(written: str, text: str, where: str) -> str:
@@ -170,8 +192,10 @@ def _checked(written: str, text: str, where: str) -> str:
         raise InvalidOption(
             f"the option {setting.name!r} has no meaning for {where}", remedy="it is for " + ", ".join(setting.where)
         )
-    if setting.words and text not in setting.words:
-        raise InvalidOption(f"{setting.name} is {text!r}", remedy="it can be " + ", ".join(setting.words))
+    if setting.words:
+        if text.lower() not in setting.words:
+            raise InvalidOption(f"{setting.name} is {text!r}", remedy="it can be " + ", ".join(setting.words))
+        return text.lower()
     if setting.low is not None and text:
         digits = text.isascii() and text.isdigit() and len(text) <= len(str(setting.high)) + NUMBER_DIGITS_MAX
         if not digits or not setting.low <= int(text) <= (setting.high or int(text)):
@@ -215,6 +239,16 @@ def _combinations(values: Mapping[str, str], where: str, destination: str) -> No
     if where == READ and destination.startswith("/topic/") and not values.get("range"):
         raise InvalidOption(
             "a topic keeps nothing that could be browsed", remedy="read it as a stream with a subscription, or claim it"
+        )
+    if values.get("discover") == "true" and destination.startswith("/topic/"):
+        raise InvalidOption(
+            "the brokers of a topic are not discovered: bridges bring its messages to every broker with a "
+            "subscription, and each would be read several times",
+            remedy="name in url the brokers whose subscriptions are to be read, and leave the option out",
+        )
+    if values.get("commit.atomic") == "true" and values.get("commit.mode", STAGED) != STAGED:
+        raise InvalidOption(
+            "only staged batches are seen at one moment", remedy="leave commit.mode or commit.atomic out"
         )
     if where == WRITE and values.get("batch") and not values.get("sink"):
         raise InvalidOption("a batch number counts within a sink", remedy='add .option("sink", "a-name")')

@@ -13,7 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from entrepot.base.errors import InvalidOption, ProtocolViolation
+from entrepot.base.errors import InvalidOption, ProtocolViolation, StageError
 from entrepot.pipeline import schema as columns
 from entrepot.pipeline import stages, staging
 from entrepot.pipeline.options import DUPLICATE_ID, STAGED, Options
@@ -88,6 +88,12 @@ class _Writing:
         if batch is not None and number != batch:
             raise ProtocolViolation(f"tasks staged batch {number}, and Spark commits batch {batch}")
         coordination = staging.Coordination(self.options)
+        if self.options.text("commit.atomic") == "true":
+            try:
+                stages.check_at_once(found)
+            except StageError:
+                coordination.abort(sink, number, stages.candidates(found))
+                raise
         # a batch without rows is decided, too: run again, it must not have some
         coordination.commit(sink, number, stages.candidates(found), forget=sink == self.run)
 

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.types import StructType
 
 from entrepot.base.errors import InvalidOption
+from entrepot.base.uri import Endpoint
 from entrepot.pipeline import schema as columns
 from entrepot.pipeline.browsing import browse
 from entrepot.pipeline.claims import Held
@@ -36,12 +37,13 @@ except ImportError:  # before 4.2: see ReducedStreamReader
 
 
 class Part(InputPartition):
-    """What one task reads. ``piece`` is None for a browse of ``broker``."""
+    """What one task reads. ``piece`` is None for a browse of ``broker``, which was at ``place``."""
 
-    def __init__(self, broker: str, piece: Piece | None) -> None:
+    def __init__(self, broker: str, piece: Piece | None, place: Endpoint | None = None) -> None:
         super().__init__(broker)
         self.broker = broker
         self.piece = piece
+        self.place = place
 
 
 class _Reading:
@@ -62,7 +64,7 @@ class _Reading:
         octets = self.options.number("batchOctets")
         batches = Batches(to_arrow_schema(self.schema, timezone="UTC"), part.broker, positions=part.piece is not None)
         if part.piece is None:
-            portions = browse(brokers, part.broker, Subject.of(self.options), octets)
+            portions = browse(brokers, part.broker, Subject.of(self.options), octets, part.place)
         else:
             portions = read_range(brokers, Subject.of(self.options), part.piece, octets)
         for portion in portions:
@@ -80,10 +82,10 @@ class BatchReader(DataSourceReader):
         options = self._reading.options
         text = options.text("range")
         if not text:
-            found = Brokers(options).all()
+            found = Brokers(options).everyone()
             for wire in found:
                 wire.close()
-            return [Part(broker, None) for broker in dict.fromkeys(wire.broker for wire in found)]
+            return [Part(wire.broker, None, wire.place) for wire in found]
         held = Held.parse(text, options)
         ranges = [Range(broker, low, held.end[broker]) for broker, low in held.begin.items()]
         pieces = split(ranges, options.number("minPartitions"), cores())

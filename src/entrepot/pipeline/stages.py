@@ -10,16 +10,21 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from entrepot.base.errors import ProtocolViolation
+from entrepot.base.errors import ProtocolViolation, StageError
 
 
 class Staged(msgspec.Struct, frozen=True):
-    """What one attempt of one task leaves behind for the driver."""
+    """What one attempt of one task leaves behind for the driver.
+
+    ``octets`` of messages are in the part; its broker shows up to ``at_once`` of one batch at one moment, 0: unknown.
+    """
 
     sink: str
     batch: int
     part: str
     count: int
+    octets: int = 0
+    at_once: int = 0
 
 
 def part_name(broker: str, token: str) -> str:
@@ -63,3 +68,20 @@ def batch_of(messages: Sequence[Staged | None]) -> int:
         raise ProtocolViolation(f"tasks of one batch staged under the numbers {list(found)}")
     number: int = next(iter(found))
     return number
+
+
+def check_at_once(messages: Sequence[Staged | None]) -> None:
+    """Raise StageError when a broker would show this batch in several steps. Say it before the batch is decided."""
+    octets: dict[str, int] = {}
+    for message in messages:
+        if message is None or not message.part:
+            continue
+        broker = broker_of(message.part)
+        octets[broker] = octets.get(broker, 0) + message.octets
+        if octets[broker] > message.at_once:
+            raise StageError(
+                f"batch {message.batch} of {message.sink!r} is too large to be seen at one moment: it has more than "
+                f"{message.at_once} octets on the broker {broker}; nothing of it was published",
+                remedy="make batches smaller (maxMessagesPerTrigger), name more brokers in url, or let it become "
+                "visible in steps: commit.atomic=false",
+            )

@@ -107,7 +107,8 @@ def staged(outlet: Outlet, sink: str, batch: int, part: str) -> Staged:
         raise ProtocolViolation(
             f"{outlet.wire.shown} staged {answer.get('count')} of {outlet.count} messages", remedy="see its log"
         )
-    return Staged(sink, batch, part, outlet.count)
+    octets, at_once = (int(answer.get(name, "0")) for name in ("octets", "octets-at-once"))
+    return Staged(sink, batch, part, outlet.count, octets, at_once)
 
 
 class Coordination:

@@ -10,6 +10,8 @@ Invariants: a shard's position never goes back; what was not in a batch that Spa
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import select
 import threading
 import time
@@ -17,10 +19,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from entrepot.base.errors import EntrepotError, Unreachable
+from entrepot.base.uri import Endpoint
 from entrepot.pipeline import offsets as positions
 from entrepot.pipeline.leases import Piece, Shard, Subject
 from entrepot.pipeline.offsets import Offsets
-from entrepot.pipeline.options import EARLIEST, Options
+from entrepot.pipeline.options import Options
 from entrepot.pipeline.planning import Range, shares, split
 from entrepot.pipeline.wire import Brokers, Wire
 
@@ -28,6 +31,9 @@ LOOK_EVERY: Final = 2.0  # s between looks for brokers that are not there
 SELECTOR_WAIT_MS: Final = 2_000  # AvailableNow: a selector needs time to find the last matches in a long queue
 NO_LIMIT: Final = 1 << 40
 RETRY: Final = 0.05  # s
+AGAIN_AFTER: Final = 15.0  # s that an announced broker which cannot be read is left alone
+
+log: Final = logging.getLogger("entrepot.pipeline")
 
 
 class Subscription:
@@ -40,10 +46,14 @@ class Subscription:
         self.brokers = Brokers(options)
         self.shards: dict[str, Shard] = {}
         self.targets: dict[str, int] | None = None  # AvailableNow: where each shard ends
-        self._begin = self._starting(options.text("startingPosition"))
+        self._begin, self._new_lease = positions.parse_start(options.text("startingPosition"), self.source)
+        self._latest = self._new_lease.get("from") == positions.LATEST
+        self._unprepared = False
+        self._running = False  # Spark has offsets: brokers that are found from now on are read from their beginning
         self._scout: _Scout | None = None
         self._looked = 0.0
         self._same: dict[str, str] = {}  # further places of a broker that has another connection
+        self._passed_over: dict[str, float] = {}  # announced brokers that cannot be read -> when to try again
 
     def initial(self) -> Offsets:
         """Return the offsets of a new query: always the same."""
@@ -60,6 +70,9 @@ class Subscription:
         Waits ``pollWait`` when there is nothing. Raises LeaseError, Unreachable.
         """
         until = time.monotonic() + self.options.seconds("failoverTimeout")
+        self._running = self._running or bool(start.shards)
+        if self._unprepared:
+            self._set_targets()
         while True:
             self._meet()
             self._expect_targets()
@@ -79,6 +92,13 @@ class Subscription:
 
     def prepare_available_now(self) -> None:
         """From now on take only what is there at this moment."""
+        if self._latest:
+            self._unprepared = True  # whether a lease is new and begins here, the first offset tells
+        else:
+            self._set_targets()
+
+    def _set_targets(self) -> None:
+        self._unprepared = False
         self._meet()
         self.targets = {}
         for shard in list(self.shards.values()):
@@ -89,6 +109,7 @@ class Subscription:
     def plan(self, start: Offsets, end: Offsets, partitions_min: int, cores: int) -> list[Piece]:
         """Return who reads what of a batch; the same batch may be planned again after a restart. Raises as `latest`."""
         wanted: list[Range] = []
+        self._running = self._running or bool(start.shards)
         for broker, high in end.shards.items():
             before = start.shards.get(broker)
             if before == high:
@@ -136,19 +157,67 @@ class Subscription:
         if not self.shards:
             self._welcome(self.brokers.all())
             self._looked = time.monotonic()
+            self._explore()
             return
-        scout = self._scout
-        if scout is not None and scout.done:
-            self._scout = None
-            self._welcome(scout.wires)
+        if self._scout is not None and self._scout.done:
+            self._return_of_the_scout(self._scout)
         if self._scout is None and time.monotonic() - self._looked >= LOOK_EVERY:
             self._looked = time.monotonic()
+            self._learn()
             taken = {shard.place.format() for shard in self.shards.values() if shard.live}
             taken.update(place for place, broker in self._same.items() if self._is_live(broker))
-            if any(place.format() not in taken for place in self.brokers.places):
-                self._scout = _Scout(self.options, taken)
+            places = [place for place in self.brokers.places if place.format() not in taken]
+            announced = self._not_met()
+            if places or announced:
+                self._scout = _Scout(self.brokers, places, announced)
                 if not any(shard.live for shard in self.shards.values()):
                     self._scout.join()  # nothing else to do meanwhile
+
+    def _explore(self) -> None:
+        """Attach to all brokers of the network, at once: a query that takes what is there now must know them."""
+        while self._learn() and (announced := self._not_met()):
+            scout = _Scout(self.brokers, [], announced)
+            scout.join()
+            self._return_of_the_scout(scout)
+
+    def _learn(self) -> bool:
+        """Ask every broker for the others. Return whether brokers of the network are to be found at all."""
+        if self.options.discovers:
+            for shard in [shard for shard in self.shards.values() if shard.live]:
+                with contextlib.suppress(Unreachable):  # it is gone: noted
+                    shard.learn(self.brokers)
+        return self.options.discovers
+
+    def _not_met(self) -> list[str]:
+        """Return the brokers that were announced, are not connected, and were not found wanting a moment ago."""
+        now = time.monotonic()
+        return [
+            broker
+            for broker in self.brokers.announced
+            if not self._is_live(broker) and self._passed_over.get(broker, now) <= now
+        ]
+
+    def _return_of_the_scout(self, scout: _Scout) -> None:
+        self._scout = None
+        for broker, error in scout.failures.items():
+            self._pass_over(broker, error)
+        self._welcome([wire for wire in scout.wires if wire.broker not in scout.announced])
+        for wire in scout.wires:
+            if wire.broker in scout.announced:
+                try:
+                    self._welcome([wire])
+                except EntrepotError as error:  # a right is missing there, or it is too old; the url does not name it
+                    wire.close()
+                    self._pass_over(wire.broker, error)
+                else:
+                    if not self._is_live(wire.broker):  # it went away again
+                        self._passed_over[wire.broker] = time.monotonic() + LOOK_EVERY
+
+    def _pass_over(self, broker: str, error: EntrepotError) -> None:
+        """Say once that a broker which the url does not name cannot be read, and leave it alone for a while."""
+        if broker not in self._passed_over:
+            log.warning("the broker %s of the network is not read: %s", broker, error)
+        self._passed_over[broker] = time.monotonic() + AGAIN_AFTER
 
     def _is_live(self, broker: str) -> bool:
         shard = self.shards.get(broker)
@@ -160,7 +229,7 @@ class Subscription:
             if shard is None:
                 shard = Shard(wire, self.subject)
                 try:
-                    shard.attach()
+                    shard.attach(self._starting())
                 except Unreachable:
                     continue
                 self.shards[wire.broker] = shard
@@ -169,6 +238,10 @@ class Subscription:
                 wire.close()
             else:
                 shard.found(wire)
+
+    def _starting(self) -> Mapping[str, str]:
+        """Return how a lease begins that is new. A broker that joins a query which runs has nothing to be skipped."""
+        return {} if self._running and self._latest else self._new_lease
 
     def _need(self, broker: str) -> Shard:
         """Return the shard on ``broker``, looking for it. Raises Unreachable."""
@@ -270,36 +343,44 @@ class Subscription:
                 return False
             select.select([shard for shard in live if shard.live], [], [], left)
 
-    def _starting(self, text: str) -> Offsets:
-        if text == EARLIEST:
-            return Offsets(self.source, {})
-        return positions.parse_starting(text, self.source)
-
 
 class _Scout:
-    """Looks for brokers in a thread of its own: a place that does not answer must not hold up the others."""
+    """Looks for brokers in threads of its own: a place that does not answer must not hold up the others.
 
-    def __init__(self, options: Options, taken: set[str]) -> None:
+    ``places`` are those of the url, ``announced`` brokers that others told of. `wires` has who answered, `failures` why
+    an announced broker could not be met; read both when `done`.
+    """
+
+    def __init__(self, brokers: Brokers, places: list[Endpoint], announced: list[str]) -> None:
         self.wires: list[Wire] = []
-        self._options = options
-        self._taken = taken
-        self._thread = threading.Thread(target=self._run, name="entrepot-scout", daemon=True)
-        self._thread.start()
+        self.failures: dict[str, EntrepotError] = {}
+        self.announced = announced
+        self._brokers = brokers
+        self._threads = [threading.Thread(target=self._try_places, args=(places,), daemon=True)] if places else []
+        for broker in announced:
+            self._threads.append(threading.Thread(target=self._try_announced, args=(broker,), daemon=True))
+        for thread in self._threads:
+            thread.start()
 
     @property
     def done(self) -> bool:
         """Whether it has looked everywhere."""
-        return not self._thread.is_alive()
+        return not any(thread.is_alive() for thread in self._threads)
 
     def join(self) -> None:
         """Wait until it has."""
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
 
-    def _run(self) -> None:
-        for place in self._options.all_places:
-            if place.format() in self._taken:
-                continue
+    def _try_places(self, places: list[Endpoint]) -> None:
+        for place in places:
             try:
-                self.wires.append(Wire(place, self._options))
+                self.wires.append(Wire(place, self._brokers.options))
             except EntrepotError:  # not there, or not ours: asked again later, and by name when a batch needs it
                 continue
+
+    def _try_announced(self, broker: str) -> None:
+        try:
+            self.wires.append(self._brokers.announced_wire(broker))
+        except EntrepotError as error:
+            self.failures[broker] = error

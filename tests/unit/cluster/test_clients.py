@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.base.errors import InvalidOption
 from entrepot.cluster.balance import PATIENCE
-from entrepot.cluster.census import SETTLE, Census, Facts
+from entrepot.cluster.census import SETTLE, TOKEN, UNKNOWN, Census, Facts
 from entrepot.cluster.clients import DRAIN_PATIENCE, ZONE_KEY, ClientCluster, read_filter
 from entrepot.cluster.wires import CensusPort
 from entrepot.cluster.zones import ZoneRules
@@ -245,7 +246,7 @@ def test_brokers_of_this_kind_tell_each_other_how_many_clients_they_have() -> No
 def test_a_list_begins_at_home() -> None:
     place = Place(zone="near")
     place.cluster.joined(Wire(), B)
-    there = Census(Facts("c", "sea", "tcp://c:1", "far"), 1)
+    there = Census(Facts("c", "sea", "tcp://c:1", "far", clients=0), 1)
     place.cluster.heard(Wire(), there.tell(0, 1))
     assert place.told(place.client("far-1"))[-1].connected_brokers == "tcp://c:1,tcp://a:1,tcp://b:1"
     assert place.told(place.client())[-1].connected_brokers == "tcp://a:1,tcp://b:1,tcp://c:1"
@@ -253,7 +254,7 @@ def test_a_list_begins_at_home() -> None:
 
 def test_guests_are_sent_home() -> None:
     place = Place(zone="near")
-    there = Census(Facts("c", "sea", "tcp://c:1", "far"), 1)
+    there = Census(Facts("c", "sea", "tcp://c:1", "far", clients=0), 1)
     client = place.client("far-1")
     moved: list[str] = []
     for second in range(12):
@@ -261,3 +262,37 @@ def test_guests_are_sent_home() -> None:
         place.pass_time(SECOND)
         moved += reconnects(place, client)
     assert moved == ["tcp://c:1"]
+
+
+def test_a_broker_that_shares_out_nobody_tells_where_it_is_and_is_on_no_list_but_its_neighbours() -> None:
+    place = Place()
+    near, far = (
+        Census(Facts("b", "bee", "tcp://b:1", stomp="stomp://b:2"), 1),
+        Facts("c", "sea", "tcp://c:1", stomp="x"),
+    )
+    place.cluster.heard(Wire(), near.tell(0, 1))
+    place.cluster.heard(Wire(), Census(far, 1).tell(0, 1))
+    client = place.client()
+    assert [one.connected_brokers for one in place.told(client)] == ["tcp://a:1"]
+    place.cluster.joined(Wire(), B)
+    assert [one.connected_brokers for one in place.told(client)] == ["tcp://a:1,tcp://b:1"]
+    assert place.cluster.places() == "b=stomp://b:2,c=x"
+
+
+def test_readers_by_lease_are_told_of_every_broker_and_of_those_that_only_tell_where_they_are() -> None:
+    hub = Hub(Rig(disk=False))
+    cluster = ClientCluster(hub.acceptor)
+    cluster.introduce()
+    assert hub.acceptor.introduction == f"{ZONE_KEY}=\n"
+    assert hub.rig.broker.neighbours.places() == ""
+    cluster.activate(sharing=False, stomp="stomp://a:2 stomp+ssl://a:3")
+    wire = Wire()
+    cluster.joined(wire, B)
+    cluster.joined(
+        wire, BrokerInfo(broker_id=BrokerId("d"), broker_url="tcp://d:1", network_properties=f"{ZONE_KEY}=\n")
+    )
+    cluster.heard(wire, Census(Facts("c", "sea", "", stomp="stomp://c:2"), 1).tell(0, 1))
+    me = hub.rig.broker.node_id
+    assert hub.rig.broker.neighbours.places() == f"{me}=stomp://a:2 stomp+ssl://a:3,c=stomp://c:2"
+    told = msgspec.json.decode(wire.told[0].removeprefix(TOKEN), type=list[Facts])
+    assert (told[0].stomp, told[0].clients) == ("stomp://a:2 stomp+ssl://a:3", UNKNOWN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from entrepot.base.errors import LeaseError, Unreachable
+from entrepot.base.errors import LeaseError, Refused, Unreachable
 from entrepot.base.uri import Endpoint
 from entrepot.pipeline.options import STREAM, Options, read
 from entrepot.protocols.stomp.frames import Frame
@@ -20,11 +20,18 @@ class FakeBroker:
         self.ledger: list[str] = []  # all that was ever claimed
         self.base = 0
         self.epoch = 0
+        self.skipped: list[str] = []  # what waited when a lease was made that begins behind it
+        self.neighbours: dict[str, list[Endpoint]] = {}
+        self.refusal: Refused | None = None
         self.calls: list[str] = []
 
     def obey(self, command: str, headers: Mapping[str, str]) -> dict[str, str]:
         self.calls.append(command)
+        if self.refusal is not None:
+            raise self.refusal
         if command == "ATTACH":
+            if self.epoch == 0 and headers.get("from") == "latest":
+                self.skipped, self.waiting = self.waiting, []
             self.epoch += 1
         elif int(headers["epoch"]) != self.epoch:
             raise LeaseError(f"epoch {headers['epoch']} of g on q is over: {self.epoch} is current")
@@ -81,6 +88,11 @@ class FakeWire:
             raise answer
         return answer
 
+    def brokers(self) -> dict[str, list[Endpoint]]:
+        if not self._broker.up:
+            raise Unreachable("the connection was lost")
+        return self._broker.neighbours
+
     def close(self) -> None: ...
 
 
@@ -89,15 +101,23 @@ class World:
 
     def __init__(self, *brokers: FakeBroker) -> None:
         self.at: dict[int, FakeBroker] = {index + 1: broker for index, broker in enumerate(brokers)}
+        self.unnamed: dict[int, None] = {}  # ports that the url does not name
 
     @property
     def brokers(self) -> list[FakeBroker]:
         return list(dict.fromkeys(self.at.values()))
 
     def options(self, **more: str) -> Options:
-        url = ",".join(f"stomp://h:{port}" for port in self.at)
+        url = ",".join(f"stomp://h:{port}" for port in self.at if port not in self.unnamed)
         given = {"url": url, "queue": "q", "subscription": "g", "pollWait": "0", "failoverTimeout": "0", **more}
         return read(given, STREAM)
+
+    def join(self, port: int, broker: FakeBroker, *known_to: FakeBroker) -> None:
+        """A broker joins the network, and some of the others tell of it."""
+        self.at[port] = broker
+        self.unnamed[port] = None
+        for other in known_to:
+            other.neighbours[broker.name] = [Endpoint("stomp", "h", port)]
 
     def wire(self, place: Endpoint, options: Options) -> FakeWire:
         return FakeWire(place, self.at[place.port])

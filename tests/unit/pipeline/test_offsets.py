@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.errors import InvalidOption
-from entrepot.pipeline.offsets import Offsets, parse, parse_starting, source_name
+from entrepot.pipeline.offsets import Offsets, parse, parse_start, source_name
 
 SOURCE = source_name("/queue/q", "s")
 SHARDS = st.dictionaries(st.text(min_size=1), st.integers(0, 1 << 60))
@@ -52,7 +52,25 @@ def test_foreign_offsets_are_refused(given: object, part: str) -> None:
 
 
 def test_a_starting_position_is_a_table_of_shards_or_the_offsets_of_a_query() -> None:
-    assert parse_starting('{"a": 5}', SOURCE).shards == {"a": 5}
-    assert parse_starting(json.dumps(Offsets(SOURCE, {"a": 5}).as_json()), SOURCE).shards == {"a": 5}
-    with pytest.raises(InvalidOption, match="latest"):
-        parse_starting("latest", SOURCE)
+    assert parse_start('{"a": 5}', SOURCE) == (Offsets(SOURCE, {"a": 5}), {})
+    assert parse_start(json.dumps(Offsets(SOURCE, {"a": 5}).as_json()), SOURCE)[0].shards == {"a": 5}
+
+
+@pytest.mark.parametrize(
+    ("text", "headers"),
+    [
+        ("earliest", {}),
+        ("latest", {"from": "latest"}),
+        ("1970-01-02T00:00:00Z", {"from": "86400000"}),
+        ("1970-01-02", {"from": "86400000"}),
+        ("1970-01-02T02:00:00.25+02:00", {"from": "86400250"}),
+    ],
+)
+def test_or_an_end_or_a_time_which_leave_the_offsets_as_they_are(text: str, headers: dict[str, str]) -> None:
+    assert parse_start(text, SOURCE) == (Offsets(SOURCE, {}), headers)
+
+
+@pytest.mark.parametrize("text", ["newest", "1969-12-31", '{"a": ', "12", ""])
+def test_and_nothing_else(text: str) -> None:
+    with pytest.raises(InvalidOption, match="startingPosition is"):
+        parse_start(text, SOURCE)

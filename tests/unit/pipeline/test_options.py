@@ -89,3 +89,10 @@ def test_any_values_are_read_or_refused_in_our_words(given: dict[str, str]) -> N
     for where in (READ, STREAM, WRITE):
         with contextlib.suppress(EntrepotError):
             read(given, where)
+
+
+def test_only_staged_batches_are_seen_at_one_moment() -> None:
+    given = {"url": "stomp://h:1", "queue": "q", "commit.atomic": "true"}
+    assert read(given, WRITE).text("commit.atomic") == "true"
+    with pytest.raises(InvalidOption, match="only staged"):
+        read({**given, "commit.mode": "at-least-once"}, WRITE)

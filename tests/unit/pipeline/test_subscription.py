@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entrepot.base.errors import InvalidOption, LeaseError, Unreachable
+from entrepot.base.errors import InvalidOption, LeaseError, Refused, Unreachable
+from entrepot.base.uri import Endpoint
 from entrepot.pipeline import subscription as module
 from entrepot.pipeline import wire
 from entrepot.pipeline.offsets import Offsets
@@ -145,6 +146,99 @@ def test_whoever_took_a_brokers_place_goes_on_with_its_lease(world: World) -> No
             continue
     assert second.shards == {"A": 2}
     assert taken_over.read(1, 1, 2) == ["b"]
+
+
+def found_everywhere(world: World, query: Subscription, at: Offsets, count: int) -> tuple[list[str], Offsets]:
+    """Read batches until ``count`` messages came; a scout needs a moment."""
+    found: list[str] = []
+    for _ in range(10_000):
+        end = query.latest(at, 5)
+        found += read(world, query, at, end)
+        at = end
+        if len(found) >= count:
+            break
+    return sorted(found), at
+
+
+def test_brokers_of_the_network_are_read_that_the_url_does_not_name(world: World) -> None:
+    a, b = world.brokers
+    c, d = FakeBroker("C"), FakeBroker("D")
+    world.join(3, c, a)
+    world.join(4, d, c)  # known to one that is not named either
+    for broker in (a, b, c, d):
+        broker.waiting = [broker.name]
+    query = Subscription(world.options())
+    assert found_everywhere(world, query, query.initial(), 4)[0] == list("ABCD")
+    assert sorted(query.shards) == list("ABCD")  # all of them with the first batch: AvailableNow has no second
+    only = Subscription(world.options(subscription="other", discover="false"))
+    only.latest(only.initial(), 5)
+    assert sorted(only.shards) == ["A", "B"]
+
+
+def test_a_broker_that_joins_is_found_and_a_new_driver_finds_it_again(world: World) -> None:
+    a, b = world.brokers
+    query = Subscription(world.options())
+    a.waiting = ["a"]
+    _, at = found_everywhere(world, query, query.initial(), 1)
+    c = FakeBroker("C")
+    c.waiting = ["c1", "c2", "c3"]
+    world.join(3, c, b)
+    found, end = found_everywhere(world, query, at, 3)
+    assert found == ["c1", "c2", "c3"]
+    again = Subscription(world.options())  # it died before its commit: the batch is planned before anything is claimed
+    assert sorted(read(world, again, at, end)) == found
+
+
+def test_a_broker_of_the_network_that_may_not_be_read_is_passed_over_and_one_that_is_named_is_not(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    a, _ = world.brokers
+    c = FakeBroker("C")
+    c.refusal = Refused("you may not")
+    world.join(3, c, a)
+    a.waiting = ["a"]
+    query = Subscription(world.options())
+    at = query.latest(query.initial(), 5)
+    for _ in range(50):
+        query.latest(at, 5)
+    assert sorted(query.shards) == ["A", "B"]
+    assert [record.args for record in caplog.records] == [("C", c.refusal)]  # said once
+    a.refusal = Refused("nor here")
+    with pytest.raises(Refused):
+        Subscription(world.options()).latest(query.initial(), 5)
+
+
+def test_another_broker_at_an_announced_place_is_not_taken_for_it(world: World) -> None:
+    a = world.brokers[0]
+    stranger = FakeBroker("stranger")
+    world.join(3, stranger)
+    a.neighbours["C"] = [Endpoint("stomp", "h", 3)]
+    query = Subscription(world.options())
+    query.latest(query.initial(), 5)
+    assert sorted(query.shards) == ["A", "B"]
+    assert stranger.calls == []
+
+
+def test_latest_begins_behind_what_is_there_and_skips_nothing_of_a_broker_that_joins(world: World) -> None:
+    a = world.brokers[0]
+    a.waiting = ["old"]
+    query = Subscription(world.options(startingPosition="latest"))
+    at = query.latest(query.initial(), 5)
+    assert a.skipped == ["old"]
+    a.waiting = ["new"]
+    found, at = found_everywhere(world, query, at, 1)
+    assert found == ["new"]
+    c = FakeBroker("C")
+    c.waiting = ["here before it joined"]
+    world.join(3, c, a)
+    assert found_everywhere(world, query, at, 1)[0] == ["here before it joined"]
+    # a run of AvailableNow that finds yet another one
+    d = FakeBroker("D")
+    d.waiting = ["d"]
+    world.join(4, d, a)
+    later = Subscription(world.options(startingPosition="latest"))
+    later.prepare_available_now()
+    assert found_everywhere(world, later, at, 2)[0] == ["d", "here before it joined"]
 
 
 def test_nobody_there_is_an_error_that_says_so(world: World) -> None:

@@ -36,6 +36,16 @@ DECISIONS_KEPT: Final = 4  # Spark repeats the last batch at most
 RETRY_S: Final = 2.0  # before a query whose broker is gone begins again
 LOOK_S: Final = 0.2
 NAME_MAX: Final = 100  # of what people recognise in the name of a checkpoint
+CHECKPOINT_FILES: Final = "spark.sql.streaming.checkpointFileManagerClass"
+_STREAMING: Final = "org.apache.spark.sql.execution.streaming."
+RENAMING_CHECKPOINTS: Final = (
+    None,  # Spark takes the one of FileContext
+    *(
+        f"{_STREAMING}{middle}File{kind}BasedCheckpointFileManager"
+        for middle in ("", "checkpointing.")
+        for kind in ("System", "Context")
+    ),
+)
 FAILURES_MAX: Final = 5  # of Spark itself, in a row, before a query is given up
 
 
@@ -164,10 +174,12 @@ class Archiver:
         given: Mapping[str, str],
         *,
         subscription: str = SUBSCRIPTION,
+        checkpoints: str = "",
         told: Told = lambda destination, batch: None,
     ) -> None:
         """``destinations``: ``/queue/...`` or ``/topic/...``. ``given``: further options of the source, ``url`` first.
 
+        ``checkpoints``: where Spark keeps those of the queries; "": in the archive, if it can be trusted with them.
         Raises InvalidOption, before anything is read, for what cannot be meant.
         """
         if not destinations:
@@ -179,6 +191,7 @@ class Archiver:
             destination: _source(destination, {**given, "subscription": subscription}) for destination in destinations
         }
         self.archive = Archive(spark, root, create=True)
+        self._checkpoints = checkpoints.rstrip("/") or self._in_the_archive()
         self._failures: dict[str, int] = {}
 
     def once(self) -> None:
@@ -213,6 +226,17 @@ class Archiver:
             for query in running.values():
                 query.stop()
 
+    def _in_the_archive(self) -> str:
+        """Return the place of checkpoints in the archive. Raises InvalidOption where Spark would rename there."""
+        files = self.archive.storage
+        if not files.renames and self.spark.conf.get(CHECKPOINT_FILES, None) in RENAMING_CHECKPOINTS:
+            raise InvalidOption(
+                f"{files.root} is an object store, where checkpoints cannot be renamed into their place",
+                remedy="name a directory on a disk or on HDFS for them (--checkpoints), or set "
+                f"{CHECKPOINT_FILES} to one for object stores",
+            )
+        return files.path(layout.CHECKPOINTS)
+
     def _excuse(self, destination: str, error: Exception | None) -> None:
         """Raise ``error`` unless it may go away by itself: brokers come back, Spark may lack memory."""
         if error is None:
@@ -229,7 +253,7 @@ class Archiver:
     def _start(self, destination: str, trigger: dict[str, Any]) -> StreamingQuery:
         name = re.sub(r"[^A-Za-z0-9.-]", "_", f"{self.subscription}{destination}")[:NAME_MAX]
         name += f"-{uuid.uuid5(uuid.NAMESPACE_URL, f'{self.subscription} {destination}').hex[:8]}"
-        checkpoint = self.archive.storage.path(f"{layout.CHECKPOINTS}/{name}")
+        checkpoint = f"{self._checkpoints}/{name}"
 
         def land(frame: DataFrame, number: int) -> None:
             query = self.spark.sparkContext.getLocalProperty("sql.streaming.queryId")

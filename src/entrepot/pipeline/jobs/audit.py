@@ -21,9 +21,8 @@ from pyspark.sql import functions as fn
 
 from entrepot.core import trace as facts
 from entrepot.model.address import ANYCAST
-from entrepot.pipeline.jobs import life, pages
+from entrepot.pipeline.jobs import life, pages, storage
 from entrepot.pipeline.jobs.life import STATES, Survey, Traces
-from entrepot.pipeline.jobs.pages import make_target
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -93,14 +92,17 @@ class Audit:
         return f"{sent} messages were sent to queues; {said or 'the sums differ'}."
 
 
-def audit(spark: SparkSession, places: Sequence[str | Path], target: Path) -> Audit:
-    """Reconcile the traces in ``places``; write Parquet and a report into ``target``. Raises InvalidOption."""
-    make_target(target)
+def audit(spark: SparkSession, places: Sequence[str | Path], target: str | Path) -> Audit:
+    """Reconcile the traces in ``places``; write Parquet and a report into ``target``, a directory or a URI of Hadoop.
+
+    Raises InvalidOption.
+    """
+    place = storage.fresh(spark, target)
     found = Traces(spark, places)
     with life.shuffled(spark, found.partitions):
-        copies = found.copies(target)
+        copies = found.copies(place)
         findings = _findings(copies, found.survey)
-        findings_path = str(target / "findings.parquet")
+        findings_path = place.path("findings.parquet")
         findings.write.parquet(findings_path)
         findings = spark.read.parquet(findings_path)
         totals = [row.asDict() for row in _totals(copies, found.survey).collect()]
@@ -113,8 +115,8 @@ def audit(spark: SparkSession, places: Sequence[str | Path], target: Path) -> Au
         brokers=sorted(f"{broker.name} ({broker.node})" for broker in found.survey.brokers.values()),
         records=sum(row["records"] for row in totals),
     )
-    (target / "report.txt").write_text(text_of(outcome))
-    (target / "report.html").write_text(page_of(outcome))
+    place.write("report.txt", text_of(outcome))
+    place.write("report.html", page_of(outcome))
     return outcome
 
 

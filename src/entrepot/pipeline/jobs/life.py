@@ -17,6 +17,7 @@ from pyspark.sql import functions as fn
 
 from entrepot.core import trace as facts
 from entrepot.pipeline import traces
+from entrepot.pipeline.jobs.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -144,16 +145,16 @@ class Traces:
 
     # -- copies -------------------------------------------------------------------------------------------------------
 
-    def copies(self, target: Path) -> DataFrame:
+    def copies(self, target: Storage) -> DataFrame:
         """Return a row for each copy: its identity, counts, times (us), its state, and who had it last.
 
         Their numbers are kept in ``target``/copies.parquet, what they stand for in names.parquet beside it.
         """
-        path = str(target / "copies.parquet")
+        path = target.path("copies.parquet")
         self._grouped().write.parquet(path)
         names = [(node, run, kind, number, text) for node, run, kind, number, text in self.survey.rows]
         fields = [("node", LONG), ("run", LONG), ("kind", pa.int16()), ("number", LONG), ("text", TEXT)]
-        self._table(names, fields, 4).coalesce(1).write.parquet(str(target / "names.parquet"))
+        self._table(names, fields, 4).coalesce(1).write.parquet(target.path("names.parquet"))
         return self._named(self.spark.read.parquet(path)).withColumn("state", self._state())
 
     def _grouped(self) -> DataFrame:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
-from pathlib import Path
 from typing import Final
-
-from entrepot.base.errors import InvalidOption
 
 Row = Sequence[object]
 
@@ -37,13 +34,6 @@ HEIGHT: Final = 240
 LEFT: Final = 64
 BOTTOM: Final = 26
 SERIES_MAX: Final = len(COLOURS)
-
-
-def make_target(target: Path) -> None:
-    """Make the directory that a report is written into. Raises InvalidOption for one that holds something."""
-    if target.exists() and any(target.iterdir()):
-        raise InvalidOption(f"{target} is not empty", remedy="name a directory that is not there yet")
-    target.mkdir(parents=True, exist_ok=True)
 
 
 def moment(us: int) -> str:

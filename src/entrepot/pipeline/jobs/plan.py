@@ -23,7 +23,7 @@ from entrepot.base.errors import InvalidOption
 from entrepot.core import trace as facts
 from entrepot.pipeline.jobs import life, pages
 from entrepot.pipeline.jobs.life import Traces
-from entrepot.pipeline.jobs.pages import make_target
+from entrepot.pipeline.jobs.storage import Storage, fresh
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -246,7 +246,7 @@ def _advice(queue: str, broker: str, place: Place, count: int, each: float, spar
 # -- measuring ---------------------------------------------------------------------------------------------------------
 
 
-def measure(spark: SparkSession, places: Sequence[str | Path], target: Path) -> tuple[Network, list[str]]:
+def measure(spark: SparkSession, places: Sequence[str | Path], target: Storage) -> tuple[Network, list[str]]:
     """Read a network off its traces; also what is wrong with them. ``target`` gets the copies. Raises InvalidOption."""
     found = Traces(spark, places)
     survey = found.survey
@@ -362,15 +362,15 @@ class Plan:
 def plan(
     spark: SparkSession,
     places: Sequence[str | Path],
-    target: Path,
+    target: str | Path,
     *,
     times: float = 1.0,
     without: str | None = None,
     clients: str = FOLLOW,
 ) -> Plan:
     """Predict the network with ``times`` the load and without a broker; write Parquet and a report into ``target``."""
-    make_target(target)
-    network, faults = measure(spark, places, target)
+    place = fresh(spark, target)
+    network, faults = measure(spark, places, place)
     if without is not None and without not in network.brokers:
         raise InvalidOption(f"no broker {without!r} is traced", remedy="one of " + ", ".join(network.brokers))
     after = predict(network.changed(times, without, clients))
@@ -381,11 +381,11 @@ def plan(
     rows = _edges(made)
     if rows:
         fields = "here string, there string, measured double, model double, predicted double"
-        spark.createDataFrame(rows, fields).coalesce(1).write.parquet(str(target / "forwarding.parquet"))
+        spark.createDataFrame(rows, fields).coalesce(1).write.parquet(place.path("forwarding.parquet"))
     fields = "broker string, load double, predicted double, busy double, predicted_busy double"
-    spark.createDataFrame(_loads(made), fields).coalesce(1).write.parquet(str(target / "load.parquet"))
-    (target / "report.txt").write_text(text_of(made))
-    (target / "report.html").write_text(page_of(made))
+    spark.createDataFrame(_loads(made), fields).coalesce(1).write.parquet(place.path("load.parquet"))
+    place.write("report.txt", text_of(made))
+    place.write("report.html", page_of(made))
     return made
 
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as fn
 
 from entrepot.core import trace as facts
-from entrepot.pipeline.jobs import life, pages
+from entrepot.pipeline.jobs import life, pages, storage
 from entrepot.pipeline.jobs.life import Survey, Traces
-from entrepot.pipeline.jobs.pages import make_target
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -33,12 +32,12 @@ class Report:
         self.faults: Final = faults
 
 
-def report(spark: SparkSession, places: Sequence[str | Path], target: Path) -> Report:
+def report(spark: SparkSession, places: Sequence[str | Path], target: str | Path) -> Report:
     """Summarise the traces in ``places``; write Parquet and a page into ``target``. Raises InvalidOption."""
-    make_target(target)
+    place = storage.fresh(spark, target)
     found = Traces(spark, places)
     with life.shuffled(spark, found.partitions):
-        copies = found.copies(target)
+        copies = found.copies(place)
         step = _step(copies)
         tables = {
             name: [row.asDict() for row in rows.collect()]
@@ -56,9 +55,9 @@ def report(spark: SparkSession, places: Sequence[str | Path], target: Path) -> R
     outcome = Report(tables, step, sorted(set(found.survey.faults)))
     for name, rows in tables.items():
         if rows:
-            spark.createDataFrame(rows).coalesce(1).write.parquet(str(target / f"{name}.parquet"))
-    (target / "report.html").write_text(page_of(outcome))
-    (target / "report.txt").write_text(text_of(outcome))
+            spark.createDataFrame(rows).coalesce(1).write.parquet(place.path(f"{name}.parquet"))
+    place.write("report.html", page_of(outcome))
+    place.write("report.txt", text_of(outcome))
     return outcome
 
 

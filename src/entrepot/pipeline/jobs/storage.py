@@ -1,7 +1,10 @@
-"""Files of an archive, wherever Spark can reach them: a local disk, HDFS, or another file system of Hadoop.
+"""Files that the jobs write, wherever Spark can reach them: a local disk, HDFS, an object store (``s3a://``).
 
-Paths are relative to the archive, with ``/``. Renaming must be atomic and must refuse a name that is taken, as on local
-disks and HDFS; object stores do not promise that.
+Paths are relative to the directory of a job, with ``/``. On file systems a file is written aside and renamed, which is
+atomic and refuses a name that is taken. Object stores do not rename, but show an object only when it is complete: there
+a file is created under its name, and what is moved is copied whole before its source goes. So nobody sees half a file
+on either; that of two writers of one name the second is refused, an object store promises only if it can create
+conditionally (S3 can).
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from entrepot.base.errors import Fault, StorageError
+from entrepot.base.errors import Fault, InvalidOption, StorageError
 from entrepot.pipeline.jobs.layout import KEPT, Kept, check_schema
 
 if TYPE_CHECKING:
@@ -20,25 +23,33 @@ if TYPE_CHECKING:
 
 SCHEMA_KEY: Final = "org.apache.spark.sql.parquet.row.metadata"
 SUFFIX: Final = ".parquet"
+RENAMING: Final = ("file", "hdfs", "viewfs", "webhdfs", "swebhdfs", "ofs", "abfs", "abfss")
+"""Schemes of file systems that rename in one step (ABFS where the account has a hierarchy, as it should for data)."""
 
 
 class Storage:
-    """The directory of one archive, through the driver's Java."""
+    """One directory, through the driver's Java. ``renames``: its file system renames in one step."""
 
-    def __init__(self, spark: SparkSession, root: str) -> None:
+    def __init__(self, spark: SparkSession, root: str, *, renames: bool | None = None) -> None:
+        """``root``: a path or a URI of Hadoop. ``renames``: None: as the scheme says. Raises InvalidOption."""
         jvm: Any = spark._jvm
         if jvm is None:
             raise Fault("the jobs need Spark's own driver; Spark Connect has none")
         self._jvm = jvm
         self._gateway: Any = spark.sparkContext._gateway
         self._configuration = spark._jsc.hadoopConfiguration()
-        given = jvm.org.apache.hadoop.fs.Path(root)
-        self._files = given.getFileSystem(self._configuration)
-        self._context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(
-            given.toUri() if given.toUri().getScheme() else self._files.getUri(), self._configuration
-        )
-        self._root = self._files.makeQualified(given)
+        try:
+            given = jvm.org.apache.hadoop.fs.Path(root)
+            self._files = given.getFileSystem(self._configuration)
+            self._root = self._files.makeQualified(given)
+        except Exception as error:
+            raise _unreachable(root, error) from error
         self.root = str(self._root.toString())
+        self.renames = self.root.partition(":")[0] in RENAMING if renames is None else renames
+        self._context: Any = None
+        if self.renames:
+            where = self._root.toUri()
+            self._context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(where, self._configuration)
 
     def path(self, name: str) -> str:
         """Return the whole path of ``name``."""
@@ -66,6 +77,8 @@ class Storage:
 
     def write(self, name: str, text: str, *, replace: bool = False) -> bool:
         """Write a file at once; return False, and leave it as it is, when it is there and shall not be replaced."""
+        if not self.renames:
+            return self._create(name, text, replace)
         part = f"{name.rpartition('/')[0]}/.{uuid.uuid4().hex}.part"
         stream = self._files.create(self._at(part))
         try:
@@ -85,12 +98,29 @@ class Storage:
             return False
         return True
 
+    def _create(self, name: str, text: str, replace: bool) -> bool:
+        """Write an object; on a store that creates conditionally the name is refused when the stream is closed."""
+        try:
+            stream = self._files.create(self._at(name), replace)
+            stream.write(bytearray(text.encode()))
+            stream.close()
+        except Exception:
+            if replace or not self.exists(name):
+                raise
+            return False
+        return True
+
     def move(self, source: str, target: str) -> None:
         """Give a file its place. Does nothing when it was moved before."""
         if not self.exists(source):
             return
         folder = target.rpartition("/")[0]
         self.make(folder)
+        if not self.renames:
+            if not self.exists(target):  # else it is there, whole: only its source was left
+                self._files.rename(self._at(source), self._at(target))
+            self.remove(source)
+            return
         self._context.rename(self._at(source), self._at(target), self._rename_options("OVERWRITE"))
 
     def sync(self, names: Iterable[str]) -> None:
@@ -174,6 +204,24 @@ class Storage:
         made = self._gateway.new_array(rename, 1)  # Java's varargs
         made[0] = getattr(rename, how)
         return made
+
+
+def fresh(spark: SparkSession, root: str | os.PathLike[str]) -> Storage:
+    """Return a directory that a job may fill with its results. Raises InvalidOption when there is something in it."""
+    made = Storage(spark, os.fspath(root))
+    if made.names(""):
+        raise InvalidOption(f"{made.root} is not empty", remedy="name a directory that is not there yet")
+    made.make("")
+    return made
+
+
+def _unreachable(root: str, error: Exception) -> InvalidOption:
+    said = next((line.strip() for line in str(error).splitlines() if "Exception:" in line), str(error).splitlines()[0])
+    return InvalidOption(
+        f"{root} cannot be reached: {said}",
+        remedy="Spark must have what its file system takes: for s3a, --packages org.apache.hadoop:hadoop-aws:<version "
+        "of Hadoop>, and credentials",
+    )
 
 
 def _sync(path: str) -> None:

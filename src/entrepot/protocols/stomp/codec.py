@@ -44,6 +44,7 @@ STAGED: Final = 18
 DECIDE: Final = 19
 PUBLISH: Final = 20
 ABANDON: Final = 21
+BROKERS: Final = 22
 LARGE: Final = 16  # a SEND whose body is too long to hold: its headers are complete, its body follows in pieces
 
 COMMANDS: Final[dict[bytes, int]] = {
@@ -70,6 +71,7 @@ COMMANDS: Final[dict[bytes, int]] = {
     b"DECIDE": DECIDE,
     b"PUBLISH": PUBLISH,
     b"ABANDON": ABANDON,
+    b"BROKERS": BROKERS,
 }
 
 V10: Final = 10

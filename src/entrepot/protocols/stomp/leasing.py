@@ -94,6 +94,7 @@ class Leasing:
         answer: dict[str, str] = {}
         if command == codec.ATTACH:
             topic = "topic" in headers
+            self._begin(lease, headers.get("from", ""))
             lease.attach(journal, None if topic else selector_of(headers.get("selector", "")))
             answer["node"] = broker.node_id
             answer["queue"] = lease.queue.name
@@ -109,6 +110,18 @@ class Leasing:
         else:
             answer["returned"] = str(broker.leases.release(lease, epoch if "epoch" in headers else None))
         self.answer(lease, answer, self.session.reader.receipt())
+
+    def _begin(self, lease: Lease, written: str) -> None:
+        """Let a new lease begin where ``from`` says: at the first message, behind the last, or at a time. Raises."""
+        if written in ("", "earliest"):
+            return
+        if written == "latest":
+            lease.begin(int(self.session.broker.number), 0)
+            return
+        since = whole_number(written, "from")
+        if since <= 0:
+            raise Refused(f"from is {written!r}", remedy="earliest, latest, or a time in milliseconds since 1970")
+        lease.begin(0, since)
 
     def _lease(self, headers: dict[str, str], attach: bool) -> Lease:
         """Find the lease that a frame is about; ATTACH makes it, and the subscription to a topic that it names."""

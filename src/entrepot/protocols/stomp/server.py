@@ -419,6 +419,8 @@ class StompSession(Session):
             self._connect(headers)
         elif command == codec.DISCONNECT:
             self._disconnect()
+        elif command == codec.BROKERS:
+            self.answer_with({"brokers": self.broker.neighbours.places()}, self.reader.receipt())
         else:
             self._lease(command, headers)
 
@@ -1056,7 +1058,9 @@ class StompSession(Session):
         leasing.command(command, headers)
 
     def answer_with(self, fields: dict[str, str], receipt: bytes) -> None:
-        """Write a RECEIPT with further headers, once all that was done so far is on disk."""
+        """Write a RECEIPT with further headers, once all that was done so far is on disk. Nothing for no receipt."""
+        if not receipt:
+            return
         frame = BytesWriter()
         frame.write(b"RECEIPT\nreceipt-id:" + receipt + b"\n")
         write_headers(frame, fields, self.reader.version)

@@ -66,7 +66,10 @@ class Staging:
         if command == codec.STAGE:
             self._stage(sink, batch, headers.get("part", ""))
         elif command == codec.STAGED:
-            answer["count"] = str(self._staged(sink, batch, headers.get("part", "")))
+            stage = self._staged(sink, batch, headers.get("part", ""))
+            answer["count"] = str(stage.count)
+            answer["octets"] = str(stage.octets)
+            answer["octets-at-once"] = str(stages.atomic_octets)
         elif command == codec.DECIDE:
             answer["parts"] = ",".join(stages.decide(sink, batch, parts_of(headers)))
         elif command == codec.PUBLISH:
@@ -102,13 +105,13 @@ class Staging:
             raise Refused(f"{OPEN_MAX} stages are open on this connection", remedy="close some with STAGED")
         self.open[part] = self.session.broker.stages.open(sink, batch, part)
 
-    def _staged(self, sink: str, batch: int, part: str) -> int:
+    def _staged(self, sink: str, batch: int, part: str) -> Stage:
         stage = self.need(part)
         if stage.sink != sink or stage.batch != batch:
             raise StageError(f"the part {part!r} belongs to batch {stage.batch} of {stage.sink!r}")
-        count = self.session.broker.stages.close(stage)  # when the disk is full it stays open: the same may work later
+        self.session.broker.stages.close(stage)  # when the disk is full it stays open: the same may work later
         del self.open[part]
-        return count
+        return stage
 
     def need(self, part: str) -> Stage:
         """Return the open stage ``part``. Raises StageError."""
