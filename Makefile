@@ -22,7 +22,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check lint format types contracts generated \
-	generated-check sim bench bench-pipeline bench-audit interop demo kill pipeline-soak pipeline-clusters fuzz docs constraints clean distclean
+	generated-check sim bench bench-pipeline bench-audit interop demo kill pipeline-soak pipeline-clusters pipeline-versions fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -109,6 +109,16 @@ pipeline-soak: setup ## kill Spark drivers, workers and brokers under the pipeli
 
 pipeline-clusters: setup ## the same on local-cluster and under a standalone master with two workers; ROUNDS=200
 	@ENTREPOT_CLUSTER_ROUNDS=$(ROUNDS) $(PY) tools/run_tests.py compiled tests/spark/test_spark_clusters.py -s $(ARGS)
+
+$(STAMPS)/spark-%: ## a Python with another PySpark
+	@python3 -m venv build/spark-$*
+	@build/spark-$*/bin/pip install --quiet 'pyspark==$*.*' 'pandas<3' pyarrow 'protobuf>=6.33.5' \
+		click rich msgspec mypy_extensions librt==0.16.0 pytest pytest-timeout pytest-xdist pytest-rerunfailures hypothesis
+	@touch $@
+
+pipeline-versions: setup $(STAMPS)/spark-4.1 $(STAMPS)/spark-4.0 ## the pipeline under PySpark 4.1, and 4.0 refused
+	@ENTREPOT_PYTHON_SPARK41=$(CURDIR)/build/spark-4.1/bin/python ENTREPOT_PYTHON_SPARK40=$(CURDIR)/build/spark-4.0/bin/python \
+		$(PY) tools/run_tests.py plain tests/spark/test_spark_versions.py $(ARGS)
 
 kill: setup ## kill -9 a broker under load; ROUNDS=200
 	@ENTREPOT_KILL_ROUNDS=$(ROUNDS) $(PY) tools/run_tests.py compiled tests/shell/test_kill.py -s $(ARGS)

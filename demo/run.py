@@ -1,11 +1,12 @@
 """A short story on real input: three brokers act as one, two of them are killed, and nothing that was promised is lost.
 
-A shop made with stomp.py, the usual STOMP library of Python, and one made with entrepot's own client send orders to the
-first broker. Warehouses at the other two take them, through `failover:`. The first broker is killed without warning
-when it has given some hundred receipts, the second later, with a warehouse connected to it. Both are started again on
-their directories, and the brokers spread their clients. At the end everything that a shop got a receipt for was
-handled. Then a message is stuck, and `entrepot explain` says why. Everything runs on 127.0.0.1, in a temporary
-directory; nothing stays behind.
+A shop made with stomp.py, the usual STOMP library of Python, and one made with entrepot's own client send orders to
+the first broker. Warehouses at the other two take them, through `failover:`. The first broker is killed without
+warning when it has given some hundred receipts, the second later, with a warehouse connected to it. Both are started
+again on their directories, and the brokers spread their clients. At the end everything that a shop got a receipt for
+was handled. Then a message is stuck, and `entrepot explain` says why. The last chapter is in `landing.py`: a queue
+lands in Parquet while a broker is killed, and is audited; it is left out where there is no PySpark. Everything runs
+on 127.0.0.1, in a temporary directory; nothing stays behind.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import stomp
+from landing import landed, since
 from rich.console import Console
 from rich.table import Table
 
@@ -251,11 +253,6 @@ async def tell(network: Network) -> bool:
     return await explained(network) and spread and well
 
 
-def since(began: float) -> str:
-    """Return how long ago that was."""
-    return f"{time.monotonic() - began:.1f} s"
-
-
 def handled(warehouses: list[Warehouse]) -> set[int]:
     """Return the orders that any warehouse handled."""
     return {number for warehouse in warehouses for number in warehouse.handled}
@@ -343,9 +340,10 @@ async def run(directory: Path) -> bool:
     """Tell the story in ``directory``; end every process."""
     network = Network(directory, 3, "mesh")
     try:
-        return await tell(network)
+        well = await tell(network)
     finally:
         await network.stop()
+    return await landed(directory / "landing", console, Shop) and well
 
 
 def main() -> None:

@@ -12,12 +12,14 @@ import pytest
 from entrepot import Broker, connect
 from entrepot.pipeline.jobs import report as reporting
 from entrepot.pipeline.jobs.audit import audit
-from entrepot.pipeline.jobs.plan import GONE, plan
+from entrepot.pipeline.jobs.forecast import GONE
+from entrepot.pipeline.jobs.plan import plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SENT = 1500
+PRICES = 300
 TOLERANCE = 0.1  # of what is produced
 ROW = "?decreaseNetworkConsumerPriority=false"  # bridges stand in one row with consumers
 
@@ -26,10 +28,23 @@ def tcp(broker: Broker) -> str:
     return broker.uri("openwire").replace("openwire://", "tcp://")
 
 
-async def network(traces: Path, names: str) -> dict[str, int]:
-    """Run brokers in a full mesh, a consumer at each; send to the first; return how many each consumer got."""
-    got = dict.fromkeys(names, 0)
+async def network(traces: Path, names: str, readers: str = "", bridges: str = "") -> dict[str, int]:
+    """Run brokers with a consumer at each, or only at ``readers``; send to the first; return what each consumer got.
+
+    They are a full mesh; with options of ``bridges`` a chain, whose last broker has a reader of a topic, too.
+    """
+    readers = readers or names
+    got = dict.fromkeys(readers, 0)
     everything = asyncio.Event()
+    prices = asyncio.Event()
+
+    async def subscribe(session: Any) -> None:
+        async with session.consumer("topic://prices") as consumer:
+            count = 0
+            async for _ in consumer:
+                count += 1
+                if count == PRICES:
+                    prices.set()
 
     async def consume(name: str, session: Any) -> None:
         async with session.consumer("queue://orders") as consumer:
@@ -41,21 +56,33 @@ async def network(traces: Path, names: str) -> dict[str, int]:
     async with contextlib.AsyncExitStack() as stack:
         brokers: list[Broker] = []
         for name in names:
-            ways = [f"static:({tcp(other)}){ROW}" for other in brokers]
+            near = brokers[-1:] if bridges else brokers
+            ways = [f"static:({tcp(other)}){ROW}{bridges}" for other in near]
             made = Broker(name=name, trace=traces, listen=["auto://127.0.0.1:0"], connect=ways, duplex=True)
             brokers.append(await stack.enter_async_context(made))
         connections = [await connect(tcp(broker)) for broker in brokers]
         tasks = [
             asyncio.ensure_future(consume(name, connection.session()))
             for name, connection in zip(names, connections, strict=True)
+            if name in readers
         ]
         first = brokers[0].node.broker
         async with asyncio.timeout(30):
-            while len(first.table.queues.get("orders", _NoQueue).roster.consumers) < len(names):
+            while len(first.table.queues.get("orders", _NoQueue).roster.consumers) < (1 if bridges else len(names)):
                 await asyncio.sleep(0.02)
+            if bridges:
+                tasks.append(asyncio.ensure_future(subscribe(connections[-1].session())))
+                while not any(queue.address == "prices" for queue in first.table.queues.values()):
+                    await asyncio.sleep(0.02)
         producer = await connections[0].session().producer("queue://orders")
         for number in range(SENT):
             await producer.send(f"order {number}")
+        if bridges:
+            publisher = await connections[0].session().producer("topic://prices")
+            for number in range(PRICES):
+                await publisher.send(f"price {number}")
+            async with asyncio.timeout(30):
+                await prices.wait()
         async with asyncio.timeout(60):
             await everything.wait()
         await asyncio.sleep(0.3)  # the last acknowledgements are on their way
@@ -119,6 +146,29 @@ def test_the_plan_foretells_what_is_forwarded_without_a_broker(
     predicted = made.after.edge("A", "B") / produced
     assert predicted == pytest.approx(got["B"] / SENT, abs=TOLERANCE)
     assert "Placement" in (tmp_path / "out" / "report.txt").read_text()
+
+
+CHAINED = "&networkTTL=3&messageTTL=3&consumerTTL=3"
+
+
+def test_the_plan_of_a_chain_knows_that_messages_cross_several_bridges(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "seen").mkdir()
+    (tmp_path / "run").mkdir()
+    asyncio.run(network(tmp_path / "seen", "ABCD", "BCD", CHAINED))
+    made = plan(spark, [tmp_path / "seen"], tmp_path / "out", without="D", clients=GONE)
+    assert made.network.reach == 3
+    assert made.network.weight_measured  # at B and C, of what came over bridges
+    assert made.misfit() == []
+    topic = made.network.place("A", "/topic/prices").produced
+    measured = {edge: rate / topic for edge, rate in made.network.forwarded.items() if edge[2] == "/topic/prices"}
+    assert measured == {(a, b, "/topic/prices"): pytest.approx(1, abs=0.02) for a, b in ("AB", "BC", "CD")}
+    model = {edge: rate / topic for edge, rate in made.now.forwarded.items() if edge[2] == "/topic/prices"}
+    assert model == {edge: pytest.approx(1) for edge in measured}
+    # what it says of the chain without its last broker is what such a chain does
+    got = asyncio.run(network(tmp_path / "run", "ABC", "BC", CHAINED))
+    produced = made.network.place("A", "orders").produced
+    assert made.after.forwarded["A", "B", "orders"] == pytest.approx(produced)
+    assert made.after.forwarded["B", "C", "orders"] / produced == pytest.approx(got["C"] / SENT, abs=TOLERANCE)
 
 
 def test_hot_spots_and_slow_consumers() -> None:

@@ -53,7 +53,7 @@ def reduced(version: tuple[int, int]) -> str:
         return ""
     return (
         f"PySpark {version[0]}.{version[1]} does not tell sources where a batch begins (4.2 and newer do): messages "
-        "are settled one batch late those of the last batch with the next run, and Trigger.AvailableNow is one batch"
+        "are settled one batch late, those of the last batch with the next run, and Trigger.AvailableNow is one batch"
     )
 
 

@@ -6,6 +6,7 @@ they are made from options alone, and connect when they are asked for something.
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -56,13 +57,11 @@ class _Reading:
 
     def rows(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one task. Repeatable, without side effects."""
-        from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - needs pyarrow, which drivers may lack
-
-        from entrepot.pipeline.arrow import Batches  # noqa: PLC0415
+        from entrepot.pipeline.arrow import Batches  # noqa: PLC0415 - needs pyarrow, which drivers may lack
 
         brokers = Brokers(self.options)
         octets = self.options.number("batchOctets")
-        batches = Batches(to_arrow_schema(self.schema, timezone="UTC"), part.broker, positions=part.piece is not None)
+        batches = Batches(arrow_schema(self.schema), part.broker, positions=part.piece is not None)
         if part.piece is None:
             portions = browse(brokers, part.broker, Subject.of(self.options), octets, part.place)
         else:
@@ -193,6 +192,15 @@ if ADMISSION_CONTROL:
 def stream_reader(options: Options, schema: StructType) -> DataSourceStreamReader:
     """Return the reader for this version of Spark."""
     return StreamReader(options, schema) if ADMISSION_CONTROL else ReducedStreamReader(options, schema)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Return ``schema`` as Arrow has it, times in UTC; from Spark 4.2 on that must be said, before it could not be."""
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - needs pyarrow
+
+    if "timezone" in inspect.signature(to_arrow_schema).parameters:
+        return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema)
 
 
 def cores() -> int:

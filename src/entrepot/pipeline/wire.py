@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
-from entrepot.base.errors import EntrepotError, InvalidOption, PeerError, TimedOut, Unreachable
+from entrepot.base.errors import EntrepotError, InvalidOption, PeerError, ShuttingDown, TimedOut, Unreachable
 from entrepot.base.uri import NO_PORT, Endpoint
 from entrepot.io.options import read as read_transport
 from entrepot.io.tls import client_context
@@ -181,7 +181,7 @@ class Wire:
         self.write(encode_frame("CONNECT", headers))
         frame = self._hear(0.0)
         if frame.command != "CONNECTED":
-            raise refusal(frame, self.shown)
+            raise self._refused(frame)
         self._parser.version = frame.headers.get("version", "1.0")
         server = frame.headers.get("server", "a broker that does not say its name")
         broker, _, connection = frame.headers.get("session", "").rpartition("-")  # <broker>-<number of the connection>
@@ -231,15 +231,23 @@ class Wire:
             if receipt:
                 self._answers[receipt] = frame
             else:
-                raise refusal(frame, self.shown)
+                raise self._refused(frame)
         elif frame.command == "RECEIPT":
             self._answers[frame.headers.get("receipt-id", "")] = frame
 
     def _taken(self, receipt: str) -> dict[str, str]:
         frame = self._answers.pop(receipt)
         if frame.command == "ERROR":
-            raise refusal(frame, self.shown)
+            raise self._refused(frame)
         return frame.headers
+
+    def _refused(self, frame: Frame) -> EntrepotError:
+        """Return what a broker refused. One that stops in order says so: that is a connection that is lost."""
+        error = refusal(frame, self.shown)
+        if isinstance(error, ShuttingDown):
+            self.close()
+            return Unreachable(error.message, remedy="start it again")
+        return error
 
     def _heard_before_the_end(self) -> None:
         """A broker that refuses says why and closes: that reason is better than `broken pipe`."""

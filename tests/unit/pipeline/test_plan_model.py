@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install entrepot[spark]")
 
 from entrepot.base.errors import InvalidOption
-from entrepot.pipeline.jobs.plan import FOLLOW, GONE, Network, Place, headroom, predict, recommend
+from entrepot.pipeline.jobs.forecast import FOLLOW, GONE, Network, Place, headroom, predict, recommend
 
 
 def mesh(**places: tuple[float, float, float]) -> Network:
@@ -75,13 +77,80 @@ def test_headroom_and_placement() -> None:
     assert said.endswith("move 1 there from B, add 13 there")
 
 
+def chain(*places: tuple[float, float, float], queue: str = "q", reach: int = 5) -> Network:
+    names = [chr(ord("A") + at) for at in range(len(places))]
+    network = Network(names)
+    network.edges = {edge for a, b in pairwise(names) for edge in ((a, b), (b, a))}
+    network.reach = reach
+    for name, (produced, consumers, capacity) in zip(names, places, strict=True):
+        network.places[name, queue] = Place(produced, consumers, capacity)
+    return network
+
+
+def test_what_came_over_a_bridge_is_shared_again_and_never_goes_back() -> None:
+    made = predict(chain((300, 0, 0), (0, 1, 1000), (60, 2, 1000)))
+    assert made.edge("A", "B") == pytest.approx(300)
+    assert made.edge("B", "C") == pytest.approx(150)
+    assert made.edge("C", "B") == pytest.approx(20)  # as one of three
+    assert made.edge("B", "A") == 0
+    assert made.load("B") == pytest.approx(320)
+    # three bridges away, and nobody in between
+    far = predict(chain((300, 0, 0), (0, 0, 0), (0, 0, 0), (0, 1, 1000)))
+    assert far.edge("A", "B") == far.edge("C", "D") == pytest.approx(300)
+
+
+def test_a_message_crosses_no_more_bridges_than_demand_reaches() -> None:
+    network = chain((300, 0, 0), (0, 0, 0), (0, 1, 1000), reach=1)
+    assert predict(network).stranded == {("A", "q"): 300}
+    network.wanted = {("B", "C", "q")}  # C asked B, but B never asked A
+    network.find_reach()
+    assert network.reach == 1
+    network.wanted.add(("A", "B", "q"))
+    network.find_reach()
+    assert network.reach == 2
+    assert predict(network).stranded == {}
+
+
+def test_the_weight_counts_what_came_over_bridges_too() -> None:
+    network = chain((300, 0, 0), (0, 1, 1000), (0, 1, 1000))
+    network.forwarded = {("A", "B", "q"): 300, ("B", "C", "q"): 150}
+    network.weigh()
+    assert network.weight == pytest.approx(1.0)
+    assert network.weight_measured
+
+
+def test_too_much_for_the_next_broker_goes_on_to_those_behind_it() -> None:
+    network = chain((300, 0, 0), (0, 1, 50), (0, 5, 50))
+    network.weight = 0.0
+    made = predict(network)
+    assert made.consumed == {("B", "q"): pytest.approx(50), ("C", "q"): pytest.approx(250)}
+    assert made.edge("B", "C") == pytest.approx(250)
+
+
+def test_of_a_topic_everybody_gets_a_copy_and_every_bridge_one() -> None:
+    topic = "/topic/t"
+    network = chain((100, 1, 0), (0, 0, 0), (0, 3, 0), queue=topic)
+    made = predict(network)
+    assert made.consumed == {("A", topic): 100, ("C", topic): 300}
+    assert made.edge("A", "B") == made.edge("B", "C") == 100
+    assert (made.edge("B", "A"), made.stranded) == (0, {})
+    slow = predict(chain((100, 0, 0), (0, 2, 60), queue=topic))
+    assert slow.waiting == {("B", topic): pytest.approx(80)}
+    assert headroom(slow.network) == {topic: pytest.approx(0.6)}
+    assert recommend(slow.network) == []
+    assert predict(chain((100, 0, 0), (0, 0, 0), queue=topic)).stranded == {}  # nobody reads it: that is all
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 3), st.integers(1, 500)), min_size=1, max_size=4),
     st.sampled_from([0.0, 0.5, 1.0]),
+    st.integers(1, 3),
+    st.booleans(),
 )
-def test_nothing_is_made_or_lost(places: list[tuple[int, int, int]], weight: float) -> None:
-    network = mesh(**{f"N{at}": place for at, place in enumerate(places)})
+def test_nothing_is_made_or_lost(places: list[tuple[int, int, int]], weight: float, reach: int, in_a_row: bool) -> None:
+    network = chain(*places) if in_a_row else mesh(**{f"N{at}": place for at, place in enumerate(places)})
     network.weight = weight
+    network.reach = reach
     made = predict(network)
     produced = sum(place.produced for place in network.places.values())
     ends = sum(made.consumed.values()) + sum(made.waiting.values()) + sum(made.stranded.values())

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import sys
 
@@ -76,3 +77,28 @@ def test_workers_on_this_machine_are_of_this_python(
 ) -> None:
     sessions.ensure_python(environment, master)
     assert environment.get("PYSPARK_PYTHON") == wanted
+
+
+def test_what_spark_finds_under_a_version_that_is_too_old_refuses_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install entrepot[spark]")
+    installed(monkeypatch, {"pyspark": "4.0.5"})
+    for name in [name for name in sys.modules if name.startswith("pyspark_entrepot")]:
+        monkeypatch.delitem(sys.modules, name)
+    found = importlib.import_module(
+        "pyspark_entrepot"
+    ).DefaultSource  # as Spark does; an error here would end any query
+    assert found.name() == "entrepot"
+    source = found({})
+    assert "message_id" in source.schema()
+    for refused in (
+        lambda: source.reader(None),
+        lambda: source.streamReader(None),
+        lambda: source.writer(None, False),
+        lambda: source.streamWriter(None, False),
+    ):
+        with pytest.raises(OperatorError, match=r"PySpark 4\.0\.5 is too old"):
+            refused()
+    for name in [name for name in sys.modules if name.startswith("pyspark_entrepot")]:
+        del sys.modules[name]
+    installed(monkeypatch, {"pyspark": "4.3.0"})
+    assert importlib.import_module("pyspark_entrepot").DefaultSource.__name__ == "EntrepotDataSource"

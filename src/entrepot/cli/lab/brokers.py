@@ -48,7 +48,9 @@ class Link:
 class Broker:
     """One broker: its ports stay the same over a restart, its journal too."""
 
-    def __init__(self, number: int, directory: Path, openwire: int, stomp: int) -> None:
+    def __init__(self, number: int, directory: Path, openwire: int, stomp: int, arguments: Sequence[str] = ()) -> None:
+        """``arguments``: further ones of `entrepot run`."""
+        self.arguments: Final = arguments
         self.number: Final = number
         self.name: Final = f"b{number}"
         self.directory: Final = directory
@@ -90,6 +92,7 @@ class Broker:
                 self.process = await asyncio.create_subprocess_exec(
                     *(sys.executable, "-m", "entrepot", "run", "activemq.xml", "--ports-file", "ports.json"),
                     "--until-eof",
+                    *self.arguments,
                     cwd=self.directory,
                     stdin=asyncio.subprocess.PIPE,  # its other end closes with us, however we end
                     stdout=log,
@@ -137,14 +140,24 @@ class Network:
     """All of a lab. ``directory`` belongs to the caller."""
 
     def __init__(
-        self, directory: Path, count: int, shape: str, *, port_base: int | None = None, options: str = ""
+        self,
+        directory: Path,
+        count: int,
+        shape: str,
+        *,
+        port_base: int | None = None,
+        options: str = "",
+        arguments: Sequence[str] = (),
     ) -> None:
-        """``options``: further attributes of every networkConnector, as they stand in XML. Raises AddressInUse."""
+        """``options``: further attributes of every networkConnector, as they stand in XML. Raises AddressInUse.
+
+        ``arguments``: further ones of `entrepot run`, for every broker.
+        """
         joined = edges(shape, count)
         ports = _ports(2 * count + len(joined), port_base)
         self.shape: Final = shape
         self.brokers: Final = [
-            Broker(number + 1, directory / f"b{number + 1}", ports[2 * number], ports[2 * number + 1])
+            Broker(number + 1, directory / f"b{number + 1}", ports[2 * number], ports[2 * number + 1], arguments)
             for number in range(count)
         ]
         self.links: Final = [
