@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from entrepot.cli.lab.brokers import Broker, Network
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EACH: Final = 2_000  # orders that a shop sends
+EACH: Final = 2_500  # orders that a shop sends
 SECONDS: Final = 60.0
 
 # A session for a minute of small jobs: it starts faster, and says nothing.
@@ -47,23 +48,31 @@ class Shop(Protocol):
         """Send each order, however often the broker goes away meanwhile."""
 
 
-def session() -> SparkSession:
-    """Return a Spark session. Raises OperatorError when PySpark, Arrow or a Java is missing."""
+def session(log: Path) -> SparkSession:
+    """Return a session; what Java says goes to ``log``. Raises OperatorError when PySpark or a Java is missing."""
     for module in ("pyspark", "pyarrow", "pandas"):
         if importlib.util.find_spec(module) is None:
             raise OperatorError(f"{module} is not installed", remedy='pip install "entrepot[spark]"')
     from entrepot import pipeline  # noqa: PLC0415 - the other chapters need no PySpark
 
-    spark = pipeline.session("entrepot-demo", master="local[2,4]", **SETTINGS)
-    spark.sparkContext.setLogLevel("OFF")
-    return spark
+    stderr = os.dup(2)
+    try:
+        with log.open("ab") as file:
+            os.dup2(file.fileno(), 2)  # Java has it from us, and keeps it
+        spark = pipeline.session("entrepot-demo", master="local[2,4]", **SETTINGS)
+        spark.sparkContext.setLogLevel("OFF")
+        return spark
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
 
 
 async def landed(directory: Path, console: Console, shop: Callable[[Broker], Shop]) -> bool:
     """Tell the chapter; return whether it ended well. Without PySpark or Java it says what is missing."""
     began = time.monotonic()
     try:
-        spark = await asyncio.to_thread(session)
+        directory.mkdir()
+        spark = await asyncio.to_thread(session, directory / "spark.log")
     except OperatorError as error:
         console.print(f"[bold]6.[/] The chapter with Apache Spark is left out: {error}")
         return True
@@ -98,7 +107,7 @@ async def _tell(
     shops = [shop(first), shop(second)]
     selling = [asyncio.create_task(one.send(range(at * EACH, (at + 1) * EACH))) for at, one in enumerate(shops)]
     try:
-        await _until(lambda: len(shops[1].promised) > EACH // 2, following)
+        await _until(lambda: bool(batches) and len(shops[1].promised) > EACH // 2, following)
         await second.kill()
         rows = sum(batch.rows for batch in batches)
         console.print(f"   After {rows} rows {second.name} is killed: [red]kill -9[/]; the shop there waits for it.")

@@ -11,7 +11,7 @@ import pytest
 
 from entrepot import pipeline
 from entrepot.base.errors import InvalidOption
-from entrepot.pipeline.jobs import compaction, layout, summary, table
+from entrepot.pipeline.jobs import compaction, layout, storage, summary, table
 from entrepot.pipeline.jobs.archive import Archive, Archiver, Batch
 from shell.daemon import Daemon
 from spark.stand import PATIENCE, Stand
@@ -219,3 +219,40 @@ def test_a_foreign_checkpoint_says_so_in_one_sentence(stand: Stand) -> None:
         (offsets / f".{path.name}.crc").unlink(missing_ok=True)
     with pytest.raises(pipeline.PipelineError, match="the checkpoint is of"):
         Filling(stand).archiver.once()
+
+
+def test_an_object_store_shows_whole_objects_and_renames_nothing(
+    stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory that is treated as one: what decides is created under its name, and a second time refused."""
+    monkeypatch.setattr(storage, "RENAMING", ())
+    root = (tmp_path / "objects").as_uri()
+    given = {"url": stand.url, "maxMessagesPerTrigger": "20"}
+    destinations = [f"/queue/{stand.queue}"]
+    with pytest.raises(InvalidOption, match="checkpoints cannot be renamed"):
+        Archiver(stand.spark, root, destinations, given)
+    checkpoints = str(tmp_path / "checkpoints")
+    sent = stand.produce([f"m{number}" for number in range(50)])
+    for _ in range(2):
+        archiver = Archiver(stand.spark, root, destinations, given, checkpoints=checkpoints)
+        assert archiver.archive.storage.root == root.replace("file://", "file:")
+        archiver.once()
+        sent += stand.produce(["later"])
+    archiver.once()
+    assert sorted(row["text"] for row in table.read(stand.spark, root).select("text").collect()) == sorted(sent)
+    files = archiver.archive.storage
+    assert files.write("decided", "first")
+    assert not files.write("decided", "second")
+    assert files.read("decided") == "first"
+    assert files.write("decided", "third", replace=True)
+    assert not list((tmp_path / "objects").rglob("*.part"))
+    # a driver died between the copy and the end of its source
+    files.write("a/source", "whole")
+    files.write("b/target", "whole")
+    files.move("a/source", "b/target")
+    assert (files.read("a/source"), files.read("b/target")) == (None, "whole")
+
+
+def test_a_place_that_nothing_can_reach_is_said_in_a_sentence(spark: SparkSession) -> None:
+    with pytest.raises(InvalidOption, match=r"nowhere://bucket/x cannot be reached: .*nowhere.*\(Spark must have"):
+        storage.Storage(spark, "nowhere://bucket/x")

@@ -94,6 +94,9 @@ def test_what_came_over_a_bridge_is_shared_again_and_never_goes_back() -> None:
     assert made.edge("C", "B") == pytest.approx(20)  # as one of three
     assert made.edge("B", "A") == 0
     assert made.load("B") == pytest.approx(320)
+    # every broker behind a bridge has asked for itself, so all that have one consumer get the same
+    even = predict(chain((300, 0, 0), (0, 1, 1000), (0, 1, 1000), (0, 1, 1000)))
+    assert [even.consumed[name, "q"] for name in "BCD"] == [pytest.approx(100)] * 3
     # three bridges away, and nobody in between
     far = predict(chain((300, 0, 0), (0, 0, 0), (0, 0, 0), (0, 1, 1000)))
     assert far.edge("A", "B") == far.edge("C", "D") == pytest.approx(300)

@@ -268,7 +268,7 @@ def _disordered(copies: DataFrame) -> DataFrame:
         client & ~derived & (fn.col("delivered") == 1) & (fn.col("returned") == 0) & (fn.col("sequence") >= 0)
         & fn.col("reader").isNotNull() & (fn.col("reader") > 0)
     ).withColumn("priority", fn.shiftright("flags", 4))  # fmt: skip
-    key = ["node", "place", "reader", "prefix", "priority"]
+    key = ["node", "place", "reader_run", "reader", "prefix", "priority"]
     window = Window.partitionBy(*key).orderBy("delivered_position")
     before = given.select(*key, "sequence", "delivered_position", fn.lag("sequence").over(window).alias("before"))
     wrong = before.where(fn.col("before") > fn.col("sequence")).select(*key).distinct()

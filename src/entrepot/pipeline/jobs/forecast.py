@@ -1,9 +1,10 @@
 """A model of demand forwarding: what becomes of what is produced in a network of brokers. Arithmetic, no Spark.
 
 - What is produced for a *queue* at a broker is shared by its own consumers, and by one bridge for each neighbour behind
-  which there are consumers. A bridge counts as ``weight`` consumers: 1 when it stands in the row with them, 0 when it
-  only gets what they cannot take (it has a lower priority). What comes over a bridge is shared in the same way by the
-  broker behind it, but never goes where it has been, and crosses at most ``reach`` bridges.
+  which there are consumers. A bridge counts as ``weight`` consumers for each broker behind it that has some, however
+  many: 1 when it stands in the row with them, 0 when it only gets what they cannot take (it has a lower priority). What
+  comes over a bridge is shared in the same way by the broker behind it, but never goes where it has been, and crosses
+  at most ``reach`` bridges.
 - Nobody gets more than he can take; what is too much for one goes to the others; what is too much for all waits.
 - Of what is published to a *topic* every subscriber gets a copy, and one copy goes over each bridge behind which there
   are subscribers.
@@ -88,12 +89,16 @@ class Network:
         """Return what one consumer of ``queue`` takes: the best that any of them showed."""
         return max((place.capacity for (_, name), place in self.places.items() if name == queue), default=0.0)
 
-    def demand(self, queue: str, path: Sequence[str]) -> list[str]:
-        """Return the neighbours of the last broker of ``path`` where a message that came this way may go on."""
+    def demand(self, queue: str, path: Sequence[str]) -> dict[str, int]:
+        """Return the neighbours of the last broker of ``path`` where a message that came this way may go on.
+
+        With each, how many brokers with consumers it can reach there: each of them has asked, over those between.
+        """
         left = self.reach - len(path)
         if left < 0:
-            return []
-        return [there for there in self._beyond(path) if self._leads(queue, (*path, there), left)]
+            return {}
+        found = {there: self._behind(queue, (*path, there), left) for there in self._beyond(path)}
+        return {there: count for there, count in found.items() if count}
 
     def distance(self, queue: str, path: Sequence[str]) -> int:
         """Return how many bridges are between the last broker of ``path`` and consumers, -1 for none that count."""
@@ -106,9 +111,16 @@ class Network:
             seen.update(dict.fromkeys(near))
         return -1
 
-    def _leads(self, queue: str, path: tuple[str, ...], left: int) -> bool:
-        found = self.distance(queue, path)
-        return 0 <= found <= left
+    def _behind(self, queue: str, path: tuple[str, ...], left: int) -> int:
+        """Return how many brokers with consumers are at most ``left`` bridges from the end of ``path``, with itself."""
+        seen = dict.fromkeys(path)
+        near = [path[-1]]
+        count = 0
+        for _ in range(left + 1):
+            count += sum(1 for broker in near if self.consumers(broker, queue))
+            near = list(dict.fromkeys(there for here in near for there in self._beyond([here]) if there not in seen))
+            seen.update(dict.fromkeys(near))
+        return count
 
     def _beyond(self, path: Sequence[str]) -> list[str]:
         return sorted(there for here, there in self.edges if here == path[-1] and there not in path)
@@ -126,8 +138,8 @@ class Network:
             inflow = place.produced + sum(came.values())
             if queue.startswith(TOPIC) or place.consumers <= LEAST or inflow <= LEAST:
                 continue
-            links = place.produced * len(self.demand(queue, (broker,)))
-            links += sum(rate * len(self.demand(queue, (here, broker))) for here, rate in came.items())
+            links = place.produced * sum(self.demand(queue, (broker,)).values())
+            links += sum(rate * sum(self.demand(queue, (here, broker)).values()) for here, rate in came.items())
             links /= inflow
             if links > LEAST:
                 crossed = sum(r for (here, _, name), r in self.forwarded.items() if (here, name) == (broker, queue))
@@ -248,12 +260,12 @@ def _follow(network: Network, queue: str, path: tuple[str, ...], share: float, w
     own = network.consumers(path[-1], queue)
     onward = network.demand(queue, path)
     each = weight if own else 1.0
-    total = own + each * len(onward)
+    total = own + each * sum(onward.values())
     if own:
         found.append(Way(path, share * own / total))
-    for there in onward:
+    for there, brokers in onward.items():
         if len(found) < WAYS_MAX:
-            _follow(network, queue, (*path, there), share * each / total, weight, found)
+            _follow(network, queue, (*path, there), share * each * brokers / total, weight, found)
 
 
 def _predict_queue(network: Network, queue: str, made: Prediction) -> None:

@@ -166,13 +166,17 @@ class Traces:
         settled = delivered & (flags.bitwiseAND(facts.SETTLED) != 0)
         acknowledged = (kind == facts.ACKNOWLEDGED) | settled
         began = accepted | (kind == facts.RECOVERED)
-        reader = fn.when(delivered | (kind == facts.ACKNOWLEDGED) & (fn.col("peer") != 0), position)
+        reading = delivered | (kind == facts.ACKNOWLEDGED) & (fn.col("peer") != 0)
+        reader = fn.when(reading, position)
         code = fn.when(settled, fn.lit(facts.ACKNOWLEDGED << 16)).otherwise(kind * fn.lit(1 << 16) + fn.col("detail"))
         fresh = accepted & (flags.bitwiseAND(facts.CONTINUED) == 0)
         return events.groupBy("node", "place", "number").agg(
             fn.max(fn.when(fn.col("prefix") != 0, fn.col("prefix"))).alias("prefix"),
             fn.max(fn.when(fn.col("prefix") != 0, fn.col("sequence"))).alias("sequence"),
             fn.max("run").alias("run"),
+            # numbers of connections and consumers begin anew with each run: they mean something in their own alone
+            fn.max(fn.when(accepted, fn.col("run"))).alias("origin_run"),
+            fn.max(fn.when(reading, fn.col("run"))).alias("reader_run"),
             fn.max(fn.when(accepted, flags)).alias("flags"),
             fn.max(fn.when(accepted, fn.col("peer"))).alias("origin"),
             fn.max(fn.when(accepted, fn.col("detail"))).alias("size"),
@@ -201,11 +205,26 @@ class Traces:
         )
         consumers = self._table(
             survey.consumers,
-            [*whose, ("reader", pa.int32()), ("consumer", TEXT), ("far", LONG), ("far_name", TEXT)],
+            [
+                ("node", LONG),
+                ("reader_run", LONG),
+                ("reader", pa.int32()),
+                ("consumer", TEXT),
+                ("far", LONG),
+                ("far_name", TEXT),
+            ],
             3,
         )
         origins = self._table(
-            survey.origins, [*whose, ("origin", pa.int32()), ("came_from", LONG), ("came_from_name", TEXT)], 3
+            survey.origins,
+            [
+                ("node", LONG),
+                ("origin_run", LONG),
+                ("origin", pa.int32()),
+                ("came_from", LONG),
+                ("came_from_name", TEXT),
+            ],
+            3,
         )
         runs = self._table(
             [
@@ -217,8 +236,8 @@ class Traces:
             2,
         )
         joined = copies.join(fn.broadcast(queues), ["node", "run", "place"], "left")
-        joined = joined.join(fn.broadcast(consumers), ["node", "run", "reader"], "left")
-        joined = joined.join(fn.broadcast(origins), ["node", "run", "origin"], "left")
+        joined = joined.join(fn.broadcast(consumers), ["node", "reader_run", "reader"], "left")
+        joined = joined.join(fn.broadcast(origins), ["node", "origin_run", "origin"], "left")
         return joined.join(fn.broadcast(runs), ["node", "run"], "left")
 
     def _table(
