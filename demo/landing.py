@@ -110,7 +110,9 @@ async def _tell(
         await _until(lambda: bool(batches) and len(shops[1].promised) > EACH // 2, following)
         await second.kill()
         rows = sum(batch.rows for batch in batches)
-        console.print(f"   After {rows} rows {second.name} is killed: [red]kill -9[/]; the shop there waits for it.")
+        console.print(
+            f"   After {rows} rows {second.name} is killed: [red]kill -9[/]; its shop goes to another broker."
+        )
         seconds = await second.start()
         console.print(f"   It is started again on its directory and accepts after {seconds:.2f} s.")
         await asyncio.wait_for(asyncio.gather(*selling), SECONDS)
@@ -127,8 +129,8 @@ async def _tell(
     promised = shops[0].promised | shops[1].promised
     rows, numbers, brokers = await asyncio.to_thread(_summed, read(spark, root))
     console.print(
-        f"   {len(promised)} orders were promised; the archive has {len(numbers)} of them in {rows} rows and "
-        f"{len(batches)} batches, from {brokers} brokers."
+        f"   {len(promised)} orders were promised; the archive has {len(numbers)}, from {brokers} brokers, in {rows} "
+        f"rows: {rows - len(numbers)} were sent again when their receipts were lost with {second.name}."
     )
     outcome = await asyncio.to_thread(audit, spark, [directory / "traces"], directory / "audit")
     console.print("[bold]$ entrepot pipeline audit[/]")
