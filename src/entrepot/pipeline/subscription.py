@@ -31,7 +31,7 @@ LOOK_EVERY: Final = 2.0  # s between looks for brokers that are not there
 SELECTOR_WAIT_MS: Final = 2_000  # AvailableNow: a selector needs time to find the last matches in a long queue
 NO_LIMIT: Final = 1 << 40
 RETRY: Final = 0.05  # s
-AGAIN_AFTER: Final = 15.0  # s that an announced broker which cannot be read is left alone
+AGAIN_AFTER: Final = 15.0  # s that an announced broker which refuses is left alone
 
 log: Final = logging.getLogger("entrepot.pipeline")
 
@@ -175,7 +175,9 @@ class Subscription:
 
     def _explore(self) -> None:
         """Attach to all brokers of the network, at once: a query that takes what is there now must know them."""
-        while self._learn() and (announced := self._not_met()):
+        tried: dict[str, None] = {}
+        while self._learn() and (announced := [broker for broker in self._not_met() if broker not in tried]):
+            tried.update(dict.fromkeys(announced))
             scout = _Scout(self.brokers, [], announced)
             scout.join()
             self._return_of_the_scout(scout)
@@ -210,14 +212,14 @@ class Subscription:
                     wire.close()
                     self._pass_over(wire.broker, error)
                 else:
-                    if not self._is_live(wire.broker):  # it went away again
-                        self._passed_over[wire.broker] = time.monotonic() + LOOK_EVERY
+                    if not self._is_live(wire.broker):
+                        self._passed_over[wire.broker] = time.monotonic() + LOOK_EVERY  # it went away again
 
     def _pass_over(self, broker: str, error: EntrepotError) -> None:
-        """Say once that a broker which the url does not name cannot be read, and leave it alone for a while."""
-        if broker not in self._passed_over:
+        """Say once that a broker which the url does not name cannot be read; one that refuses is left alone a while."""
+        if broker not in self._passed_over and broker not in self.shards:
             log.warning("the broker %s of the network is not read: %s", broker, error)
-        self._passed_over[broker] = time.monotonic() + AGAIN_AFTER
+        self._passed_over[broker] = time.monotonic() + (0 if isinstance(error, Unreachable) else AGAIN_AFTER)
 
     def _is_live(self, broker: str) -> bool:
         shard = self.shards.get(broker)
