@@ -141,9 +141,12 @@ class Subscription:
         return Offsets(self.source, tails, {broker: shard.ledger.first for broker, shard in self.shards.items()})
 
     def settle(self, end: Mapping[str, int]) -> None:
-        """Settle up to ``end`` on every broker in it."""
+        """Settle up to ``end`` on every broker in it that is there; what is left, a later call settles."""
+        self._meet()
         for broker, position in end.items():
-            self._need(broker).settle(position)
+            if self._is_live(broker):
+                with contextlib.suppress(Unreachable):
+                    self.shards[broker].settle(position)
 
     def close(self) -> None:
         """Drop all connections; the brokers keep what is held."""

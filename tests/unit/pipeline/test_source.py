@@ -57,3 +57,25 @@ def test_a_spark_that_does_not_say_where_a_batch_begins_settles_one_batch_late(m
     assert again.partitions(first, second)
     assert again.latestOffset()["shards"] == {"A": 6}
     assert start["shards"] == {}
+
+
+def test_a_broker_that_is_gone_does_not_hold_up_the_settling_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    from entrepot.pipeline import subscription, wire
+
+    a, b = FakeBroker("A"), FakeBroker("B")
+    world = World(a, b)
+    monkeypatch.setattr(wire, "Wire", world.wire)
+    monkeypatch.setattr(subscription, "Wire", world.wire)
+    a.waiting, b.waiting = list("ab"), list("cd")
+    reader = ReducedStreamReader(world.options(failoverTimeout="60000"), StructType())
+    end = reader.latestOffset()
+    b.up = False
+    reader.commit(end)
+    assert (a.base, b.base) == (2, 0)
+    b.up = True
+    monkeypatch.setattr(subscription, "LOOK_EVERY", 0.0)
+    for _ in range(1000):
+        reader.commit(end)
+        if b.base == 2:
+            break
+    assert b.base == 2
