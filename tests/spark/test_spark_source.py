@@ -91,7 +91,8 @@ def test_a_batch_that_fails_comes_again_and_nobody_else_gets_it(stand: Stand) ->
         stand.run(stand.stream(), failing)
     assert stand.left() == []
     stand.produce(["later"])
-    stand.run(stand.stream())
+    for _ in range(1 if ADMISSION_CONTROL else 2):  # before 4.2 a run is one batch, and this one was logged
+        stand.run(stand.stream())
     assert seen == [sent]
     assert [row["text"] for row in stand.batches[0]] == sent
     assert stand.texts() == [*sent, "later"]
