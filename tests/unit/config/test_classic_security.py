@@ -220,6 +220,18 @@ def test_certificates_over_tls_and_passwords_without(tmp_path: Path) -> None:
         access.admit("app", "secret", 0, "")
 
 
+def test_certificates_that_nobody_asks_for_are_reported(tmp_path: Path) -> None:
+    jaas(tmp_path, CERTIFICATES)
+    (tmp_path / "certified.properties").write_text("app=CN=app\n")
+    defines = {"java.security.auth.login.config": str(tmp_path / "login.config")}
+    deaf = read(plugins(ONLY_TLS), defines=defines)
+    assert any("asks for certificates" in what for what in said(deaf, Severity.WARNING))
+    for option in ("needClientAuth", "transport.wantClientAuth"):
+        place = f'<transportConnectors><transportConnector name="t" uri="ssl://0.0.0.0:1?{option}=true"/></transportConnectors>'
+        asking = read(broker(f"<plugins>{ONLY_TLS}</plugins>", listen=place), defines=defines)
+        assert not any("asks for certificates" in what for what in said(asking, Severity.WARNING))
+
+
 @pytest.mark.parametrize(
     ("modules", "says"),
     [

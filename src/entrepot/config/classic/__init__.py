@@ -19,7 +19,7 @@ from entrepot.config.classic.lockers import sharing
 from entrepot.config.classic.plugins import plugins
 from entrepot.config.classic.policies import PolicyReader
 from entrepot.config.classic.policy_elements import ELSEWHERE, KINDS
-from entrepot.config.classic.security import security
+from entrepot.config.classic.security import ask_for_certificates, security
 from entrepot.config.classic.spring import Surroundings
 from entrepot.config.classic.stores import store, usage
 from entrepot.config.classic.zones import zones
@@ -63,6 +63,7 @@ def interpret(root: Element, sources: Sources, *, spoken: Collection[str], bridg
     assert bean is not None, "a broker is obeyed"
     zone, client_zones = zones(root, sources)
     config = replace(_config(reader, bean, spoken, bridges), zone=zone, client_zones=client_zones)
+    ask_for_certificates(reader, bean.many("plugins"), config)
     return Reading(None if findings.errors else config, findings, bean, config, sources)
 
 

@@ -13,12 +13,15 @@ from msgspec.structs import replace
 
 from entrepot.config.classic.policies import KIND_ROUTING, destinations, physical_name
 from entrepot.config.jaas import Family, certificates, login, names, plain
+from entrepot.config.model import BrokerConfig
 from entrepot.config.reading import Bean, Reader
 from entrepot.config.security import OPEN, RuleEntry, Security, SubjectEntry, UserEntry
 from entrepot.core.access import ADMIN, READ, WRITE
 from entrepot.model.address import Destination
 
 DOMAIN: Final = "activemq-domain"
+ASKING: Final = ("needClientAuth", "wantClientAuth")
+CERTIFIED: Final = ("jaasCertificateAuthenticationPlugin", "jaasDualAuthenticationPlugin")
 TLS_DOMAIN: Final = "activemq-ssl-domain"
 GRANTS: Final = {"read": READ, "write": WRITE, "admin": ADMIN}
 EVERYTHING: Final = ">"
@@ -112,6 +115,15 @@ def _jaas_both(reader: Reader, plugin: Bean, found: Security) -> Security:
 def _with(found: Security, made: Security) -> Security:
     """Return both: who comes in from ``made``, what he may do from ``found``."""
     return replace(made, rules=found.rules, temporary=found.temporary)
+
+
+def ask_for_certificates(reader: Reader, plugins: list[Bean], config: BrokerConfig) -> None:
+    """Warn of users who are known by their certificates, when no connector asks for any."""
+    asks = any(f"{option}=true" in one.uri for one in config.connectors for option in ASKING)
+    for plugin in plugins:
+        if config.security.certified is not None and not asks and plugin.kind.name in CERTIFIED:
+            what = "no transport connector asks for certificates: nobody comes in over TLS"
+            reader.warn(plugin, what, "add ?needClientAuth=true to the URI of an ssl: connector")
 
 
 # -- what he may do ----------------------------------------------------------------------------------------------------
