@@ -1,4 +1,4 @@
-"""Advisories behind policy switches, and retroactive consumers: one activemq.xml and one Java program, two brokers."""
+"""Advisories behind switches, and retroactive consumers: one activemq.xml and one Java program, two brokers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,17 @@ from test_java_client import Program, unavailable
 
 pytestmark = pytest.mark.skipif(bool(unavailable()), reason=f"Java clients: {unavailable()}")
 
-ATTRIBUTES: Final = 'anonymousProducerAdvisorySupport="true"'
+ATTRIBUTES: Final = """anonymousProducerAdvisorySupport="true" useVirtualDestSubs="true"
+    useVirtualDestSubsOnCreation="true" """
+COMPOSITES: Final = """\
+<destinationInterceptors><virtualDestinationInterceptor><virtualDestinations>
+  <compositeQueue name="mix.in"><forwardTo><queue physicalName="mix.a"/><topic physicalName="mix.b"/></forwardTo>
+  </compositeQueue>
+  <compositeTopic name="mix.news"><forwardTo><queue physicalName="mix.c"/></forwardTo></compositeTopic>
+  <compositeQueue name="mix.picky"><forwardTo><filteredDestination selector="n = 1" queue="mix.d"/>
+    <queue physicalName="mix.made"/></forwardTo></compositeQueue>
+</virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>
+"""
 FATES: Final = 'advisoryForDelivery="true" advisoryForConsumed="true" sendAdvisoryIfNoConsumers="true"'
 RECALL: Final = (
     '<policyEntry topic="recall.{}"><subscriptionRecoveryPolicy>{}</subscriptionRecoveryPolicy></policyEntry>'
@@ -47,7 +57,7 @@ def test_the_same_file_tells_the_same(tmp_path: Path) -> None:
     (tmp_path / "classes").mkdir()
     program = Program(tmp_path / "classes")
     told: list[str] = []
-    theirs = classic.Classic(tmp_path / "classic", attributes=ATTRIBUTES, policies=POLICIES)
+    theirs = classic.Classic(tmp_path / "classic", attributes=ATTRIBUTES, policies=COMPOSITES + POLICIES)
     for broker in (theirs, ours.Entrepot(tmp_path / "ours", like=theirs)):
         broker.start().await_ready()
         try:

@@ -116,7 +116,7 @@ class Directory:
         Raises AccessDenied, to be tried again, when too many wrong passwords came within a second.
         """
         if self.certified is not None and (certificate is not None or not self.passwords):
-            return self._by_certificate(certificate or "")
+            return self._by_certificate(name, certificate or "")
         if self.anonymous is not None and password is None and (name is None or self.names_suffice):
             return self.anonymous
         user = None if name is None else self.users.get(name)
@@ -129,14 +129,15 @@ class Directory:
             return self.stranger
         raise UserUnknown(f"User name [{'null' if name is None else name}] or password is invalid.")
 
-    def _by_certificate(self, certificate: str) -> Subject:
+    def _by_certificate(self, name: str | None, certificate: str) -> Subject:
         assert self.certified is not None
         if not certificate:
             raise UserUnknown("Unable to authenticate transport without SSL certificate.")
         for one in self.certified:
             if one.is_of(certificate):
                 return Subject(certificate, one.groups)  # ActiveMQ calls him by his certificate, too
-        raise UserUnknown(f"No user for client certificate: {certificate}")
+        said = "null" if name is None else name
+        raise UserUnknown(f"User name [{said}] or password is invalid. No user for client certificate: {certificate}")
 
     def _is_right_at_last(self, user: User | None, password: str | None, now: Instant) -> bool:
         """Look at a hash: the user's, or any, or names could be found out by the time that a refusal takes."""

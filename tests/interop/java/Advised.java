@@ -46,6 +46,7 @@ public class Advised {
         full();
         anonymous();
         retroactive();
+        Virtual.all();
         watching.close();
         System.out.println("end");
         System.exit(0);
