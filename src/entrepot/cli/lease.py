@@ -68,9 +68,17 @@ def lease() -> None:
 @lease.command()
 @_named
 @click.option("--selector", "-s", default="", help="Claim only messages that match.")
-def attach(*, queue: str, group: str, subscription: str, url: str, output: str, selector: str) -> None:
+@click.option(
+    "--from",
+    "begins",
+    default="",
+    metavar="WHERE",
+    help="Where a lease begins that is new: earliest, latest, or a time in ms since 1970.  [default: earliest]",
+)
+def attach(*, queue: str, group: str, subscription: str, url: str, output: str, selector: str, begins: str) -> None:
     """Become the reader of GROUP; whoever was it before is refused from now on."""
-    _answer("ATTACH", _shard(queue, subscription), group, url, output, {"selector": selector} if selector else {})
+    given = {name: text for name, text in (("selector", selector), ("from", begins)) if text}
+    _answer("ATTACH", _shard(queue, subscription), group, url, output, given)
 
 
 @lease.command()
@@ -122,7 +130,7 @@ def release(*, queue: str, group: str, subscription: str, url: str, output: str,
 def list_(*, url: str, output: str) -> None:
     """List all leases: who holds how much of which queue."""
     rows = at_desk(url, lambda desk: desk.ask("broker", "describeLeases"))
-    show(rows, (*COLUMNS, "held", "selector"), output, empty="no leases")
+    show(rows, (*COLUMNS, "held", "begins", "selector"), output, empty="no leases")
 
 
 @lease.command()

@@ -96,6 +96,11 @@ class Lease:
         """Whether a claim has to look at messages that it does not take."""
         return self.selector is not None or self.since > 0
 
+    @property
+    def begins(self) -> str:
+        """Where the ledger began, in the words of ATTACH's ``from``."""
+        return str(self.since) if self.since else "latest" if self.after else "earliest"
+
     def begin(self, after: int, since: int) -> None:
         """Say where the ledger begins: behind the number ``after``, at the time stamp ``since``. Once, for good."""
         if self.fresh:

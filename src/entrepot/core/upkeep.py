@@ -88,7 +88,7 @@ class ConsumerView(msgspec.Struct, frozen=True):
 
 
 class LeaseView(msgspec.Struct, frozen=True):
-    """One lease: who holds how much of what."""
+    """One lease: who holds how much of what. ``begins``: "earliest", "latest", or a time stamp in ms since 1970."""
 
     queue: str
     group: str
@@ -97,6 +97,7 @@ class LeaseView(msgspec.Struct, frozen=True):
     tail: int
     held: int
     selector: str
+    begins: str
 
 
 class StageView(msgspec.Struct, frozen=True):
@@ -209,6 +210,7 @@ def list_leases(broker: BrokerCore) -> list[LeaseView]:
             tail=lease.tail,
             held=lease.held,
             selector="" if lease.selector is None else lease.selector.text,
+            begins=lease.begins,
         )
         for _, lease in sorted(broker.leases.held.items())
     ]

@@ -277,3 +277,65 @@ def test_only_attach_makes_a_lease():
     with pytest.raises(LeaseError):
         rig.broker.leases.need(parse_one("Nowhere"), "g", create=False)
     assert list(rig.broker.table.queues) == []
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_lease_may_begin_behind_what_waits_and_leaves_it_where_it_is(rig, durable):
+    rig.send_all("Q", range(10), durable=durable, priority=9)
+    rig.send_all("Q", range(10, 20), durable=durable)
+    lease = lease_of(rig)
+    lease.begin(int(rig.broker.number), 0)
+    epoch = lease.attach(rig.journal, None)
+    assert lease.claim(rig.journal, epoch, 0, 100) == 0
+    rig.send_all("Q", range(20, 30), durable=durable, priority=2)
+    rig.send_all("Q", range(30, 40), durable=durable)
+    assert lease.claim(rig.journal, epoch, 0, 5) == 5
+    assert lease.claim(rig.journal, epoch, 5, 100) == 20
+    assert read(rig, lease, 0, 20) == numbers(10, 30) + numbers(10, 20)
+    lease.begin(0, 0)  # it has begun: what is said later counts for nothing
+    epoch = lease.attach(rig.journal, None)
+    assert lease.claim(rig.journal, epoch, 20, 100) == 20
+    assert lease.begins == "latest"
+    assert lease.queue.backlog.count == 20
+    rig.turn()
+
+
+def test_a_lease_may_begin_at_a_time_which_every_message_tells(rig):
+    rig.send_all("Q", range(10))
+    rig.wait(60_000)
+    since = int(rig.broker.wall)
+    rig.send_all("Q", range(10, 20))
+    lease = lease_of(rig)
+    lease.begin(0, since)
+    epoch = lease.attach(rig.journal, selector_or_none("TRUE"))
+    assert lease.claim(rig.journal, epoch, 0, 100) == 10
+    assert read(rig, lease, 0, 10) == numbers(10, 10)
+    assert lease.begins == str(since)
+    other = lease_of(rig, "other")
+    assert other.claim(rig.journal, other.attach(rig.journal, None), 0, 100) == 10
+    assert read(rig, other, 0, 10) == numbers(10)
+
+
+@pytest.mark.parametrize("how", ["close", "kill"])
+def test_where_it_began_is_kept_over_restarts_until_it_is_released(how):
+    rig = Rig()
+    rig.send_all("Q", range(5))
+    lease = lease_of(rig)
+    lease.begin(int(rig.broker.number), 0)
+    lease.attach(rig.journal, None)
+    rig.turn()
+    rig.restart(how)
+    rig.send_all("Q", range(5, 8))
+    lease = lease_of(rig)
+    lease.begin(0, 1)
+    epoch = lease.attach(rig.journal, None)
+    assert lease.claim(rig.journal, epoch, 0, 100) == 3
+    assert read(rig, lease, 0, 3) == numbers(3, 5)
+    rig.broker.leases.release(lease)
+    rig.turn()
+    rig.restart(how)
+    lease = lease_of(rig)
+    assert lease.begins == "earliest"
+    lease.begin(int(rig.broker.number), 0)
+    assert lease.claim(rig.journal, lease.attach(rig.journal, None), 3, 100) == 3
+    assert lease.queue.backlog.count == 8

@@ -52,6 +52,7 @@ def test_queues_are_listed_with_what_there_is_to_know():
     assert len(upkeep.list_consumers(rig.broker)) == 2
     held = upkeep.list_leases(rig.broker)[0]
     assert (held.queue, held.group, held.base, held.tail, held.held, held.selector) == ("Q", "g", 0, 2, 2, "TRUE")
+    assert held.begins == "earliest"
     assert upkeep.release(rig.broker, "Q", "g") == 2
     with pytest.raises(LeaseError):
         upkeep.release(rig.broker, "Q", "h")
