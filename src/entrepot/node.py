@@ -50,6 +50,7 @@ from entrepot.io.leases import CLOCK
 from entrepot.io.links import Links, log_bridges
 from entrepot.io.local import Door
 from entrepot.io.options import no_option
+from entrepot.io.polled import PolledSessions
 from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.io.standby import Standby
 from entrepot.io.tcp import AUTO, Greeter, Listener, Listening
@@ -61,6 +62,7 @@ from entrepot.management.queues import Queues
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.openwire.options import read_option as read_openwire_option
+from entrepot.protocols.openwire.polling import PollSession
 from entrepot.protocols.openwire.statistics import PREFIX as STATISTICS
 from entrepot.protocols.openwire.statistics import Statistics
 from entrepot.protocols.session import HTTP, OPENWIRE, STOMP, Session, Shell
@@ -72,8 +74,7 @@ from entrepot.protocols.tunnel import TunnelServer
 DEFAULT_LISTEN: Final = ("stomp://127.0.0.1:61613", "auto://127.0.0.1:61616")
 EPHEMERAL_LISTEN: Final = ("stomp://127.0.0.1:0",)
 MEMORY_LIMIT: Final = 512 * MIB
-SPOKEN: Final = [OPENWIRE, STOMP]
-LISTENED: Final = [*SPOKEN, HTTP]  # HTTP only to switch to OpenWire: nothing that a configuration of Classic means
+SPOKEN: Final = [OPENWIRE, STOMP, HTTP]
 
 NOTICE_EVERY: Final = 10 * SECOND  # a producer that floods a full queue makes thousands of notices a second
 ANSWER_GRACE: Final = 1.0  # s; a sync takes a thousandth of it, on a disk that is not in trouble
@@ -194,7 +195,7 @@ class Node:
         self.stomp: Final = [StompOptions() for _ in options.listen]
         self.openwire: Final = [OpenWireOptions() for _ in options.listen]
         self.listening: Final = [
-            Listening(text, partial(_read_option, stomp, openwire), LISTENED)
+            Listening(text, partial(_read_option, stomp, openwire), SPOKEN)
             for text, stomp, openwire in zip(options.listen, self.stomp, self.openwire, strict=True)
         ]
         for one in self.openwire:
@@ -280,8 +281,7 @@ class Node:
             self._start_core(loop, journal)
             self._recovered()
             for listening, stomp, openwire in zip(self.listening, self.stomp, self.openwire, strict=True):
-                greeters = self._greeters(stomp, openwire)
-                listener = Listener(listening, self.turn, greeters)
+                listener = self._listener(listening, stomp, openwire)
                 await listener.open()
                 self.listeners.append(listener)
                 self._publish(listener)
@@ -309,11 +309,8 @@ class Node:
 
     async def _appear(self, loop: asyncio.AbstractEventLoop) -> None:
         """Open the door for this process, and announce to others where this broker is. Raises OperatorError."""
-        indoors = Listener(
-            Listening("openwire://127.0.0.1:0", no_option, LISTENED),
-            self.turn,
-            self._greeters(StompOptions(), OpenWireOptions()),
-        )
+        listening = Listening("openwire://127.0.0.1:0", no_option, SPOKEN)
+        indoors = self._listener(listening, StompOptions(), OpenWireOptions())
         self.listeners.append(indoors)
         self._door = Door(self.options.name, loop, indoors.adopt)
         self._door.open()
@@ -506,13 +503,20 @@ class Node:
             turn.run(self._acceptor.advisories.founded)
         turn.catch_up()
 
-    def _greeters(self, stomp: StompOptions, openwire: OpenWireOptions) -> dict[str, Greeter]:
+    def _listener(self, listening: Listening, stomp: StompOptions, openwire: OpenWireOptions) -> Listener:
         greet = self._openwire_greeter(openwire)
+        sessions = PolledSessions(self.turn, frame_max=openwire.wire.max_frame_size)
+
+        def poll(peer: str, shell: Shell) -> Session:
+            return PollSession(shell, sessions, self.turn.now, peer)
 
         def tunnel(shell: Shell, peer: str) -> Session:
-            return TunnelServer(shell, lambda inner: greet(inner, peer), self.turn.now)
+            return TunnelServer(shell, lambda inner: greet(inner, peer), self.turn.now, partial(poll, peer))
 
-        return {OPENWIRE: greet, STOMP: self._stomp_greeter(stomp), HTTP: tunnel}
+        greeters = {OPENWIRE: greet, STOMP: self._stomp_greeter(stomp), HTTP: tunnel}
+        listener = Listener(listening, self.turn, greeters)
+        sessions.carry = partial(listener.carry, greet)
+        return listener
 
     def _stomp_greeter(self, options: StompOptions) -> Greeter:
         def greet(shell: Shell, peer: str) -> Session:

@@ -50,6 +50,9 @@ NO_EFFECT: Final[Mapping[str, str]] = {
     "keyStoreType": "the file itself tells",
     "trustStoreType": "the file itself tells",
     "sslProvider": "TLS is OpenSSL's",
+    "readCheckTime": "silence is watched by wireFormat.maxInactivityDuration",
+    "writeCheckTime": "silence is watched by wireFormat.maxInactivityDuration",
+    "http.enableTrace": "TRACE is not answered",
     "verifyHost": "a listener has no host name to verify",
 }
 OPENWIRE_ONLY: Final = frozenset(
@@ -100,6 +103,8 @@ class TransportOptions:
         self.proxy_port: int = 8080
         self.proxy_user: str = ""
         self.proxy_password: str = ""
+        self.compressed: bool = False  # what is posted to ActiveMQ's http: transport
+        self.compressed_from: int = 0
 
     def connection(self) -> ConnectionOptions:
         """Return what concerns a single connection."""
@@ -271,4 +276,6 @@ TAKERS: Final[Mapping[str, Taker]] = {
     "proxyPort": _count("proxy_port", 1, 65_535),
     "proxyUser": _text("proxy_user"),
     "proxyPassword": _text("proxy_password"),
+    "useCompression": _flag("compressed"),
+    "minSendAsCompressedSize": _count("compressed_from"),
 }

@@ -28,14 +28,16 @@ from entrepot.io.connection import Connection, Turn
 from entrepot.io.forward import through_proxy
 from entrepot.io.local import enter
 from entrepot.io.options import TransportOptions, read
+from entrepot.io.poller import Poller
 from entrepot.io.proxy import read_header
 from entrepot.io.tls import client_context, server_context
 from entrepot.protocols.detection import DetectingSession
 from entrepot.protocols.session import AMQP, HTTP, MQTT, OPENWIRE, STOMP, Session, Shell
 from entrepot.protocols.tunnel import TunnelClient
 
+HTTPS: Final = "https"
 DEFAULT_PORTS: Final[Mapping[str, int]] = {
-    STOMP: 61613, MQTT: 1883, AMQP: 5672, HTTP: 80, "https": 443, "auto": 61616,
+    STOMP: 61613, MQTT: 1883, AMQP: 5672, HTTP: 80, HTTPS: 443, "auto": 61616,
 }  # fmt: skip
 VM: Final = "vm"
 AUTO: Final = "auto"
@@ -58,7 +60,7 @@ class Listening:
         """``spoken``: see `options.read`. ``known``: the protocols of this build."""
         self.endpoint: Endpoint = parse_place(text)
         words = self.endpoint.scheme.split("+")
-        names = [word for word in words if word not in LAYERS]
+        names = [HTTP if word == HTTPS else word for word in words if word not in LAYERS]
         self.protocol: str = names[0] if names else AUTO
         self.unix: bool = "unix" in words
         if len(names) > 1 or self.protocol not in (AUTO, STOMP, OPENWIRE, AMQP, MQTT, HTTP):
@@ -85,7 +87,8 @@ class Listening:
     def port(self) -> int:
         """Return the port to bind."""
         port = self.endpoint.port
-        return DEFAULT_PORTS.get(self.protocol, DEFAULT_PORTS[AUTO]) if port == NO_PORT else port
+        name = HTTPS if self.protocol == HTTP and self.options.secure else self.protocol
+        return DEFAULT_PORTS.get(name, DEFAULT_PORTS[AUTO]) if port == NO_PORT else port
 
 
 class Listener:
@@ -137,6 +140,17 @@ class Listener:
         await self.turn.loop.connect_accepted_socket(
             cast("Callable[[], asyncio.Protocol]", partial(self._connection, "vm")), sock
         )
+
+    def carry(self, make: Greeter, peer: str) -> Connection | None:
+        """Return a connection that somebody else drives than a socket of ours; None when there are enough."""
+        if len(self.connections) >= self.options.connections_max:
+            self.exceeded += 1
+            return None
+        self.accepted += 1
+        connection = Connection(self.turn, self._connection_options, lambda made: make(made, made.peer), self._lost)
+        connection.peer = peer
+        self.connections[connection] = None
+        return connection
 
     def close(self) -> None:
         """Take no more connections; those that live go on."""
@@ -384,49 +398,104 @@ async def dial(
 ) -> Connection:
     """Connect to the place that ``text`` names and drive the session that ``make`` makes for it.
 
-    ``lost`` is called when the connection is gone. Raises InvalidURI, InvalidOption; OSError (TimeoutError too, and
-    ssl.SSLError) when there is no way through.
+    ``lost`` is called when the connection is gone. An ``http:`` place is asked to switch to OpenWire; one that does
+    not, like ActiveMQ's, is polled. Raises InvalidURI, InvalidOption; OSError (TimeoutError too, and ssl.SSLError) when
+    there is no way through.
     """
     endpoint = parse_place(text)
     options = read(endpoint, spoken)
     context = client_context(options.tls) if options.secure else None
-    words = endpoint.scheme.split("+")
-    greet: Callable[[Connection], Session] = lambda made: make(made, made.peer)  # noqa: E731
-    if words[0] in (HTTP, "https"):
-        greet = partial(_tunnelled, endpoint, make, turn)
-    connection = Connection(turn, options.connection(), greet, lost)
-    factory = cast("Callable[[], asyncio.Protocol]", lambda: connection)
-    host = endpoint.host if context is not None else None
+    way = Way(endpoint, options, context, turn.loop)
     async with asyncio.timeout(options.connect_timeout / SECOND):
-        if "unix" in words:
-            connection.peer = endpoint.path
-            await turn.loop.create_unix_connection(factory, endpoint.path)
-            return connection
-        if words[0] == VM:
-            connection.peer = endpoint.format()
-            await turn.loop.create_unix_connection(factory, sock=enter(endpoint.host or endpoint.path.strip("/")))
-            return connection
-        port = endpoint.port
-        if port == NO_PORT:
-            port = DEFAULT_PORTS.get(words[0], DEFAULT_PORTS[AUTO])
-        if options.proxy_host:
-            sock = await through_proxy(turn.loop, options, endpoint.host, port)
-            try:
-                await turn.loop.create_connection(factory, sock=sock, ssl=context, server_hostname=host)
-            except BaseException:
-                sock.close()
-                raise
-        else:
-            await turn.loop.create_connection(factory, endpoint.host, port, ssl=context, server_hostname=host)
+        if endpoint.scheme.split("+")[0] in (HTTP, HTTPS):
+            return await _dial_http(way, turn, make, lost)
+        greet: Callable[[Connection], Session] = lambda made: make(made, made.peer)  # noqa: E731
+        connection = Connection(turn, options.connection(), greet, lost)
+        await way.open(cast("Callable[[], asyncio.Protocol]", lambda: connection), connection)
     if not options.no_delay:
         _slow_down(connection)
     return connection
 
 
-def _tunnelled(endpoint: Endpoint, make: Greeter, turn: Turn, made: Connection) -> Session:
-    """Return the session that asks an HTTP server to switch to OpenWire."""
+class Way:
+    """How one place is reached: directly or through a proxy, with TLS or without. `open` may be called again."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        options: TransportOptions,
+        context: ssl.SSLContext | None,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.endpoint: Final = endpoint
+        self.options: Final = options
+        self.context: Final = context
+        self.loop: Final = loop
+
+    @property
+    def port(self) -> int:
+        """Return the port to dial."""
+        port = self.endpoint.port
+        return DEFAULT_PORTS.get(self.endpoint.scheme.split("+")[0], DEFAULT_PORTS[AUTO]) if port == NO_PORT else port
+
+    async def open(self, factory: Callable[[], asyncio.Protocol], connection: Connection | None = None) -> None:
+        """Have the loop drive what ``factory`` makes; ``connection`` is told who its peer is. Raises OSError."""
+        endpoint, context, loop = self.endpoint, self.context, self.loop
+        host = endpoint.host if context is not None else None
+        words = endpoint.scheme.split("+")
+        if "unix" in words:
+            if connection is not None:
+                connection.peer = endpoint.path
+            await loop.create_unix_connection(factory, endpoint.path)
+        elif words[0] == VM:
+            if connection is not None:
+                connection.peer = endpoint.format()
+            await loop.create_unix_connection(factory, sock=enter(endpoint.host or endpoint.path.strip("/")))
+        elif self.options.proxy_host:
+            sock = await through_proxy(loop, self.options, endpoint.host, self.port)
+            try:
+                await loop.create_connection(factory, sock=sock, ssl=context, server_hostname=host)
+            except BaseException:
+                sock.close()
+                raise
+        else:
+            await loop.create_connection(factory, endpoint.host, self.port, ssl=context, server_hostname=host)
+
+
+async def _dial_http(way: Way, turn: Turn, make: Greeter, lost: Callable[[Connection], None]) -> Connection:
+    """Ask for OpenWire; poll a place that has it only as ActiveMQ does."""
+    decided: asyncio.Future[bool] = turn.loop.create_future()
+
+    def decide(switched: bool) -> None:
+        if not decided.done():
+            decided.set_result(switched)
+
+    def gone(connection: Connection) -> None:
+        if not decided.done():
+            decided.set_exception(ConnectionResetError(0, "it closed the connection without an answer in HTTP"))
+        elif decided.result():
+            lost(connection)
+
+    def ask(made: Connection) -> Session:
+        return TunnelClient(
+            made, lambda shell: make(shell, made.peer), turn.now, host=host, path=endpoint.path, decided=decide
+        )
+
+    endpoint = way.endpoint
     host = endpoint.host if endpoint.port == NO_PORT else f"{endpoint.host}:{endpoint.port}"
-    return TunnelClient(made, lambda shell: make(shell, made.peer), turn.now, host=host, path=endpoint.path)
+    connection = Connection(turn, way.options.connection(), ask, gone)
+    await way.open(cast("Callable[[], asyncio.Protocol]", lambda: connection), connection)
+    try:
+        switched = await decided
+    except BaseException:
+        connection.abort()
+        raise
+    if switched:
+        if not way.options.no_delay:
+            _slow_down(connection)
+        return connection
+    poller = Poller(turn, way.open, way.options, host, endpoint.path)
+    return await poller.start(Connection(turn, way.options.connection(), lambda made: make(made, made.peer), lost))
 
 
 def _make(greeter: Greeter, peer: str, shell: Shell) -> Session:

@@ -25,6 +25,9 @@ from entrepot.config.sources import Sources
 
 OPENWIRE: Final = "openwire"
 AUTO: Final = "auto"
+HTTP: Final = "http"
+HTTPS: Final = "https"
+OF_OPENWIRE: Final = (OPENWIRE, AUTO, HTTP)
 LAYERS: Final = ("tcp", "nio", "ssl", "unix")
 LANGUAGES: Final = {
     "openwire": "OpenWire",
@@ -143,7 +146,7 @@ class Connectors:
             return
         self.reader.findings.hide(place.password)
         words = place.scheme.split("+")
-        protocols = [word for word in words if word not in LAYERS]
+        protocols = [HTTP if word == HTTPS else word for word in words if word not in LAYERS]
         protocol = protocols[0] if protocols else OPENWIRE
         if protocol != AUTO and protocol not in LANGUAGES:
             what = f"there is no transport {place.scheme!r}"
@@ -155,9 +158,10 @@ class Connectors:
         if any(one.name == name for one in self.found):
             self.reader.error(bean, f"there are two transport connectors {name!r}", "names must differ", "name")
             return
-        scheme = "+".join([protocol, *(word for word in words if word in LAYERS and word != "tcp")])
+        layers = [word for word in words if word in LAYERS and word != "tcp"]
+        scheme = HTTPS if HTTPS in words else "+".join([protocol, *layers])
         endpoint = self._with_tls(replace(place, scheme=scheme))
-        if protocol in (OPENWIRE, AUTO):
+        if protocol in OF_OPENWIRE:
             endpoint = replace(endpoint, options={**endpoint.options, **flags})
         self.found.append(
             Connector(
@@ -165,7 +169,7 @@ class Connectors:
                 uri=endpoint.format(),
                 protocol=protocol,
                 line=bean.line(attribute),
-                discovery=discovery if protocol in (OPENWIRE, AUTO) else "",
+                discovery=discovery if protocol in OF_OPENWIRE else "",
             )
         )
 

@@ -14,7 +14,7 @@ from typing import Final
 from entrepot.base.errors import LimitExceeded, MalformedFrame
 
 DEPTH_MAX: Final = 64  # a message in a message in a dispatch has 12
-ELEMENTS_MAX: Final = 200_000  # a path of brokers costs two an entry
+ELEMENTS_MAX: Final = 100_000  # half a second to read; 5,000 durable subscriptions of a network's peer
 ATTRIBUTES_MAX: Final = 8  # XStream writes three at most
 
 _NAME: Final = r"[A-Za-z_][\w.$-]*"
