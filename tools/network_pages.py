@@ -216,7 +216,7 @@ def network_pages() -> dict[Path, str]:
             text += "".join(_example(directory, made))
         found[FOLDER / f"{name}.md"] = text + f"## Traps\n\n{traps}"
         index += f"{name}\n"
-    found[FOLDER / "index.md"] = index + "attributes\nguarantees\n```\n"
+    found[FOLDER / "index.md"] = index + "http\nattributes\nguarantees\n```\n"
     return found
 
 

@@ -38,6 +38,7 @@ class Program:
 
     def __init__(self, classes: Path, jars: Path | None = None) -> None:
         """``jars``: a directory with ``activemq-client`` 6, instead of Debian's 5; there JMS is ``jakarta.jms``."""
+        self.options: list[str] = []  # of the virtual machine
         sources = sorted(SOURCES.glob("*.java"))
         if jars is None:
             self.path = ":".join([str(classes), *(f"/usr/share/java/{name}" for name in NEEDED)])
@@ -50,7 +51,7 @@ class Program:
         subprocess.run(command, check=True, timeout=120)
 
     def command(self, name: str, *arguments: str) -> list[str]:
-        return ["java", "-XX:TieredStopAtLevel=1", "-cp", self.path, name, *arguments]
+        return ["java", "-XX:TieredStopAtLevel=1", *self.options, "-cp", self.path, name, *arguments]
 
     def run(self, name: str, *arguments: str) -> str:
         done = subprocess.run(

@@ -139,7 +139,7 @@ def test_openwire_behind_an_http_upgrade(listen: str) -> None:
             await crosses(f"http://127.0.0.1:{port}", far.uri("openwire"))
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert (await reader.readline()).startswith(b"HTTP/1.1 426 ")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 400 ")
             writer.close()
 
     run(main())
@@ -248,5 +248,71 @@ def test_a_body_larger_than_the_memory_of_both_brokers_crosses(duplex: bool, tmp
                             message = await consumer.receive(PATIENCE)
                             assert message is not None
                             assert message.body == expected
+
+    run(main())
+
+
+@contextlib.asynccontextmanager
+async def plain_proxy(target: int) -> AsyncIterator[tuple[int, list[bytes]]]:
+    """A reverse proxy that knows no upgrade: it does not pass the header on."""
+    seen: list[bytes] = []
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, ask: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                if ask:
+                    seen.append(data.partition(b" ")[0])
+                    data = data.replace(b"Upgrade: openwire\r\n", b"").replace(b"Connection: Upgrade\r\n", b"")
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", target)
+        await asyncio.gather(pump(reader, back, ask=True), pump(there, writer, ask=False))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    yield server.sockets[0].getsockname()[1], seen
+    server.close()
+
+
+@pytest.mark.parametrize("query", ["", "&useCompression=true"])
+def test_without_an_upgrade_commands_are_posted_and_polled(query: str) -> None:
+    async def main() -> None:
+        async with Broker(name="far", listen=["http://127.0.0.1:0", *OPENWIRE]) as far:
+            port = int(far.uris[0].rpartition(":")[2])
+            async with plain_proxy(port) as (proxy_port, seen):
+                there = f"http://127.0.0.1:{proxy_port}"
+                connect = [f"static:({there}?connectionTimeout=5000{query})?{QUICK}"]
+                async with Broker(name="near", listen=OPENWIRE, connect=connect, duplex=True) as near:
+                    await crosses(near.uri("openwire"), far.uri("openwire"), "x" * 3_000_000)
+                    await crosses(far.uri("openwire"), near.uri("openwire"))
+                await crosses(f"{there}?connectionTimeout=5000{query}", far.uri("openwire"))
+                assert {b"HEAD", b"GET", b"POST"} <= set(seen)
+                assert (b"OPTIONS" in seen) == bool(query)
+                while far.node.listeners[0].connections:  # the sessions end with their connections
+                    await asyncio.sleep(0.02)
+
+    run(main())
+
+
+def test_a_polled_place_that_is_none_is_told() -> None:
+    async def main() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with contextlib.suppress(asyncio.IncompleteReadError):
+                while True:
+                    await reader.readuntil(b"\r\n\r\n")
+                    writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        there = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with Broker(name="near", listen=OPENWIRE, connect=[f"static:({there})?{QUICK}"]) as near:
+            links = near.node.links
+            assert links is not None
+            while not links.report()[0]["error"]:
+                await asyncio.sleep(0.02)
+            assert "404 Not Found" in str(links.report()[0]["error"])
+        server.close()
 
     run(main())

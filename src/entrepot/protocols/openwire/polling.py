@@ -34,6 +34,10 @@ STRANGER_OCTETS_MAX: Final = 64 * KIB  # a body for a session that is not there
 HELD_OCTETS_MAX: Final = 64 * KIB  # of requests behind one that waits
 PACKED_FROM_OCTETS: Final = 1 * KIB  # shorter answers are not packed
 CLIENT_ID: Final = b"clientid"
+STRANGE: Final = (
+    b"this port speaks OpenWire: as it is, behind an upgrade, or as ActiveMQ's http: transport does,\n"
+    b"which says in the header clientID whose request it is; this one does not\n"
+)
 GZIPPED: Final = b"application/x-gzip"
 
 
@@ -147,8 +151,8 @@ class Exchange:
             if self._full and self.octets <= self._low:
                 self._full = False
                 self.inner.writable(True)
-        elif self.closing and not self._queue:
-            self._poll = None
+        if self.closing and not self._queue:
+            poll, self._poll = self._poll, None
             if poll is not None:
                 poll.deliver(b"", now)
             if not self.over:
@@ -291,7 +295,7 @@ class PollSession(Session):
         elif method not in (b"HEAD", b"GET", b"POST"):
             self._answer(answer(405, b"", "Allow: GET, HEAD, POST, OPTIONS"), now)
         elif not 0 < len(client_id) <= CLIENT_ID_OCTETS_MAX:
-            self._answer(answer(400, b"" if method == b"HEAD" else b"the header clientID says nothing\n"), now)
+            self._answer(answer(400, b"" if method == b"HEAD" else STRANGE), now)
         elif method == b"HEAD":
             why = self.exchanges.open(client_id, self.peer, self.shell)
             self.refused = why or self.refused

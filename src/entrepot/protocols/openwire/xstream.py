@@ -52,6 +52,7 @@ READABLE: Final = ("java.lang.", "org.apache.activemq.")  # packages of exceptio
 SECURITY: Final = "java.lang.SecurityException"
 SUBSTITUTES: Final[Mapping[str, str]] = {"javax.jms.JMSSecurityException": SECURITY}
 SUBSTITUTE: Final = "java.lang.Exception"
+DECLARED: Final = "java.lang.Throwable"  # when no class is said
 OF: Final = "of"
 
 _RANGES: Final = {Kind.BYTE: 7, Kind.INT: 31, Kind.LONG: 63}
@@ -157,7 +158,7 @@ class _Reader:
 
     def throwable(self, element: Element, depth: int) -> Throwable:
         self.spend(depth)
-        name = element.attributes.get(OF) or element.attributes.get("class") or SUBSTITUTE
+        name = element.attributes.get(OF) or element.attributes.get("class") or DECLARED
         message = element.child("detailMessage")
         traces = element.child("stackTrace")
         cause = element.child("cause")
