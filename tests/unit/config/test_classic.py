@@ -266,6 +266,15 @@ def test_a_protocol_that_is_not_spoken_is_refused_by_name_and_the_others_start(s
     assert errors(broker(listen=connectors(f'name="odd" uri="{scheme}://a:1"')))  # none is left
 
 
+@pytest.mark.parametrize("uri", ["http://a:1", "https://a:1?maximumConnections=9"])
+def test_http_is_activemqs_own_and_takes_what_openwire_takes(uri: str) -> None:
+    listen = connectors(f'name="c" uri="{uri}" updateClusterClients="true" discoveryUri="multicast://default"')
+    (made,) = config(broker(listen=listen), spoken=("openwire", "http")).connectors
+    assert made.uri.startswith(uri)
+    assert made.uri.endswith("updateClusterClients=true")
+    assert (made.protocol, made.discovery) == ("http", "multicast://default")
+
+
 def test_openwire_depends_on_the_build() -> None:
     listen = connectors('uri="tcp://a:1"', 'uri="stomp://a:2"')
     assert [one.name for one in config(broker(listen=listen), spoken=("stomp",)).connectors] == ["stomp://a:2"]

@@ -21,6 +21,7 @@ ANY_HOST: Final = ("0.0.0.0", "::", "*", "")
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 OPENWIRE: Final = "openwire"
 AUTO: Final = "auto"
+WEB: Final = ("http", "https")
 
 
 class Spot(Struct, frozen=True):
@@ -52,7 +53,7 @@ class Listener(Struct, frozen=True, kw_only=True):
     @property
     def bridged(self) -> bool:
         """Whether a bridge can talk to it."""
-        return self.protocol in (OPENWIRE, AUTO)
+        return self.protocol in (OPENWIRE, AUTO, *WEB)
 
 
 class Address(Struct, frozen=True, kw_only=True):
@@ -61,6 +62,7 @@ class Address(Struct, frozen=True, kw_only=True):
     host: str
     port: int
     secure: bool = False
+    web: bool = False  # by http: or https:
 
     @property
     def text(self) -> str:

@@ -26,6 +26,7 @@ from entrepot.config.topology.model import (
     AUTO,
     LOOPBACK,
     OPENWIRE,
+    WEB,
     Accounts,
     Address,
     Channel,
@@ -43,6 +44,7 @@ from entrepot.config.xml import Element
 LAYERS: Final = ("tcp", "nio", "ssl", "unix")
 FAILOVER: Final = "failover"
 PORT: Final = 61616
+WEB_PORTS: Final = {"http": 80, "https": 443}
 
 
 # -- one file ----------------------------------------------------------------------------------------------------------
@@ -278,7 +280,10 @@ def _found_by(text: str) -> tuple[tuple[tuple[Address, ...], ...], tuple[str, ..
     except (InvalidURI, InvalidOption):
         return (), groups, found.scheme, nested
     made = tuple(
-        tuple(Address(host=place.host, port=_port(place), secure=place.secure) for place in target.places)
+        tuple(
+            Address(host=place.host, port=_port(place), secure=place.secure, web=place.scheme in WEB)
+            for place in target.places
+        )
         for target in targets
     )
     scheme = found.scheme if isinstance(found, Composite) or groups else "static"
@@ -286,7 +291,7 @@ def _found_by(text: str) -> tuple[tuple[tuple[Address, ...], ...], tuple[str, ..
 
 
 def _port(place: Endpoint) -> int:
-    return place.port if place.port > 0 else PORT
+    return place.port if place.port > 0 else WEB_PORTS.get(place.scheme, PORT)
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------
@@ -521,12 +526,18 @@ class _Joining:
             self._error(
                 channel,
                 f"{place.text} is dialled, and {name} speaks {listener.protocol}: a bridge speaks OpenWire",
-                "dial an openwire (tcp:, nio:, ssl:) or auto: connector",
+                "dial an openwire (tcp:, nio:, ssl:), http: or auto: connector",
+            )
+        elif not channel.cluster and (listener.protocol in WEB) != place.web and listener.protocol != AUTO:
+            scheme = _scheme(listener)
+            self._error(
+                channel,
+                f"{place.text} is dialled by {'HTTP' if place.web else 'a socket'}, and {name} speaks {scheme}",
+                f"write {scheme}://{place.text}",
             )
         elif listener.secure != place.secure and (channel.cluster or listener.protocol != AUTO):
             there = "TLS" if listener.secure else "no TLS"
-            scheme = "ssl" if listener.secure else "tcp"
-            remedy = f"write {scheme}://{place.text}"
+            remedy = f"write {_scheme(listener)}://{place.text}"
             self._error(
                 channel,
                 f"{place.text} is dialled {'with' if place.secure else 'without'} TLS, and {name} has {there}",
@@ -547,6 +558,13 @@ class _Joining:
 
     def _error(self, channel: Channel, what: str, remedy: str) -> None:
         self.issues.append(Issue(Severity.ERROR, channel.spot, what, remedy))
+
+
+def _scheme(listener: Listener) -> str:
+    """Return the scheme that dials it."""
+    if listener.protocol in WEB:
+        return "https" if listener.secure else "http"
+    return "ssl" if listener.secure else "tcp"
 
 
 def _is_loopback(host: str) -> bool:

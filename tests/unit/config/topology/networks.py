@@ -11,7 +11,7 @@ from entrepot.config.topology.rules import judge
 from entrepot.config.topology.survey import member_of, network_of
 from entrepot.config.xml import parse
 
-SPOKEN = ("openwire", "stomp")
+SPOKEN = ("openwire", "stomp", "http")
 
 
 def connector(to: str, attributes: str = "", body: str = "", *, name: str = "") -> str:

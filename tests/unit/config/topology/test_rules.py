@@ -118,6 +118,9 @@ def test_an_address_that_may_be_several() -> None:
     ("dialled", "listen", "text"),
     [
         ("b:61613", "stomp://0.0.0.0:61613", "speaks stomp"),
+        ("b:80", "http://0.0.0.0:80", "b:80 is dialled by a socket, and 0.0.0.0:80 of b speaks http"),
+        ("static:(http://b:1)", "tcp://0.0.0.0:1", "b:1 is dialled by HTTP, and 0.0.0.0:1 of b speaks tcp"),
+        ("static:(https://b:1)", "http://0.0.0.0:1", "b:1 is dialled with TLS"),
         ("static:(ssl://b:61616)", "tcp://0.0.0.0:61616", "has no TLS"),
         ("b:61616", "ssl://0.0.0.0:61616", "has TLS"),
         ("b:61616", "tcp://127.0.0.1:61616", "from its own machine"),
@@ -130,6 +133,13 @@ def test_a_place_that_cannot_be_talked_to(dialled: str, listen: str, text: str) 
 
 def test_auto_takes_either() -> None:
     assert Files().add("a", connector("b:61616")).add("b", listen="auto://0.0.0.0:61616").said(ERROR) == []
+
+
+@pytest.mark.parametrize(("dialled", "listen"), [("http://b", "http://0.0.0.0:80"), ("http://b:1", "auto://0.0.0.0:1")])
+def test_a_bridge_may_go_over_http(dialled: str, listen: str) -> None:
+    files = Files().add("a", connector(f"static:({dialled})")).add("b", listen=listen)
+    assert [(link.source, link.target) for link in files.network().links] == [(0, 1)]
+    assert files.said(ERROR) + files.said(WARNING) == []
 
 
 def test_a_bridge_may_lead_to_a_broker_of_artemis() -> None:
