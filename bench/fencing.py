@@ -9,9 +9,9 @@ ones; on a busy machine look at the processor time. At most 3 % is the target.
 
 Time says little about so small a difference. ``--count`` counts instructions instead, with valgrind: a broker takes a
 few messages, another one many, and what the many took more, divided by how many more they were, is what one takes. What
-else the machine does leaves that alone: it repeats to one percent. The system's own instructions
-are not in it: the fence asks for the time at each sync, which is no call into the system, and looks at its file every
-50 ms. A sync is asked once for all that it wrote, so the fewer messages wait for their receipts, the more it may cost.
+else the machine does leaves that alone: it repeats to one percent. The system's own instructions are not in it: the
+fence asks for the time at each sync, which is no call into the system, and looks at its file every 50 ms. It is asked
+once for all that it wrote, so the fewer messages wait for their receipts, the more it may cost.
 """
 
 from __future__ import annotations
