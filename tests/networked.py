@@ -6,17 +6,10 @@ second time unmarked unless a reader's own settlement was lost with its broker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from itertools import count
 from typing import Any
 
 from bridged import Network
 from entrepot.base.errors import EntrepotError
-from entrepot.cluster.bridge import Bridge
-from entrepot.cluster.crossing import Crossing
-from entrepot.cluster.link import LinkCore, State
-from entrepot.protocols.openwire.advisories import Advisories
 from entrepot.simulation.world import Lots
 
 SHAPES: dict[str, list[tuple[str, str]]] = {
@@ -113,92 +106,3 @@ def _recovered(network: Network, readers: dict[str, str]) -> None:
         network.run(1000)
         if all(name in network.seen for name in network.accepted) and network.is_open():
             return
-
-
-# -- historic bugs, planted --------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _patched(owner: type, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
-    genuine = getattr(owner, name)
-    setattr(owner, name, make(genuine))
-    try:
-        yield
-    finally:
-        setattr(owner, name, genuine)
-
-
-def _dies_in_the_handshake(genuine: Any) -> Any:
-    def failed(self: LinkCore, attempt: int, why: str, now: int) -> Any:
-        if self.state in (State.DIALLING, State.OPENING):
-            return []
-        return genuine(self, attempt, why, now)
-
-    return failed
-
-
-def _takes_a_loss_for_a_shutdown(genuine: Any) -> Any:
-    def failed(self: LinkCore, attempt: int, why: str, now: int) -> Any:
-        return self.close(why, now) if self.state is State.OPEN else genuine(self, attempt, why, now)
-
-    return failed
-
-
-def _stamps_no_path(genuine: Any) -> Any:
-    strangers = count()
-
-    def forward(self: Bridge, *rest: Any) -> Any:
-        here, crossing = self._here, self._crossing
-        stranger = f"nobody{next(strangers)}"  # a path names each broker once, and these have to count
-        self._here = type(here)(stranger)
-        self._crossing = Crossing(self._producer, stranger, "")
-        try:
-            return genuine(self, *rest)
-        finally:
-            self._here, self._crossing = here, crossing
-
-    return forward
-
-
-def _settles_before_the_answer(genuine: Any) -> Any:
-    def forward(self: Bridge, *rest: Any) -> Any:
-        genuine(self, *rest)
-        return 0
-
-    return forward
-
-
-def _forgets_what_was_under_way(genuine: Any) -> Any:
-    def clear(self: LinkCore) -> Any:
-        for consumer, number in self.under_way.values():
-            if consumer.queue is not None:
-                consumer.queue.settle(consumer, number)
-        genuine(self)
-
-    return clear
-
-
-def _looks_away(genuine: Any) -> Any:
-    def look(self: LinkCore, now: int) -> list[Any]:
-        self._look_due = now + self.options.interval
-        return []
-
-    return look
-
-
-BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
-    "a bridge dies of an error in the handshake": lambda: _patched(LinkCore, "failed", _dies_in_the_handshake),
-    "a lost connection is taken for a shutdown": lambda: _patched(LinkCore, "failed", _takes_a_loss_for_a_shutdown),
-    "the path is not stamped": lambda: _patched(Bridge, "forward", _stamps_no_path),
-    "demand is not told to who subscribes late": lambda: _patched(
-        Advisories, "replay", lambda genuine: lambda *rest: None
-    ),
-    "a message is settled before the peer has it": lambda: _patched(Bridge, "forward", _settles_before_the_answer),
-    "what was under way is forgotten": lambda: _patched(LinkCore, "_clear", _forgets_what_was_under_way),
-    "the canary is never sent and silence is ignored": lambda: _patched(LinkCore, "_look", _looks_away),
-}
-
-
-def planted(name: str) -> AbstractContextManager[None]:
-    """Return a context in which the bug ``name`` is there; "" for none."""
-    return BUGS[name]() if name else nullcontext()

@@ -19,10 +19,10 @@ Decided on purpose, where Classic does otherwise:
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from entrepot.base.environment import MILLISECOND, Duration, Instant
+from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, LimitExceeded, Refused, StorageError
 from entrepot.cluster.admission import (
     ADVISORY,
@@ -43,7 +43,9 @@ from entrepot.cluster.demand import (
     Demand,
     DropTemporary,
     ForgetDurable,
+    HandOver,
     Interests,
+    LookAgain,
     MakeTemporary,
     Names,
     StaticDemand,
@@ -64,6 +66,7 @@ from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.consumer import Objection
 from entrepot.core.directory import Subject
 from entrepot.core.queue import Queue
+from entrepot.core.subscription import durable_queue_name
 from entrepot.core.timed import Alarm
 from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.model.address import Destination as Address
@@ -98,7 +101,7 @@ from entrepot.protocols.openwire.commands import (
 )
 from entrepot.protocols.openwire.convert import named, presented
 from entrepot.protocols.openwire.frames import Throwable
-from entrepot.protocols.openwire.ids import AckType, components, is_queue, is_temporary, text_of
+from entrepot.protocols.openwire.ids import AckType, DestinationOperation, components, is_queue, is_temporary, text_of
 from entrepot.protocols.session import NEVER
 
 if TYPE_CHECKING:
@@ -108,7 +111,6 @@ NETWORK_ADVISORY: Final = ADVISORY + "NetworkBridge"
 FAILURE_ADVISORY: Final = ADVISORY + "NetworkBridge.ForwardFailure"
 TARGETS_KEPT: Final = 10_000
 DEMANDS_SHOWN: Final = 100
-PEERS_KEPT: Final = 1000
 FRAME_OCTETS_MAX: Final = 100 * 1024 * 1024  # what is agreed with brokers as they are shipped
 # Two brokers that take whole chunks work in turns: each waits while the other one takes what its window holds. Portions
 # let both work at once (measured: 80 k against 137 k messages of 100 octets a second).
@@ -117,7 +119,12 @@ ANSWERS_PORTION: Final = 2 * 1024  # of answers, 14 octets each
 LOOP: Final = "it leads back to this broker"
 CANARY: Final = "Canary"
 CANARY_TOPIC: Final = ADVISORY + "Canary."
+# Readers that are there are told of in moments, and one that another bridge serves must not be sent what waits here.
+RESTORE_AFTER: Final = SECOND
+ADOPT_AFTER: Final = SECOND  # far longer than the news that something is gone takes through a network
+POUR_STEP: Final = 200  # messages read at a time
 COMPRESS_FROM: Final = 64  # octets; below, zlib makes bodies longer
+ADD: Final = int(DestinationOperation.ADD)
 GONE: Final = ("InvalidDestinationException", "DestinationDoesNotExistException")
 
 
@@ -143,11 +150,14 @@ class Neighbourhood:
         self.filters: Final = filters
         self.interval: Final = interval
         self.say: Final = say
-        self.doubts: dict[tuple[str, str], dict[int, None]] = {}  # by connector and peer: see `LinkCore`
+        # What a peer may have without having said so before it was lost: whoever sends it next says so (`LinkCore`).
+        self.doubts: dict[int, None] = {}
         self.clients: Final = ClientCluster(acceptor, zone=zone, rules=rules)
         acceptor.cluster = self.clients
         self.arrivals: dict[str, OpenWireSession] = {}  # client id -> the accepted connection of another broker
         self.interests: Final = Interests()
+        # Durable subscription of a bridge -> number of the last message before it was made; not after a restart.
+        self.began: dict[str, int] = {}
         self.bridges: dict[Bridge, None] = {}
         self.duplex: dict[tuple[str, str], Bridge] = {}  # connector's name and the initiator -> the end that we are
         self._serial = 0
@@ -157,13 +167,6 @@ class Neighbourhood:
         self.bridges[bridge] = None
         self._serial += 1
         return self._serial
-
-    def doubts_about(self, connector: str, there: str) -> dict[int, None]:
-        """Return the messages that a broker which dialled us may have without having said so before it was lost."""
-        found = self.doubts.setdefault((connector, there), {})
-        while len(self.doubts) > PEERS_KEPT:
-            del self.doubts[next(iter(self.doubts))]
-        return found
 
     def leave(self, bridge: Bridge) -> None:
         """``bridge`` is no more."""
@@ -192,6 +195,33 @@ class _Watch(Alarm):
         self.bridge.ring(now)
 
 
+class _Restore(Alarm):
+    def __init__(self, due: int, bridge: Bridge, run: int) -> None:
+        super().__init__(due)
+        self.bridge = bridge
+        self.run = run
+
+    def ring(self, now: int) -> None:
+        self.bridge.restore(self.run)
+
+
+class _Adopt(Alarm):
+    def __init__(self, due: int, neighbourhood: Neighbourhood, where: Destination) -> None:
+        super().__init__(due)
+        self.neighbourhood = neighbourhood
+        self.where = where
+
+    def ring(self, now: int) -> None:
+        for bridge in list(self.neighbourhood.bridges):
+            if bridge.adopt_temporary(self.where):
+                return
+        name = self.where.physical_name or ""
+        acceptor = self.neighbourhood.acceptor
+        if name not in acceptor.temporaries and name not in acceptor.broker.table.queues:
+            for bridge in list(self.neighbourhood.bridges):
+                bridge.forsake(self.where)
+
+
 class BridgeFeed(Feed):
     """The local subscription of one demand."""
 
@@ -204,6 +234,7 @@ class BridgeFeed(Feed):
         self.topic = addresses[0].routing == MULTICAST
         self.where: Destination | None = None  # of the last message
         self.forget = False  # a durable one goes with all that it holds when it is retired
+        self.instead: Demand | None = None  # who has what it holds then
         self.priority = int(demand.info.priority)
         self.selector = selector_or_none(demand.info.selector or "")
         self.connection = bridge.link.name
@@ -262,6 +293,8 @@ class Bridge(LinkPort):
         self.wire: Wire | None = None
         self.feeds: dict[Demand, BridgeFeed] = {}
         self.temporaries: dict[Destination, DestinationInfo] = {}
+        self._spare: dict[Destination, DestinationInfo] = {}  # temporary ones that another bridge brought before us
+        self._implied: dict[Destination, None] = {}  # those that only a consumer has told of so far
         self.inbound: Final = Inbound(self)
         self.told: list[str] = []  # what the operator should know, newest last
         self.answers_probes = not options.duplex
@@ -424,13 +457,18 @@ class Bridge(LinkPort):
             self.census = _BridgeCensus(wire)
             self.neighbourhood.clients.joined(self.census, self._peer)
         self._obey(self.demand.begin(self.names))
-        queues = [(queue.owner, queue.address) for queue in self.broker.table.queues.values() if queue.owner]
-        self._obey(self.demand.restore(durables_of(queues, self.names.local_client)))
+        self.broker.timetable.add(_Restore(int(self.broker.now) + RESTORE_AFTER, self, self._runs))
         listed, self._listed = self._listed, None
         if listed is not None:
             self._reconcile(listed)
         if self.options.sync_durable_subscriptions and self.duplex and self.initiator:
             self._list_durables()
+
+    def restore(self, run: int) -> None:
+        """Serve durable subscriptions of before whose readers are away, if the connection is still the same."""
+        if run == self._runs and self.link.state is State.OPEN:
+            queues = [(queue.owner, queue.address) for queue in self.broker.table.queues.values() if queue.owner]
+            self._obey(self.demand.restore(durables_of(queues, self.names.local_client)))
 
     def lost(self, why: str) -> None:
         """The link gave the connection up."""
@@ -442,10 +480,15 @@ class Bridge(LinkPort):
         self._introduced = self._trial = self._flying = 0
         self.answers_probes = not self.duplex
         self.canary = self._canary_topic = ""
+        handed = [feed for feed in self.feeds.values() if feed.instead is not None]
         for demand in list(self.feeds):
             self.feeds.pop(demand)
             if demand.info.consumer_id is not None:
                 self.advisories.consumer_removed(demand.info.consumer_id)
+        for feed in handed:
+            if feed.instead is not None:
+                self._hand_over(feed.demand, (feed.instead,))
+        self._spare.clear()
         for where in list(self.temporaries):
             self._drop_temporary(where)
         self.inbound.clear()
@@ -506,6 +549,7 @@ class Bridge(LinkPort):
         if self.link.state is not State.OPEN:
             self._listed = told  # a one-way peer says it before it answers our introduction
             return
+        self.restore(self._runs)  # what is not in the list goes
         self._obey(self.demand.reconciled([one for one in told.subscription_infos or () if one is not None]))
         if self.duplex and not self.initiator:
             self._list_durables()
@@ -600,11 +644,15 @@ class Bridge(LinkPort):
             if isinstance(effect, Subscribe):
                 self._subscribe(effect.demand)
             elif isinstance(effect, Unsubscribe):
-                self._unsubscribe(effect.demand, effect.forget)
+                self._unsubscribe(effect)
+            elif isinstance(effect, LookAgain):
+                self.broker.timetable.add(_Restore(int(self.broker.now) + RESTORE_AFTER, self, self._runs))
+            elif isinstance(effect, HandOver):
+                self._hand_over(effect.before, effect.to)
             elif isinstance(effect, ForgetDurable):
                 self._forget_durable(effect.name)
             elif isinstance(effect, MakeTemporary):
-                self._make_temporary(effect.info)
+                self._temporary_told(effect.info)
             elif isinstance(effect, DropTemporary) and effect.info.destination is not None:
                 self._drop_temporary(effect.info.destination)
         for bridge in list(self.neighbourhood.bridges):
@@ -617,12 +665,17 @@ class Bridge(LinkPort):
         before = self.feeds.get(demand)
         if before is not None and self.link.revive(before):  # suppressed and wanted again before all was answered
             before.forget = False
+            before.instead = None
             self.advisories.consumer_added(demand.info)
             return
         self._vacate(demand.durable_name)
+        if is_temporary(demand.where):
+            self._imply_temporary(demand)
         addresses = [address_of(part) for part in components(demand.where)]
         feed = BridgeFeed(self, demand, addresses, self._rule(demand, addresses[0]))
         self.feeds[demand] = feed
+        if demand.durable_name and self._durable_queue(demand) is None:
+            self.neighbourhood.began[_durable_name(demand)] = int(self.broker.number)
         try:
             if self.subject is not None:
                 self.broker.access.consume(self.subject, addresses, bool(demand.durable_name))
@@ -640,12 +693,13 @@ class Bridge(LinkPort):
             self.advisories.replay(feed, demand.info.consumer_id)
 
     def _vacate(self, durable: str) -> None:
-        """Remove what still waits for answers on a durable subscription that another demand takes over now.
+        """Remove what still reads, or waits for answers on, a durable subscription that another demand takes over now.
 
         What is on its way goes back and crosses again, marked; waiting would leave the new demand without any.
         """
         for feed in list(self.feeds.values()):
-            if durable and feed.retiring and feed.durable_name == durable:
+            replaced = feed.retiring or feed.demand not in self.demand.demands
+            if durable and replaced and feed.durable_name == durable:
                 self.link.remove(feed)
                 self.feeds.pop(feed.demand, None)
 
@@ -658,17 +712,23 @@ class Bridge(LinkPort):
             rules.append(Interpreted(self.names.there_id, self.options.consumer_ttl, for_network=demand.for_network))
         return All(rules)
 
-    def _unsubscribe(self, demand: Demand, forget: bool) -> None:
+    def _unsubscribe(self, effect: Unsubscribe) -> None:
+        demand = effect.demand
         feed = self.feeds.get(demand)
         if feed is None:
-            if forget and demand.durable_name:
+            if effect.forget and demand.durable_name:
                 self._forget_durable(demand.durable_name)
+            elif effect.instead is not None:
+                self._hand_over(demand, (effect.instead,))
             return
-        feed.forget = forget
+        feed.forget = effect.forget
+        feed.instead = effect.instead
         if demand.info.consumer_id is not None:
             self.advisories.consumer_removed(demand.info.consumer_id)
         if self.link.retire(feed):
             self.retired(feed)
+        if demand.where in self._implied:
+            self._drop_temporary(demand.where)
 
     def retired(self, feed: Feed) -> None:
         """All that ``feed`` had on its way arrived, and it is gone."""
@@ -677,6 +737,34 @@ class Bridge(LinkPort):
                 del self.feeds[feed.demand]
             if feed.forget and feed.durable_name:
                 self._forget_durable(feed.durable_name)
+            elif feed.instead is not None:
+                self._hand_over(feed.demand, (feed.instead,))
+
+    def _durable_queue(self, demand: Demand) -> Queue | None:
+        """Return what holds the messages of a durable demand of any bridge here."""
+        return self.broker.table.queues.get(_durable_name(demand))
+
+    def _hand_over(self, before: Demand, to: Sequence[Demand]) -> None:
+        """Give those in ``to`` what the durable subscription of ``before`` still holds, and forget that subscription.
+
+        Classic leaves it: it fills for ever, its messages do not arrive, and when its turn comes again all that went
+        the other way meanwhile arrives twice (a decision of ours). What came after a new one was made is in both.
+        """
+        source = self._durable_queue(before)
+        if source is None or source.roster.consumers:
+            return
+        targets: list[tuple[Queue, int]] = []
+        for demand in to:
+            target = self._durable_queue(demand)
+            if target is None or target is source:
+                return
+            targets.append((target, self.neighbourhood.began.get(target.name, -1)))
+        moved = pour(self.broker, source, targets, self.link.doubts)
+        said = ", ".join(target.name for target, _ in targets)
+        self.say(f"{moved} messages of the durable subscription {source.name} go over to {said}")
+        self.neighbourhood.began.pop(source.name, None)
+        self.broker.delete_queue(source, "another bridge serves its subscribers")
+        self.broker.secure()
 
     def _forget_durable(self, name: str) -> None:
         try:
@@ -685,14 +773,47 @@ class Bridge(LinkPort):
         except Refused as refusal:
             self.say(f"the durable subscription {name} stays: {refusal}")
 
+    def _imply_temporary(self, demand: Demand) -> None:
+        """Make the temporary destination of ``demand`` known, if nobody has told of it yet.
+
+        Advisories of different topics may overtake one another, and the consumer then comes before its destination.
+        """
+        where = demand.where
+        if where in self.temporaries:
+            return
+        info = self._spare.pop(where, None)
+        if info is None:
+            info = DestinationInfo(
+                destination=where, operation_type=ADD, broker_path=list(demand.info.broker_path or ())
+            )
+            self._implied[where] = None
+        self._make_temporary(info)
+
+    def _temporary_told(self, info: DestinationInfo) -> None:
+        """The other broker tells of a temporary destination."""
+        where = info.destination
+        if where is None:
+            return
+        if where in self.temporaries and where in self._implied:
+            del self._implied[where]
+            self.temporaries[where].broker_path = info.broker_path
+            self.advisories.temporary_added(self.temporaries[where])
+            return
+        self._implied.pop(where, None)
+        self._make_temporary(info)
+
     def _make_temporary(self, info: DestinationInfo) -> None:
         where = info.destination
-        if where is None or where in self.temporaries:
+        if where is None:
+            return
+        if where in self.temporaries:
             return
         name = where.physical_name or ""
         acceptor = self.neighbourhood.acceptor
         if name in acceptor.temporaries or name in self.broker.table.queues:
-            return  # it came along another way, or is our own
+            if len(self._spare) < TARGETS_KEPT:
+                self._spare[where] = info  # it came along another way, or is our own
+            return
         acceptor.temporaries[name] = self.names.connection
         if is_queue(where):
             self.advisories.bridged[name] = None
@@ -700,9 +821,21 @@ class Bridge(LinkPort):
             queue.temporary = True
         info.connection_id = ConnectionId(self.names.connection)
         self.temporaries[where] = info
-        self.advisories.temporary_added(info)
+        if where not in self._implied:  # or it is told on when the other broker does: its reader may be gone already
+            self.advisories.temporary_added(info)
+        for bridge in list(self.neighbourhood.bridges):
+            bridge._serve_again(where)
+
+    def _serve_again(self, where: Destination) -> None:
+        """A temporary destination is there again: what read the queue that was deleted with it reads the new one."""
+        for demand in [one for one in self.feeds if one.where == where]:
+            if demand in self.demand.demands and self.link.state is State.OPEN:
+                self.link.remove(self.feeds.pop(demand))
+                self._subscribe(demand)
 
     def _drop_temporary(self, where: Destination) -> None:
+        self._spare.pop(where, None)
+        self._implied.pop(where, None)
         info = self.temporaries.pop(where, None)
         if info is None:
             return
@@ -712,6 +845,22 @@ class Bridge(LinkPort):
         if queue is not None and queue.temporary:
             self.broker.delete_queue(queue, "it is gone on the other broker")
         self.advisories.temporary_removed(where, info.connection_id)
+        self.broker.timetable.add(_Adopt(int(self.broker.now) + ADOPT_AFTER, self.neighbourhood, where))
+
+    def forsake(self, where: Destination) -> None:
+        """Nobody tells of the temporary destination ``where`` any more: who is said to read it is not there."""
+        self._obey(self.demand.forsaken(where))
+
+    def adopt_temporary(self, where: Destination) -> bool:
+        """The way by which others told us of ``where`` is gone; if ours is not, it is served by us from now on.
+
+        Classic drops it, and replies are refused until its own way is back (a decision of ours). A while lies between:
+        whoever has lost it tells so, and what is gone is gone everywhere before anybody believes in a way around.
+        """
+        if where not in self._spare or self.link.state is not State.OPEN:
+            return False
+        self._make_temporary(self._spare.pop(where))
+        return True
 
     # -- forwarding (classic.md 1.11) ----------------------------------------------------------------------------------
 
@@ -981,6 +1130,47 @@ def durable_list(acceptor: Acceptor, options: NetworkConnectorOptions, lists: Li
     return BrokerSubscriptionInfo(
         broker_id=BrokerId(broker.node_id), broker_name=broker.options.name, subscription_infos=found
     )
+
+
+def pour(broker: BrokerCore, source: Queue, targets: Sequence[tuple[Queue, int]], doubts: Mapping[int, None]) -> int:
+    """Move what waits in ``source`` to all of ``targets``; return how much. Raises StorageError.
+
+    With each comes the number of the last message that it cannot have had itself; -1: nobody knows, so what it still
+    has is left out, and what has left it already may come twice. ``doubts``: messages that may have arrived already.
+    """
+    there: list[dict[int, None]] = [_numbers_in(target) if last < 0 else {} for target, last in targets]
+    moved = 0
+    walk = source.walk()
+    while not walk.done:
+        for reference in source.take(walk, POUR_STEP, POUR_STEP, None):
+            number = int(reference.number)
+            broker.journal.begin()
+            try:
+                wanted = 0
+                for (target, last), known in zip(targets, there, strict=True):
+                    if number not in known and (last < 0 or number <= last):
+                        copy = broker.renumbered(reference.message)
+                        copy.redelivered = copy.redelivered or number in doubts
+                        broker.hand_to(copy, target)
+                        wanted = 1
+                moved += wanted
+                source.finish(reference)
+            finally:
+                broker.journal.end()
+    return moved
+
+
+def _numbers_in(queue: Queue) -> dict[int, None]:
+    found: dict[int, None] = {}
+    walk = queue.walk()
+    while not walk.done:
+        for one in walk.step(POUR_STEP):
+            found[int(one.message.number)] = None
+    return found
+
+
+def _durable_name(demand: Demand) -> str:
+    return durable_queue_name(demand.info.client_id or "", demand.durable_name)
 
 
 def _compress(made: commands.Message) -> None:

@@ -64,7 +64,7 @@ class NetworkConnector:
         options = LinkOptions(
             reconnect=self.discovery.reconnect, interval=neighbourhood.interval or self.options.supervision
         )
-        link = LinkCore(name, neighbourhood.broker, options, target.places)
+        link = LinkCore(name, neighbourhood.broker, options, target.places, neighbourhood.doubts)
         bridge = Bridge(neighbourhood, self.options, self.lists, link, initiator=True, driver=self._perform)
         self.bridges[target.key] = bridge
         bridge.perform(link.start(now))

@@ -10,7 +10,7 @@ a demand that is neither static nor durable has at least one consumer; all deman
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -77,11 +77,26 @@ class Demand:
         self.durables: dict[tuple[str, str], None] = {}  # client id and name of the far durable subscriptions
         self.durable_name = ""
         self.static = False
+        self.restored = False  # from a subscription that was here before; whom it serves is not known yet
 
     @property
     def name(self) -> str:
         """The name of the destination."""
         return self.where.physical_name or ""
+
+    def consumers(self) -> dict[ConsumerId, None]:
+        """Return those that it serves, and what stands for them on the brokers between."""
+        return {**dict.fromkeys(self.info.network_consumer_path or ()), **self.remote}
+
+    def covers(self, other: Demand) -> bool:
+        """Return whether it serves all that ``other`` does."""
+        mine = self.consumers()
+        return all(one in mine for one in other.remote) and all(one in self.durables for one in other.durables)
+
+    def serves(self, wanted: Mapping[ConsumerId, None]) -> bool:
+        """Return whether one of ``wanted`` is among them."""
+        path = self.info.network_consumer_path or ()
+        return any(one in wanted for one in path) or any(one in wanted for one in self.remote)
 
     @property
     def empty(self) -> bool:
@@ -96,10 +111,25 @@ class Subscribe(Struct, frozen=True):
 
 
 class Unsubscribe(Struct, frozen=True):
-    """Take it away. ``forget``: a durable one with all that it holds."""
+    """Take it away. ``forget``: a durable one with all that it holds.
+
+    ``instead``: the demand that serves its consumers from now on; what a durable one holds goes over to that.
+    """
 
     demand: Demand
     forget: bool = False
+    instead: Demand | None = None
+
+
+class HandOver(Struct, frozen=True):
+    """Give what the durable subscription of ``before`` holds, which nobody reads here, to the demands in ``to``."""
+
+    before: Demand
+    to: tuple[Demand, ...]
+
+
+class LookAgain(Struct, frozen=True):
+    """Call `restore` soon: a durable demand is served another way now, and may have left a subscription."""
 
 
 class ForgetDurable(Struct, frozen=True):
@@ -120,7 +150,7 @@ class DropTemporary(Struct, frozen=True):
     info: DestinationInfo
 
 
-Effect = Subscribe | Unsubscribe | ForgetDurable | MakeTemporary | DropTemporary
+Effect = Subscribe | Unsubscribe | HandOver | LookAgain | ForgetDurable | MakeTemporary | DropTemporary
 
 
 class Interests:
@@ -136,7 +166,7 @@ class Interests:
         Classic forgets them, and a mesh that loses its short way then has no way at all (a decision of ours).
         """
         self.demands.pop(demand, None)
-        served = dict.fromkeys(demand.info.network_consumer_path or ())
+        served = demand.consumers()
         for candidate, owner in list(self.suppressed.items()):
             if any(consumer_id in served for consumer_id in candidate.info.network_consumer_path or ()):
                 del self.suppressed[candidate]
@@ -145,13 +175,12 @@ class Interests:
     def sharing(self, candidate: Demand) -> tuple[Demand, AdvisoryDemand] | None:
         """Return the demand that serves one of the consumers of ``candidate`` already, on the same destination.
 
-        One consumer may want several: the parts of a composite, or what fills the queue that it reads.
+        One consumer may want several: the parts of a composite, or what fills the queue that it reads. Classic looks at
+        the first consumer of a conduit alone, and whoever joined it is served over both ways.
         """
-        wanted = dict.fromkeys(candidate.info.network_consumer_path or ())
+        wanted = candidate.consumers()
         for demand, owner in self.demands.items():
-            if demand.where == candidate.where and any(
-                consumer_id in wanted for consumer_id in demand.info.network_consumer_path or ()
-            ):
+            if demand.where == candidate.where and demand.serves(wanted):
                 return demand, owner
         return None
 
@@ -181,18 +210,30 @@ class AdvisoryDemand:
         return effects
 
     def restore(self, durables: Iterable[tuple[str, str]]) -> list[Effect]:
-        """Take up durable subscriptions (topic, name) of this bridge from before, unless ``dynamicOnly``."""
+        """Take up durable subscriptions (topic, name) of this bridge from before, now that its readers were heard of.
+
+        One whose readers are all served by other bridges goes to those; others are served as they were, because their
+        readers are away, unless ``dynamicOnly``.
+        """
         effects: list[Effect] = []
-        if self.options.dynamic_only or not self.options.conduit_subscriptions:
-            return effects
         for topic, name in durables:
             where = ActiveMQTopic(topic)
-            known = any(demand.durable_name == name for demand in self.demands)
-            if known or name != self.names.durable(topic) or not self._permits(where):
+            if any(demand.durable_name == name for demand in self.demands):
+                continue
+            waiting = [one for one in self._suppressed() if one.durable_name == name and one.where == where]
+            if waiting:
+                found = [self.interests.sharing(one) for one in waiting]
+                serving = dict.fromkeys(one[0] for one in found if one is not None and one[0].durable_name)
+                if len(serving) > 0 and all(found):
+                    effects.append(HandOver(waiting[0], tuple(serving)))
+                continue
+            if self.options.dynamic_only or not self.options.conduit_subscriptions:
+                continue
+            if name != self.names.durable(topic) or not self._permits(where):
                 continue
             demand = self._made(ConsumerInfo(broker_path=[BrokerId(self.names.there_id)]), where)
-            demand.durable_name = name
-            demand.info.subscription_name = name
+            demand.restored = True
+            self._make_durable(demand, name)
             effects += self._keep(demand)
         return effects
 
@@ -201,7 +242,7 @@ class AdvisoryDemand:
         ended = list(self.demands)
         self.demands.clear()
         self.pending.clear()
-        for candidate in [one for one, owner in self.interests.suppressed.items() if owner is self]:
+        for candidate in self._suppressed():
             del self.interests.suppressed[candidate]
         for demand in ended:  # all of them, before any of those that they suppressed is asked whom it shares with
             self.interests.demands.pop(demand, None)
@@ -256,12 +297,16 @@ class AdvisoryDemand:
 
     def consumer_removed(self, consumer_id: ConsumerId) -> list[Effect]:
         """A consumer of the far side left; a durable one of a conduit is only offline."""
-        effects: list[Effect] = []
-        for candidate, owner in list(self.interests.suppressed.items()):
-            if owner is self and candidate.remote.pop(consumer_id, self) is None and candidate.empty:
-                del self.interests.suppressed[candidate]
-        for demand in [demand for demand in self.demands if consumer_id in demand.remote]:
+        served = [demand for demand in self.demands if consumer_id in demand.remote]
+        for demand in served:  # before any of them goes: what goes lets others in, which must not count this one
             del demand.remote[consumer_id]
+        for candidate in self._suppressed():
+            known = candidate.remote.pop(consumer_id, self) is None
+            offline = bool(candidate.durables) and self.options.conduit_subscriptions
+            if known and not candidate.remote and not offline:
+                del self.interests.suppressed[candidate]
+        effects: list[Effect] = []
+        for demand in served:
             offline = demand.durable_name != "" and not self.options.conduit_subscriptions
             if demand.empty or (offline and not demand.remote):
                 effects += self._drop(demand, forget=False)
@@ -270,15 +315,18 @@ class AdvisoryDemand:
     def durable_removed(self, client_id: str, name: str) -> list[Effect]:
         """A durable subscription of the far side was unsubscribed: ours goes with the last one."""
         effects: list[Effect] = []
-        known = False
-        for demand in list(self.demands):
-            if (client_id, name) not in demand.durables:
-                continue
-            known = True
+        served = [demand for demand in self.demands if (client_id, name) in demand.durables]
+        for demand in served:
             del demand.durables[(client_id, name)]
+        for candidate in self._suppressed():
+            known = candidate.durables.pop((client_id, name), self) is None
+            if known and not candidate.remote and not candidate.durables:
+                del self.interests.suppressed[candidate]
+        for demand in served:
             if not demand.durables:
                 effects += self._drop(demand, forget=True)
-        if not known and not self.options.conduit_subscriptions:
+        used = any(demand.durable_name == name for demand in self.demands)
+        if not served and not used and not self.options.conduit_subscriptions:
             effects.append(ForgetDurable(name))
         return effects
 
@@ -316,13 +364,14 @@ class AdvisoryDemand:
             return []
         durable = _durable_name(info, where)
         forced = not durable and self.lists.forces_durable(where)
-        waiting = [one for one, owner in self.interests.suppressed.items() if owner is self]
+        waiting = self._suppressed()
         if any(info.consumer_id in demand.remote and demand.where == where for demand in [*self.demands, *waiting]):
             return []  # said twice: a replay after a live advisory
         if self.options.conduit_subscriptions and self._merge(info, where, durable=forced or bool(durable)):
             return []
         demand = self._made(info, where)
         demand.remote[info.consumer_id] = None
+        restored = [one for one in self.demands if one.restored and one.where == where]
         if durable:
             self._note_durable(demand, info)
             name = durable + (demand.name if several else "")
@@ -333,15 +382,25 @@ class AdvisoryDemand:
             self._make_durable(demand, self.names.durable(demand.name))
         if self.options.conduit_subscriptions:
             demand.info.selector = None  # all of the far side shares it (classic.md 1.7)
-        return self.admit(demand)
+        effects = self.admit(demand)
+        if not demand.durable_name or demand not in self.demands:
+            return effects
+        for one in restored:  # now it is known whom it serves, and over which way
+            del self.demands[one]
+            self.interests.demands.pop(one, None)
+        return [*(Unsubscribe(one) for one in restored), *effects]
 
     def admit(self, demand: Demand) -> list[Effect]:
         """Keep ``demand``, or remember it while its consumer is served another way."""
-        if self._is_suppressed(demand):
-            self.ignored += 1
-            self.interests.suppressed[demand] = self
-            return []
-        return self._keep(demand)
+        if not self._is_suppressed(demand):
+            return self._keep(demand)
+        self.ignored += 1
+        self.interests.suppressed[demand] = self
+        return [LookAgain()] if demand.durable_name else []
+
+    def _suppressed(self) -> list[Demand]:
+        """Return what is wanted here, and served another way."""
+        return [one for one, owner in self.interests.suppressed.items() if owner is self]
 
     def _make_durable(self, demand: Demand, name: str) -> None:
         demand.durable_name = name
@@ -359,6 +418,8 @@ class AdvisoryDemand:
         matched = False
         for demand in self.demands:
             alone = demand.for_network and is_queue(demand.where) and not shared and not demand.static
+            if demand.restored and demand.where == where and durable:
+                continue  # it is made anew, with the way of this consumer
             if alone or not _covers(demand.where, where) or (durable and not demand.durable_name):
                 continue
             if durable is False and demand.durable_name and not demand.static and not self.lists.forces_durable(where):
@@ -422,10 +483,12 @@ class AdvisoryDemand:
         # The priority counts hops only where it is decreased; so the length of the way decides between equals.
         if _rank(demand) >= _rank(candidate):
             return True
+        if demand.durable_name and not candidate.covers(demand):
+            return False  # it stays for the others: Classic takes it away, and what is sent to them is lost
         del owner.demands[demand]
         self.interests.demands.pop(demand, None)
         self.interests.suppressed[demand] = owner
-        owner.pending.append(Unsubscribe(demand))
+        owner.pending.append(Unsubscribe(demand, instead=candidate if candidate.durable_name else None))
         return False
 
     def _keep(self, demand: Demand) -> list[Effect]:
@@ -437,6 +500,10 @@ class AdvisoryDemand:
         return [Subscribe(demand)]
 
     def _drop(self, demand: Demand, *, forget: bool) -> list[Effect]:
+        """Take ``demand`` away; nothing is left to do where one that came for another served it already (1.9)."""
+        if demand not in self.demands:
+            self.interests.suppressed.pop(demand, None)
+            return []
         del self.demands[demand]
         self.interests.gone(demand)
         return [Unsubscribe(demand, forget)]
@@ -455,12 +522,19 @@ class AdvisoryDemand:
             operation_type=info.operation_type,
             broker_path=[*(info.broker_path or ()), BrokerId(self.names.there_id)],
         )
-        if info.operation_type == DestinationOperation.ADD:
-            return [MakeTemporary(known)]
-        gone: list[Effect] = []
-        for demand in [demand for demand in self.demands if demand.where == where]:
-            gone += self._drop(demand, forget=False)
-        return [*gone, DropTemporary(known)]
+        # Its readers are told of by themselves: who goes is told to go, and one of a destination that only changes its
+        # way may have been told of before that change, because it is another topic.
+        return [MakeTemporary(known) if info.operation_type == DestinationOperation.ADD else DropTemporary(known)]
+
+    def forsaken(self, where: Destination) -> list[Effect]:
+        """Drop the demands for a temporary destination that is gone."""
+        for candidate in self._suppressed():
+            if candidate.where == where:
+                del self.interests.suppressed[candidate]
+        effects: list[Effect] = []
+        for demand in [one for one in self.demands if one.where == where]:
+            effects += self._drop(demand, forget=False)
+        return effects
 
     def check(self) -> None:
         """Assert the invariants at the head of this module."""
@@ -501,6 +575,6 @@ def durables_of(queues: Iterable[tuple[str, str]], client: str) -> Sequence[tupl
     found = []
     for owner, address in queues:
         client_id, tab, name = owner.partition("\t")
-        if tab and client_id == client and name.startswith(DURABLE_PREFIX):
+        if tab and client_id == client:
             found.append((address, name))
     return found

@@ -4,7 +4,8 @@ One link serves one direction of one connection. It owns the state of that conne
 and what is on its way; it never opens a socket, encodes a message or chooses what may cross (`admission.py`) or what is
 wanted (`demand.py`). Whoever performs the effects reports back with `connected`, `failed`, `lost`.
 
-Invariants (`check`): what is on its way is in flight at exactly one consumer of one feed; nothing is on its way unless
+Invariants (`check`): what is on its way is in flight at exactly one consumer of one feed, unless its queue was deleted
+meanwhile (a temporary one, whose reader left): then only the answer is still to come; nothing is on its way unless
 the link is open; a message is settled here after the peer confirmed it, or after it was sent where no confirmation was
 asked for; when the connection dies everything unconfirmed is back in its queue, in order.
 
@@ -292,7 +293,7 @@ class LinkCore:
     ) -> None:
         """``places``: dialled one after the other in each round; none for a link that its peer opens.
 
-        ``doubts``: messages that the peer may have, from an earlier link to it.
+        ``doubts``: messages that some peer may have; shared by all links of a broker, because any may send them next.
         """
         self.name: Final = name
         self.broker: Final = broker
@@ -322,7 +323,7 @@ class LinkCore:
         self.failed_at: Instant = 0
         self.down_since: Instant = 0  # when it was open last; 0: it is, or never was
         self._unconfirmed: list[tuple[LinkConsumer, int]] = []  # to be settled without the peer's word
-        self._doubts: dict[int, None] = {} if doubts is None else doubts
+        self.doubts: dict[int, None] = {} if doubts is None else doubts
 
     # -- the connection ------------------------------------------------------------------------------------------------
 
@@ -431,11 +432,11 @@ class LinkCore:
     def _clear(self) -> None:
         """Detach every feed: what is on its way goes back, in order, and will be marked when it goes again."""
         for consumer, number in self.under_way.values():
-            self._doubts[number] = None
+            self.doubts[number] = None
             self.counts.requeued += 1
             consumer.feed.under_way = 0
-        while len(self._doubts) > DOUBTS_KEPT:
-            del self._doubts[next(iter(self._doubts))]
+        while len(self.doubts) > DOUBTS_KEPT:
+            del self.doubts[next(iter(self.doubts))]
         self.under_way.clear()
         self._probe = 0
         self.stalled_since = 0
@@ -465,7 +466,7 @@ class LinkCore:
         del self.feeds[feed]
         if feed.under_way > 0:
             for key in [key for key, (consumer, _) in self.under_way.items() if consumer.feed is feed]:
-                self._doubts[self.under_way.pop(key)[1]] = None
+                self.doubts[self.under_way.pop(key)[1]] = None
                 self.counts.requeued += 1
             feed.under_way = 0
         self._unconfirmed = [one for one in self._unconfirmed if not (one[0].feed is feed and self._settle(*one))]
@@ -498,7 +499,7 @@ class LinkCore:
     def deliver(self, consumer: LinkConsumer, message: Message, deliveries: int) -> None:
         """Send ``message``, which is in flight at ``consumer``."""
         number = int(message.number)
-        doubtful = bool(self._doubts) and number in self._doubts
+        doubtful = bool(self.doubts) and number in self.doubts
         feed = consumer.feed
         feed.source = consumer.source
         try:
@@ -506,7 +507,6 @@ class LinkCore:
         except EntrepotError as error:
             self._bury_later(consumer, message, str(error))
             return
-        self._doubts.pop(number, None)
         feed.forwarded += 1
         self.counts.forwarded += 1
         if confirmation:
@@ -672,7 +672,9 @@ class LinkCore:
         seen: dict[tuple[int, int], None] = {}
         for consumer, number in self.under_way.values():
             assert consumer.feed in self.feeds, f"{self.name}: {number} is on its way for a feed that left"
-            assert number in consumer.in_flight, f"{self.name}: {number} is on its way and not in flight"
+            assert consumer.queue is None or number in consumer.in_flight, (
+                f"{self.name}: {number} is on its way and not in flight"
+            )
             key = (int(consumer.key), number)
             assert key not in seen, f"{self.name}: {number} is on its way twice"
             seen[key] = None

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.patterns import MIXED, matches
+from entrepot.cluster.admission import REPLAY_ON
 from entrepot.cluster.bridge import Bridge, Neighbourhood
 from entrepot.cluster.connector import NetworkConnector
 from entrepot.cluster.link import State
@@ -25,7 +26,8 @@ def outlook(
 ) -> list[dict[str, object]]:
     """Return for each bridge from here, and each connector without one, its state and whether it wants ``name``.
 
-    ``demand``: consumers beyond it want the destination; ``permitted``: its lists let demand cross. Times in ms.
+    ``demand``: consumers beyond it want the destination, ``suppressed``: those of them that another bridge serves are
+    left to it; ``permitted``: its lists let demand cross. Times in ms.
     """
     rows = [_row(bridge, name, topic=topic, now=now) for bridge in neighbourhood.bridges]
     for connector in connectors:
@@ -40,6 +42,7 @@ def outlook(
                     "error": "",
                     "sends": True,
                     "demand": False,
+                    "suppressed": False,
                     "permitted": True,
                     "consumer_ttl": options.consumer_ttl,
                     "message_ttl": options.message_ttl,
@@ -65,6 +68,11 @@ def _row(bridge: Bridge, name: str, *, topic: bool, now: Instant) -> dict[str, o
         "demand": any(
             is_queue(demand.where) != topic and matches(demand.name, name, MIXED) for demand in bridge.demand.demands
         ),
+        "suppressed": any(
+            is_queue(demand.where) != topic and matches(demand.name, name, MIXED)
+            for demand, owner in bridge.neighbourhood.interests.suppressed.items()
+            if owner is bridge.demand
+        ),
         "permitted": bridge.permits(name, topic=topic),
         "consumer_ttl": options.consumer_ttl,
         "message_ttl": options.message_ttl,
@@ -87,6 +95,7 @@ def across(told: Sequence[Mapping[str, Any]], silent: Sequence[str] = ()) -> lis
         ):
             continue
         found += _ways_closed(here)
+        found += _ways_suppressed(here)
         for there in told:
             if there is not here and any(_client(one) for one in _readers(there)):
                 found += _between(here, there, told)
@@ -141,6 +150,22 @@ def _ways_closed(here: Mapping[str, Any]) -> list[dict[str, object]]:
         if row["state"] != "stopped":
             remedy += "see entrepot bridge list"
         found.append(_reason(here, "bridge-down", text, remedy))
+    return found
+
+
+def _ways_suppressed(here: Mapping[str, Any]) -> list[dict[str, object]]:
+    """Note the bridges that could take what may not go the way that is kept, because it came from there."""
+    if not any(reason["code"] == "path" for queue in here["queues"] for reason in queue["reasons"]):
+        return []
+    found = []
+    for row in here["bridges"]:
+        if row["state"] == "open" and row.get("suppressed") and not row["demand"]:
+            text = (
+                f"the bridge to {row['peer']} leads to consumers, too, and takes nothing: another way to them is kept "
+                f"(suppressDuplicateQueueSubscriptions of {row['connector']}), and that one leads back"
+            )
+            remedy = f"suppressDuplicateQueueSubscriptions=false, or let it go back: {REPLAY_ON}"
+            found.append(_reason(here, "suppressed", text, remedy))
     return found
 
 

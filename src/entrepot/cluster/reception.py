@@ -180,7 +180,7 @@ class NetworkSession(OpenWireSession):
             f"{options.name} from {peer.broker_name or there}",
             self.broker,
             LinkOptions(interval=self.neighbourhood.interval or options.supervision),
-            doubts=self.neighbourhood.doubts_about(options.name, there),
+            doubts=self.neighbourhood.doubts,
         )
         bridge = Bridge(self.neighbourhood, options, lists, link, initiator=False)
         bridge.subject = self.subject

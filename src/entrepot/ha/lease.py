@@ -164,20 +164,30 @@ class Grant:
         self.why = why
 
 
+NOTHING: Final = ("", 0, 0, False)
+
+
 class Watch:
     """The challenger's side: since when the record has not changed."""
 
     def __init__(self) -> None:
         self.alive = False  # the record changed while we looked on
-        self._seen: tuple[str, int, int] | None = None
+        self._seen: tuple[str, int, int, bool] | None = None
         self._since: Instant = 0
 
     def observe(self, record: Record, now: Instant) -> None:
         """Take what was read; ``now`` is an instant **after** it was read."""
-        mark = (record.instance, record.epoch, record.beat)
+        mark = (record.instance, record.epoch, record.beat, record.released)
         if mark != self._seen:
             self.alive = self._seen is not None
             self._seen = mark
+            self._since = now
+
+    def missed(self, now: Instant) -> None:
+        """Nothing stands where a record stood once: its holder may not know yet. ``now`` as in `observe`."""
+        if self._seen != NOTHING:
+            self.alive = False
+            self._seen = NOTHING
             self._since = now
 
     def forget(self) -> None:

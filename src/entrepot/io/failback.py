@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from entrepot.base.environment import MILLISECOND, Duration, Instant
+from entrepot.ha.failback import Heard
 from entrepot.ha.lease import Record
 
 REQUEST: Final = "LOCK.failback"
@@ -52,7 +53,7 @@ class Asked:
 
     def __init__(self, directory: Path) -> None:
         self._path: Final = directory / REQUEST
-        self._seen: tuple[str, int] | None = None
+        self._heard: Final = Heard()
 
     def look(self) -> str:
         """Return who asks, once it was seen to ask twice; "" while nobody does."""
@@ -60,7 +61,6 @@ class Asked:
             facts = json.loads(self._path.read_text())
             who, mark = str(facts["who"]), (str(facts["instance"]), int(facts["count"]))
         except (OSError, ValueError, KeyError, TypeError):
-            self._seen = None
+            self._heard.look(None)
             return ""
-        before, self._seen = self._seen, mark
-        return who if before is not None and before[0] == mark[0] and mark[1] > before[1] else ""
+        return who if self._heard.look(mark) else ""

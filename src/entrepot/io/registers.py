@@ -29,7 +29,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from entrepot.base.environment import MILLISECOND, SECOND, Instant
 from entrepot.base.errors import InvalidOption, InvalidURI, StoreLost, StoreUnusable
-from entrepot.ha.lease import Grant, Lease, LeaseOptions, Record, Watch, decode
+from entrepot.ha.lease import Grant, Lease, LeaseOptions, Record, Watch, decode, patience
 from entrepot.io.descriptors import let_go
 from entrepot.io.disk import NO_SPACE
 from entrepot.io.leases import RECORD_OCTETS, mount_of, now, refuse_twin, store_identity
@@ -316,7 +316,7 @@ class RegisterLease(Lease):
                 raise StoreUnusable(
                     "the lock holds something that no broker wrote", remedy="give the lock another name: ?name=..."
                 )
-            return self._claim(version, None, "the lock is new")
+            return self._claim_anew(version, asked)
         self._compare(record)
         if record.released:
             if self.rules.leaves_alone(record, self._watch, now()):
@@ -329,6 +329,15 @@ class RegisterLease(Lease):
             return None
         why = f"the lease of {record.describe()} has run out: it gives no sign of life"
         return self._claim(version, record, why)
+
+    def _claim_anew(self, version: int, asked: Instant) -> Grant | None:
+        """Take a lock that is not there; one that was deleted only once its last holder must have noticed."""
+        if self._ledger.empty():
+            return self._claim(version, None, "the lock is new")
+        self._watch.missed(now())
+        if self._watch.unchanged(asked) < patience(max(self._options.duration, self._ledger.lease())):
+            return None
+        return self._claim(version, None, "the lock had been deleted, and the lease of its last holder has run out")
 
     def _compare(self, record: Record) -> None:
         if record.store != self._mine.store:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from timeit import default_timer
 
 from entrepot.base.compiled import build_name
@@ -39,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--pairs", action="store_true", help="run pairs that share a store, not single brokers")
     found.add_argument("--zones", action="store_true", help="run two zones of brokers with 300 clients")
     found.add_argument("--networks", action="store_true", help="run networks of 2 to 10 brokers")
+    found.add_argument("--plain", action="store_true", help="with --networks: plans as they were before extras came in")
     found.add_argument("--hashes", action="store_true", help="print the hash of every trace")
     return found
 
@@ -55,7 +57,7 @@ def _one(options: argparse.Namespace) -> int:
     if options.pairs or options.zones:
         result = (run_pair if options.pairs else run_zones)(options.seed)
     elif options.networks:
-        result = run_network(options.seed, lines=lines)
+        result = run_network(options.seed, lines=lines, extras=not options.plain)
     else:
         result = run(options.seed, keep=keep, lines=lines)
     _report(result)
@@ -72,7 +74,8 @@ def _one(options: argparse.Namespace) -> int:
 def _many(options: argparse.Namespace) -> int:
     began = default_timer()
     seeds = range(options.first, options.first + options.seeds)
-    play = run_pair if options.pairs else run_zones if options.zones else run_network if options.networks else run
+    networks = partial(run_network, extras=not options.plain)
+    play = run_pair if options.pairs else run_zones if options.zones else networks if options.networks else run
     failed: list[int] = []
     totals: dict[str, int] = {}
     if options.jobs > 1:

@@ -6,19 +6,33 @@ that is deaf in one direction only is half open.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 from entrepot.base.environment import Duration, Instant
 from entrepot.protocols.session import NEVER, Session, Shell
 
 if TYPE_CHECKING:
-    from entrepot.simulation.sites import Site
+    from entrepot.simulation.networks import Network
+    from entrepot.simulation.world import World
+
+
+class Machine(Protocol):
+    """What stands at an end of a cable: a broker's machine, or a program's."""
+
+    name: str
+    world: World
+    network: Network
+    written: list[End]
+
+    def turn(self, action: Callable[[], object]) -> None:
+        """Do ``action`` as one turn of the loop: what it wrote goes out. Nothing happens on a machine that is down."""
 
 
 class End(Shell):
     """One end of a cable. ``deaf``: what is written here arrives nowhere, and nobody is told."""
 
-    def __init__(self, site: Site, delay: Duration) -> None:
+    def __init__(self, site: Machine, delay: Duration) -> None:
         """``delay``: of everything that is written here, in ns."""
         self.site = site
         self.delay = delay
@@ -58,7 +72,7 @@ class End(Shell):
         if self.deaf:
             return
         world = self.site.world
-        self.site.network.carried(self.site, len(data))
+        self.site.network.carried(len(data))
         self._clear = max(self._clear, world.time + self.delay)
         world.later(self._clear - world.time, lambda: other.arrive(data))
 

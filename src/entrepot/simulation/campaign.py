@@ -63,9 +63,12 @@ def run_zones(seed: int) -> Result:
     return Result(seed, region.world.digest(), tuple(violations), counts, 0)
 
 
-def run_network(seed: int, *, lines: bool = False) -> Result:
-    """Run the network of ``seed``: two to ten brokers, bridges and faults. It has no plan of steps to shrink."""
-    network = NetworkRun(seed, lines=lines)
+def run_network(seed: int, *, lines: bool = False, extras: bool = True) -> Result:
+    """Run the network of ``seed``: two to ten brokers, bridges and faults. It has no plan of steps to shrink.
+
+    ``extras``: False for the plan that ``seed`` stood for before operators, programs that ask and some options came in.
+    """
+    network = NetworkRun(seed, lines=lines, extras=extras)
     violations = network.run()
     world = network.network.world
     kept = () if world.lines is None else tuple(world.lines)

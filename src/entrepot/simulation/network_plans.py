@@ -7,6 +7,7 @@ somewhere, with a reason (`core/explain.py`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -36,6 +37,10 @@ BESIDE: Final = "BESIDE"  # the queue that a second connector between a pair car
 STATIC: Final = "STATIC"
 MOVING: Final = "MOVING"
 VIRTUAL: Final = "VirtualTopic.V"
+STATICALLY: Final = (  # a static bridge hears of nobody: all that is read at the end of its chain
+    *(IncludedDestination(pattern=name, topic=False) for name in (STATIC, "Q1", "Q2", BESIDE, "W.>")),
+    *(IncludedDestination(pattern=name, topic=True, force_durable=True) for name in ("T", VIRTUAL)),
+)
 
 
 class Reading(Struct, frozen=True):
@@ -59,8 +64,20 @@ class Reading(Struct, frozen=True):
         return f"{self.text} {self.colour}{self.durable}"
 
 
+class Seat(Struct, frozen=True):
+    """A program that asks over temporary destinations, or answers. ``topic``: its temporary destination is one."""
+
+    site: str
+    asks: bool
+    topic: bool = False
+
+
 class Plan(Struct, frozen=True):
-    """One network. ``producers``: where messages are sent; ``may_stay``: destinations that need not arrive."""
+    """One network. ``producers``: where messages are sent; ``may_stay``: destinations that need not arrive.
+
+    ``seats``: programs that ask and answer; ``replies``: whether replies have a way back. ``operated``: an operator
+    stops and starts connectors, and readers of durable subscriptions are away for a while.
+    """
 
     shape: str
     blueprints: dict[str, Blueprint]
@@ -72,35 +89,82 @@ class Plan(Struct, frozen=True):
     producers: tuple[str, ...]
     readings: tuple[Reading, ...]
     may_stay: tuple[str, ...]
+    ttl: int
+    seats: tuple[Seat, ...] = ()
+    replies: bool = True
+    operated: bool = False
+    static: bool = False
+    twins: bool = False
+    selector_aware: bool = False
 
     @property
     def title(self) -> str:
         """Name it, for findings."""
         words = [self.shape, str(len(self.blueprints))]
         words += [word for word, true in (("one way", self.one_way), ("duplex", self.duplex)) if true]
-        words += ["replay"] if self.replay else []
+        more = (self.replay, "replay"), (self.static, "static"), (self.twins, "twins"), (self.operated, "operated")
+        words += [word for true, word in more if true]
+        words += ["talk"] if self.seats else []
         return " ".join(words)
 
 
-def draw(lots: Lots) -> Plan:
+class Extras(Struct, frozen=True):
+    """What came to plans later, drawn apart: without it a seed makes the plan that it made before."""
+
+    talk: bool = False
+    operated: bool = False
+    dynamic_only: bool = False
+    twins: bool = False
+    static: bool = False
+    replay: bool = False
+    moves: bool = False
+
+
+def draw_extras(lots: Lots) -> Extras:
+    """Draw which of them there are."""
+    return Extras(
+        talk=lots.chance(0.5),
+        operated=lots.chance(0.5),
+        dynamic_only=lots.chance(0.3),
+        twins=lots.chance(0.2),
+        static=lots.chance(0.5),
+        replay=lots.chance(0.5),
+        moves=lots.chance(0.5),
+    )
+
+
+NO_EXTRAS: Final = Extras()
+
+
+def draw(lots: Lots, extras: Extras = NO_EXTRAS) -> Plan:
     """Draw a plan."""
     shape = lots.one_of(SHAPES)
     names, edges = _shape(shape, lots)
     one_way = shape in ("pair", "chain", "star") and lots.chance(0.25)
     duplex = not one_way and lots.chance(0.4)
     wires = [*edges] if one_way or duplex else [*edges, *((far, near) for near, far in edges)]
-    replay = lots.chance(0.3)
+    replay = lots.chance(0.3) or (shape == "ring" and extras.replay)
     colours = not one_way and lots.chance(0.2)
     short = len(names) > 3 and lots.chance(0.1)
     beside = lots.chance(0.25)
     statics = one_way and shape in ("pair", "chain")
+    static = statics and extras.static
+    beside = beside and not static
+    producers = (names[0],) if one_way else tuple(names)
+    targets = names[-1:] if static else names[1:] if one_way else names
     connectors: dict[str, list[NetworkConnector]] = {name: [] for name in names}
     for near, far in wires:
         options = _options(lots, far, ttl=1 if short else len(names), duplex=duplex, conduit=not colours)
+        if extras.dynamic_only:
+            options = options.replaced(dynamic_only=True)
         if replay:  # among equals a message that may go back can go to and fro for ever, as in Classic (1.11)
             options = options.replaced(decrease_priority=True)
-        lists = (IncludedDestination(pattern=STATIC, topic=False),) if statics else ()
+        lists = STATICALLY[: len(STATICALLY) if static else 1 if statics else 0]
+        if static:
+            options = options.replaced(static=True)
         _connect(connectors[near], options, lists, beside=beside)
+        if extras.twins and not static:
+            _connect(connectors[near], options.replaced(name=options.name + " too"), lists, beside=False)
     policies = (_replaying(lots),) if replay else ()
     blueprints = {
         name: Blueprint(
@@ -109,9 +173,9 @@ def draw(lots: Lots) -> Plan:
         )
         for name, made in connectors.items()
     }
-    producers = (names[0],) if one_way else tuple(names)
-    targets = names[1:] if one_way else names
     readings = _readings(lots, targets, names[-1], colours=colours, statics=statics, moves=not one_way)
+    if extras.moves and not one_way and not any(reading.mover for reading in readings):
+        readings.append(_mover(lots.one_of(names)))
     may_stay = [MOVING] if not replay else []
     return Plan(
         shape=shape,
@@ -124,7 +188,26 @@ def draw(lots: Lots) -> Plan:
         producers=producers,
         readings=tuple(readings),
         may_stay=tuple({t.partition("://")[2]: None for r in readings for t in r.targets} if short else may_stay),
+        ttl=1 if short else len(names),
+        seats=_seats(lots, producers, targets) if extras.talk and not static else (),
+        replies=not one_way and not short,
+        operated=extras.operated,
+        static=static,
+        twins=extras.twins and not static,
+        selector_aware=any(one.bridge is not None and one.bridge.selector_aware for one in policies),
     )
+
+
+def _mover(site: str) -> Reading:
+    text = f"queue://{MOVING}"
+    return Reading(site=site, text=text, targets=(text,), mover=True)
+
+
+def _seats(lots: Lots, askers: Sequence[str], answerers: Sequence[str]) -> tuple[Seat, ...]:
+    """Return one or two repliers, and one to three requesters."""
+    found = [Seat(site=lots.one_of(answerers), asks=False) for _ in range(lots.between(1, 2))]
+    found += [Seat(site=lots.one_of(askers), asks=True, topic=lots.chance(0.3)) for _ in range(lots.between(1, 3))]
+    return tuple(found)
 
 
 def _shape(shape: str, lots: Lots) -> tuple[list[str], list[Wire]]:

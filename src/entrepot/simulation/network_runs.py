@@ -2,7 +2,8 @@
 
 What must hold: nothing confirmed is lost; every message reaches a willing reader, or the plan says that it may stay and
 it is somewhere with a reason; none runs in a circle where nothing lets it go back; none comes a second time unmarked
-where no broker died and there is one way only.
+where no broker died and there is one way only; what is asked over temporary destinations is answered; and nothing is
+left behind for readers and programs that are gone.
 """
 
 from __future__ import annotations
@@ -10,16 +11,25 @@ from __future__ import annotations
 import traceback
 from typing import Final
 
+from entrepot.base.environment import MILLISECOND
 from entrepot.base.patterns import MIXED, matches
 from entrepot.core.queue import Queue
+from entrepot.model.address import MULTICAST
 from entrepot.protocols.openwire.ids import is_queue
-from entrepot.simulation.network_plans import MOVING, VIRTUAL, Plan, Reading, draw
+from entrepot.simulation.network_plans import MOVING, NO_EXTRAS, VIRTUAL, Plan, Reading, Wire, draw, draw_extras
 from entrepot.simulation.networks import Network, identity_of
+from entrepot.simulation.requests import PATIENCE, Talk
 from entrepot.simulation.sites import Site
 from entrepot.simulation.world import Lots
 
 SETTLING_MS: Final = 1_500  # every bridge is open and demand has gone round, also over nine hops
 HEALING_MS: Final = 25_000  # below the 30 s after which OpenWire itself gives a silent connection up
+MOVING_S_MAX: Final = 120
+LULL_MS: Final = 5_000  # what is cut is found within three intervals of 1 s
+QUESTIONS: Final = 3  # the first may come before the news of its temporary destination
+PATIENCE_MS: Final = PATIENCE // MILLISECOND + 1
+PARTING_MS: Final = 3_000  # that somebody is gone has gone round
+PARTINGS_MAX: Final = 5  # with slow cables on all of a long way
 CAME_TWICE_SHOWN: Final = 5
 WALK_STEP: Final = 200
 EVENTS_MAX: Final = 2_000_000  # ten brokers in a mesh of demand, each with supervision
@@ -28,9 +38,11 @@ EVENTS_MAX: Final = 2_000_000  # ten brokers in a mesh of demand, each with supe
 class NetworkRun:
     """The run of one seed. Call `run` once, then read ``wrong`` and ``network.world``."""
 
-    def __init__(self, seed: int, *, lines: bool = False) -> None:
+    def __init__(self, seed: int, *, lines: bool = False, extras: bool = True) -> None:
+        """``extras``: False makes the world that ``seed`` was before there were any: regressions are found so."""
         self.lots: Final = Lots(f"{seed}/plan")
-        self.plan: Final[Plan] = draw(self.lots)
+        self.more: Final = Lots(f"{seed}/extras")
+        self.plan: Final[Plan] = draw(self.lots, draw_extras(self.more) if extras else NO_EXTRAS)
         self.network: Final = Drawn(seed, self.plan, lines=lines)
         self.network.world.events_max = EVENTS_MAX
         self.sent = 0
@@ -38,6 +50,13 @@ class NetworkRun:
         self.texts: dict[str, str] = {}  # identity -> where it was sent
         self.places: dict[str, str] = {reading.key: reading.site for reading in self.plan.readings}
         self.wrong: list[str] = []
+        self.away: dict[str, Reading] = {}  # readers of durable subscriptions that will be back
+        self.talk: Final = Talk(self.network)
+        for seat in self.plan.seats:
+            if seat.asks:
+                self.talk.ask_at(seat.site, topic=seat.topic)
+            else:
+                self.talk.answer_at(seat.site)
 
     def run(self) -> list[str]:
         """Return what went wrong."""
@@ -57,22 +76,123 @@ class NetworkRun:
         for reading in self.plan.readings:
             if not reading.late:
                 self._seat(reading, reading.site)
+        self.talk.start()
         network.run(SETTLING_MS)
         for _ in range(self.lots.between(10, 40)):
             self._step()
+            self._extra_step()
             network.run(self.lots.skewed(1, 600))
             network.explained()
-        network.heal()
+        if self.plan.seats and self.plan.cyclic and self.more.chance(0.5):
+            self._lull()
+        self._mend()
         network.run(2_000)
         for reading in self.plan.readings:
             if reading.late:
                 self._seat(reading, reading.site)
-        for _ in range(HEALING_MS // 1000):
+        moved = -1
+        for seconds in range(MOVING_S_MAX):
+            before, moved = moved, sum(bridge.link.counts.confirmed for bridge in network.dialled())
+            if seconds >= HEALING_MS // 1000 and moved == before:
+                break  # nothing is stuck that moves: without a conduit the copies for a few readers fill a slow link
             network.run(1000)
             if network.is_open() and not self._missing():
                 break
         network.explained()
         self._judge()
+        if not self.wrong:
+            self._calm()
+
+    def _mend(self) -> None:
+        """End every fault."""
+        self.network.heal()
+        for site in self.network.sites.values():
+            for number in range(len(site.connectors)):
+                site.switch(number, start=True)
+        for reading in list(self.away.values()):
+            self._return(reading)
+
+    def _lull(self) -> None:
+        """One cable stays cut, and there is another way: what is asked is answered all the same."""
+        self._mend()
+        near, far = self.more.one_of(self.plan.wires)
+        if not _is_joined(self.plan, (near, far)):
+            return
+        self.network.hang_up()
+        self.network.cut(near, far, silent=self.more.chance(0.3))
+        self.network.run(LULL_MS)
+        self._ask_and_judge(f"while {near} and {far} are cut")
+
+    def _calm(self) -> None:
+        """Nothing is broken any more: ask, and then let everybody leave."""
+        network = self.network
+        if self.talk.requesters:
+            network.run(LULL_MS)  # what was known another way is known again
+        self._ask_and_judge("in the end")
+        lost = [identity for identity in self.talk.lost() if not self._whereabouts().get(identity)]
+        if lost:
+            self._fault(f"{len(lost)} requests are lost: {lost[:5]}")
+        self.talk.finish()
+        for _ in range(PARTINGS_MAX):
+            network.run(PARTING_MS)
+            left = self.talk.left_behind()
+            if not left:
+                break
+        if left:
+            self._fault(f"temporary destinations stay: {left[:5]}")
+        # Without a conduit nobody knows which of two subscriptions of one name stand for the same reader.
+        idle = self._unread_durables() if self._is_conduit() or not self.plan.cyclic else []
+        if idle:
+            self._fault(f"durable subscriptions of bridges that nobody reads: {idle}")
+        for reading in self.plan.readings:
+            if reading.durable:
+                network.sites[reading.site].forget(reading.key)
+        network.run(PARTING_MS)
+        if not self.plan.static and not self.plan.cyclic:  # in a circle they keep one another alive, as in Classic
+            stay = [f"{site.name}:{name}" for site, name in self._durables_of_bridges()]
+            if stay:
+                self._fault(f"durable subscriptions of bridges stay: {stay}")
+
+    def _ask_and_judge(self, when: str) -> None:
+        """Have questions asked in peace; all are answered, or, without a way back, refused."""
+        talk = self.talk
+        if not talk.requesters:
+            return
+        talk.calm = True
+        for _ in range(QUESTIONS):
+            talk.question()
+            self.network.run(PATIENCE_MS)
+        self.network.run(PATIENCE_MS)
+        talk.calm = False
+        vanished = talk.vanished()
+        if vanished:
+            self._fault(f"{when}, replies that a broker took vanish: {vanished[:5]}")
+        unanswered = [one for one in talk.unanswered() if self.plan.replies and not self._waits(one)]
+        if unanswered:
+            self._fault(f"{when}, requests are not answered: {unanswered[:5]}")
+
+    def _waits(self, identity: str) -> bool:
+        """Return whether a request waits where nothing lets it go back."""
+        where = self._whereabouts().get(identity)
+        return bool(where) and self._has_no_way_on(where or [])
+
+    def _durables_of_bridges(self) -> list[tuple[Site, str]]:
+        return [
+            (site, name)
+            for site in self.network.sites.values()
+            if site.broker is not None
+            for name, queue in site.broker.table.queues.items()
+            if queue.owner.partition("\t")[0] not in ("", site.name) and queue.routing == MULTICAST
+        ]
+
+    def _unread_durables(self) -> list[str]:
+        """Return durable subscriptions of bridges that would fill for ever."""
+        found = []
+        for site, name in self._durables_of_bridges():
+            assert site.broker is not None
+            if not site.broker.table.queues[name].roster.consumers:
+                found.append(f"{site.name}:{name}")
+        return found
 
     # -- what happens --------------------------------------------------------------------------------------------------
 
@@ -107,6 +227,39 @@ class NetworkRun:
             if lots.chance(0.7):
                 network.heal()
 
+    def _extra_step(self) -> None:
+        """What plans have got since, besides: it draws from lots of its own, and the other steps stay as they were."""
+        lots = self.more
+        if self.plan.seats and lots.chance(0.5):
+            self.talk.question()
+        if not self.plan.operated or lots.chance(0.6):
+            return
+        what = lots.below(10)
+        if what < 6:
+            site = lots.one_of(list(self.network.sites.values()))
+            if site.connectors:
+                number = lots.below(len(site.connectors))
+                site.switch(number, start=not site.connectors[number].started)
+        else:
+            self._doze(lots)
+
+    def _doze(self, lots: Lots) -> None:
+        """A reader of a durable subscription goes away, or comes back."""
+        durables = [reading for reading in self.plan.readings if reading.durable]
+        if not durables:
+            return
+        reading = lots.one_of(durables)
+        if reading.key in self.away:
+            self._return(reading)
+        elif self.network.sites[reading.site].broker is not None:
+            self.network.sites[reading.site].leave(reading.key)
+            self.away[reading.key] = reading
+
+    def _return(self, reading: Reading) -> None:
+        if self.network.sites[reading.site].broker is not None:
+            del self.away[reading.key]
+            self._seat(reading, reading.site)
+
     def _send(self) -> None:
         alive = [name for name in self.plan.producers if self.network.sites[name].broker is not None]
         if not alive:
@@ -140,7 +293,7 @@ class NetworkRun:
         """Return what was confirmed and has not reached somebody who must see it."""
         found = []
         for identity, text in self.network.accepted.items():
-            for reading in self.expected[identity]:
+            for reading in self.expected.get(identity, ()):
                 if text.startswith("topic") and reading.durable:
                     key = (reading.site, reading.key)
                     if identity not in self.network.kept.get(key, {}):
@@ -166,7 +319,10 @@ class NetworkRun:
             stuck = [
                 f"{identity} for {reading.text} in {' '.join(f'{site.name}:{name}' for site, name in where[identity])}"
                 for identity, reading in missing
-                if identity in where and self._must_arrive(reading) and not self._has_no_way_on(where[identity])
+                if identity in where
+                and self._must_arrive(reading)
+                and not self._has_no_way_on(where[identity])
+                and not self._is_kept_by_selector(where[identity], reading)
             ]
             if stuck:
                 self._fault(f"{len(stuck)} of {len(self.network.accepted)} stuck: {stuck[:3]}")
@@ -180,8 +336,11 @@ class NetworkRun:
 
     def _is_copied(self, identity: str) -> bool:
         """Return whether each reader of a topic is sent a copy, and sees those of others too (classic.md 1.7)."""
-        return self._is_topic(identity) and any(
-            not connector.options.conduit_subscriptions
+        return self._is_topic(identity) and not self._is_conduit()
+
+    def _is_conduit(self) -> bool:
+        return all(
+            connector.options.conduit_subscriptions
             for blueprint in self.plan.blueprints.values()
             for connector in blueprint.config.networks
         )
@@ -194,6 +353,16 @@ class NetworkRun:
         if self.plan.replay or not self.plan.cyclic:
             return False
         return all(any(_suppresses(site, name) for site in self.network.sites.values()) for _, name in places)
+
+    def _is_kept_by_selector(self, places: list[tuple[Site, str]], reading: Reading) -> bool:
+        """Return whether a message waits beside a reader with another selector, and the replay filter heeds none.
+
+        Without ``selectorAware`` any reader here counts as one who wants it, so it does not go back (1.13).
+        """
+        if not self.plan.replay or self.plan.selector_aware or not reading.colour:
+            return False
+        others = [one.key for one in self.plan.readings if one.text == reading.text and one is not reading]
+        return all(any(key in site.readers for key in others) for site, _ in places)
 
     def _must_arrive(self, reading: Reading) -> bool:
         return not any(text.partition("://")[2] in self.plan.may_stay for text in reading.targets)
@@ -221,7 +390,11 @@ class NetworkRun:
             "messages given back by bridges": sum(bridge.link.counts.requeued for bridge in network.dialled()),
             "events": network.world.events,
             f"networks: {self.plan.shape}": 1,
+            **self.talk.counts(),
         }
+        for word in ("static", "twins", "operated"):
+            if getattr(self.plan, word):
+                found[f"networks: {word}"] = 1
         if any(reading.text.endswith(MOVING) for reading in self.plan.readings):
             found["networks whose reader moves"] = 1
         return found
@@ -232,6 +405,7 @@ class Drawn(Network):
 
     def __init__(self, seed: int, plan: Plan, *, lines: bool = False) -> None:
         self.replay = plan.replay
+        self.ttl = plan.ttl
         super().__init__(seed, plan.blueprints, lines=lines)
 
     def start(self) -> Drawn:
@@ -239,10 +413,30 @@ class Drawn(Network):
         super().start()
         return self
 
+    def arrived(self, body: str, path: list[str]) -> None:
+        """Assert that it crossed no more brokers than it may; what is let back counts anew."""
+        if len(path) > self.ttl and not self.replay:
+            self.world.violation(f"{body} came through {len(path)} brokers, and messageTTL is {self.ttl}")
+
     def circled(self, site: Site, body: str, path: list[str]) -> None:
         """Allow it where the plan has a replay filter."""
         if not self.replay:
             super().circled(site, body, path)
+
+
+def _is_joined(plan: Plan, without: Wire) -> bool:
+    """Return whether the network is one also without a cable."""
+    first = next(iter(plan.blueprints))
+    known, at = {first: None}, [first]
+    while at:
+        name = at.pop()
+        for wire in plan.wires:
+            if name in wire and wire != without:
+                other = wire[0] if wire[1] == name else wire[1]
+                if other not in known:
+                    known[other] = None
+                    at.append(other)
+    return len(known) == len(plan.blueprints)
 
 
 def _suppresses(site: Site, queue: str) -> bool:

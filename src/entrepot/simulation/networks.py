@@ -69,8 +69,8 @@ class Network:
 
     # -- the ledger ----------------------------------------------------------------------------------------------------
 
-    def carried(self, site: Site, octets: int) -> None:
-        """Octets leave a site on a cable."""
+    def carried(self, octets: int) -> None:
+        """Octets leave a machine on a cable."""
         self.octets += octets
 
     def confirmed(self, identity: str, text: str) -> None:
@@ -85,6 +85,7 @@ class Network:
         path = [one.value or "" for one in command.broker_path or ()]
         if len(path) != len(set(path)) or (site.broker is not None and site.broker.node_id in path):
             self.circled(site, body, path)
+        self.arrived(body, path)
         mine = self.kept.setdefault((site.name, reader.key), {})
         again = body in mine if reader.text.startswith("topic") else body in self.seen
         if again and deliveries == 0 and not message.redelivered:
@@ -93,6 +94,9 @@ class Network:
         self.seen.setdefault(body, []).append(site.name)
         self.hops[len(path)] = self.hops.get(len(path), 0) + 1
         self.world.note(f"consumed {body} at {site.name} over {len(path)}")
+
+    def arrived(self, body: str, path: list[str]) -> None:
+        """A message reached a reader through the brokers of ``path``."""
 
     def circled(self, site: Site, body: str, path: list[str]) -> None:
         """A message came through a broker twice: never, unless a replay filter lets it go back."""
@@ -146,6 +150,13 @@ class Network:
                 near.deaf = True
             elif (near_name, far_name) == (other, one):
                 far.deaf = True
+
+    def hang_up(self) -> None:
+        """Break every connection that is deaf at one end: brokers may take longer to find out than anybody waits."""
+        for _, _, near, far in list(self.cables):
+            if near.deaf or far.deaf:
+                near.lose()
+                far.lose()
 
     def slow(self, one: str, other: str) -> None:
         """Make what joins two sites slow, as long as these connections last."""

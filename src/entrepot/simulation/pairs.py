@@ -3,7 +3,11 @@
 The cores under test are `ha.role.RoleCore`, `ha.lease.Tenure` and `ha.lease.Watch`; what the shell does around them is
 acted out here step by step, so that a broker may stand still between any two steps. The promise that is checked at
 every acknowledgement: **no younger epoch has read the store yet**, and what is acknowledged is in what a younger epoch
-will read. ``planted`` names a bug that a run is to be made with, to see that it would be found.
+will read. A disk may hang for longer than a lease, for one machine or for all, and then carry out what it was asked.
+
+In half of the pairs one member is a primary and the others are backups (artemis.md 2.2): a store that was paused is
+left to the primary, one that an active backup was asked for is given back, and in the end the primary serves again.
+``planted`` names a bug that a run is to be made with, to see that it would be found.
 """
 
 from __future__ import annotations
@@ -12,7 +16,8 @@ from collections.abc import Callable
 from typing import Final
 
 from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration, Instant
-from entrepot.ha.lease import Grant, LeaseOptions, Record, Tenure, Watch
+from entrepot.ha.failback import Heard
+from entrepot.ha.lease import BACKUP, EITHER, PRIMARY, Grant, LeaseOptions, Record, Rules, Tenure, Watch, patience
 from entrepot.ha.role import Effect, Role, RoleCore, Signal
 from entrepot.simulation.world import Lots, World
 
@@ -21,7 +26,15 @@ PLANTED: Final = (
     "release first",  # the lease goes back before the ports are closed
     "epoch reused",  # a new master takes the number of the old one
     "impatient",  # a challenger waits for half a lease
+    "new locks are free",  # a lock that was deleted is taken at once
+    "late writes count",  # what an older epoch writes lands in the store of the younger one
+    "renews what is another's",  # the holder does not look whether the lock that it renews is still the one that counts
+    "paused is free",  # a backup takes the store that its primary has paused
+    "keeps the store",  # a backup that is asked for the store goes on
+    "takes what was given back",  # a backup does not let the primary go first
 )
+
+BLIND: Final = {Rules.PAUSED: "paused is free", Rules.FAILBACK: "takes what was given back"}
 
 CALM: Final = 20 * SECOND
 """Faults end this long before the run does: by then one must serve."""
@@ -36,23 +49,33 @@ class Store:
         self.accepted: dict[tuple[int, int], bool] = {}
         self.promised: dict[tuple[int, int], bool] = {}
         self.refused = 0
+        self.credulous = False
 
-    def begin(self, epoch: int) -> None:
-        """A new master reads everything back: from now on older ones write in vain."""
-        if epoch <= self.epoch:
-            self.world.violation(f"epoch {epoch} begins after epoch {self.epoch}")
+    def begin(self, epoch: int) -> bool:
+        """A new master reads everything back: from now on older ones write in vain. False: a younger one was here.
+
+        A disk that hung may let a master in only after its successor has begun: recovery refuses it (`journal/`).
+        """
+        if epoch < self.epoch:
+            self.world.count("late masters")
+            return False
+        if epoch == self.epoch:
+            self.world.violation(f"epoch {epoch} begins a second time")
         for record in self.promised:
             if record not in self.accepted:
                 self.world.violation(f"{record} was promised and is not there for epoch {epoch}")
-        self.epoch = max(self.epoch, epoch)
+        self.epoch = epoch
+        return True
 
     def write(self, epoch: int, number: int) -> None:
         """Take a record, or refuse it as late."""
-        if epoch < self.epoch:
+        if epoch < self.epoch and not self.credulous:
             self.refused += 1
             self.world.count("late writes")
         else:
             self.accepted[epoch, number] = True
+            if epoch < self.epoch:
+                self.world.violation(f"{number} of epoch {epoch} lands in the store of epoch {self.epoch}")
 
     def acknowledged(self, name: str, epoch: int, number: int) -> None:
         """Somebody was promised that the record is kept."""
@@ -76,10 +99,17 @@ class Service:
         self.cut: dict[str, bool] = {}  # who alone does not reach it
         self.slow = False
         self.flaky = True
+        self.disk: Disk | None = None  # that the lock is a file on; None: it has a service of its own
 
     def reach(self, who: str) -> None:
         """Let ``who`` reach it again."""
         self.cut.pop(who, None)
+
+    def delete(self) -> None:
+        """Somebody removes the lock."""
+        self.record = None
+        self.version += 1
+        self.world.count("locks deleted")
 
     def ask(
         self, who: str, request: Callable[[], None], answer: Callable[[], None], timeout: Callable[[], None]
@@ -92,6 +122,10 @@ class Service:
         reached = not lost or self.lots.chance(0.5)
 
         def arrive() -> None:
+            hung = self.disk.hangs(who) if self.disk is not None else 0
+            if hung:  # the lock is a file on it: the call does not return
+                self.world.later(hung + there, arrive)
+                return
             if reached:
                 request()
             self.world.later(back, answer if not lost else timeout)
@@ -99,11 +133,35 @@ class Service:
         self.world.later(there if not lost else SECOND, arrive)
 
 
+class Disk:
+    """What the store is on: slow at times, and at times it answers nobody, or one machine not."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.slow = False
+        self._until: dict[str, Instant] = {}  # machine, "" for all -> end of the hang
+
+    def hang(self, who: str, length: Duration) -> None:
+        """Answer ``who``, "" for everybody, only after ``length``."""
+        self._until[who] = max(self._until.get(who, 0), self.world.time + length)
+        self.world.count("hangs")
+
+    def hangs(self, who: str) -> Duration:
+        """Return for how long ``who`` gets no answer from now on."""
+        return max(0, max(self._until.get(who, 0), self._until.get("", 0)) - self.world.time)
+
+    def mend(self) -> None:
+        """Answer."""
+        self.slow = False
+        self._until.clear()
+
+
 class Member:
     """One broker: a process that may be dead or stand still, with a clock of its own."""
 
-    def __init__(self, pair: Pair, name: str) -> None:
+    def __init__(self, pair: Pair, name: str, part: str) -> None:
         self.pair = pair
+        self.part = part
         self.world = pair.world
         self.name = name
         self.lots = pair.world.lots(name)
@@ -151,6 +209,10 @@ class Member:
         self.numbers = 0
         self.writing = 0
         self.ports = False
+        self.rules = Rules(self.part)
+        self.heard = Heard()
+        self.gave_back = False
+        self.asked = 0
         self.later(self.lots.skewed(MICROSECOND, 50 * MILLISECOND), self._look)
 
     def crash(self) -> None:
@@ -204,29 +266,70 @@ class Member:
         self.later(100 * MILLISECOND, self._look)
 
     def _seen(self, record: Record | None, version: int, asked: Instant) -> None:
+        left_alone = record is not None and self.rules.leaves_alone(record, self.watch, self.now())
+        if left_alone and record is not None and self.pair.planted == BLIND.get(record.reserved, ""):
+            left_alone = False
+        if left_alone:
+            self.later(100 * MILLISECOND, self._look)
+            return
+        if record is not None and not record.released and self.part == PRIMARY:
+            self._ask_back()
         if record is not None and not record.released:
             self.watch.observe(record, self.now())
             half = self.watch.unchanged(asked) * 2 >= record.lease and self.pair.planted == "impatient"
             if not self.watch.expired(record, asked) and not half:
                 self.later(100 * MILLISECOND, self._look)
                 return
-        before = 0 if record is None else record.epoch
+        if record is None and self.pair.store.epoch:  # somebody deleted the lock: its holder may not know yet
+            self.watch.missed(self.now())
+            if self.watch.unchanged(asked) < patience(self.record.lease) and self.pair.planted != "new locks are free":
+                self.later(100 * MILLISECOND, self._look)
+                return
+        before = self.pair.store.epoch if record is None else record.epoch
+        reserved = "" if record is None or not record.released else record.reserved
+        self.record.reserved = ""
         self.record.epoch = before + (0 if self.pair.planted == "epoch reused" and before else 1)
         self.record.beat = 1
         self.record.released = False
         asked = self.now()
-        self._swap(version, lambda: self._claimed(asked), self._again)
+        self._swap(version, lambda: self._claimed(asked, reserved), self._again)
 
-    def _claimed(self, asked: Instant) -> None:
+    def _ask_back(self) -> None:
+        """Ask for the store, now and then, as `io/failback.py` does."""
+        if self.now() - self.asked >= 500 * MILLISECOND:
+            self.asked = self.now()
+            instance, count = self.record.instance, self.pair.request[1] + 1 if self.pair.request else 1
+            delay = self.lots.skewed(100 * MICROSECOND, 5 * MILLISECOND) + self.pair.disk.hangs(self.name)
+            self.world.later(delay, lambda: self.pair.ask(instance, count))
+
+    def _claimed(self, asked: Instant, reserved: str) -> None:
         if self.version < 0:
             self._again()
             return
+        if self.part == BACKUP and reserved == Rules.PAUSED:
+            self.world.violation(f"{self.name} takes the store that its primary has paused")
+        waited = self.world.time - self.pair.given_at
+        if self.part == BACKUP and reserved == Rules.FAILBACK and waited < self.pair.options.duration:
+            self.world.violation(f"{self.name} takes what was given back {waited // MILLISECOND} ms ago")
+        if self.part == PRIMARY:
+            self.pair.request = None
         self.tenure.won(Grant(self.record.epoch, asked, ""))
         if not self.tenure.holds(self.now()):
             self._again()
             return
         self._carry_out(self.role.signal(Signal.WON))
         self._keep()
+        self._watch_out()
+
+    def _watch_out(self) -> None:
+        """Notice the end of the lease although no answer comes, as the loop of `io/standby.py` does."""
+        if self.tenure.lost or self.role.ended:
+            return
+        left = self.tenure.until - self.now()
+        if left <= 0:
+            self._lost("no answer comes")
+        else:
+            self.later(left, self._watch_out)
 
     # -- keeping it ----------------------------------------------------------------------------------------------------
 
@@ -245,13 +348,25 @@ class Member:
     def _renewed(self, asked: Instant) -> None:
         if self.tenure.lost or self.role.ended:
             return
-        if self.version < 0:
+        if self.version < 0 and self.pair.planted != "renews what is another's":
             self._lost("it is another's")
             return
         if not self.tenure.renewed(asked, self.now()):
             self._lost(self.tenure.lost)
             return
+        self._look_who_asks()
         self._keep()
+
+    def _look_who_asks(self) -> None:
+        """A backup that is asked for the store gives it back."""
+        pair = self.pair
+        if self.part != BACKUP or not pair.allow_failback or self.gave_back or self.role.role is not Role.PRIMARY:
+            return
+        asks = self.heard.look(pair.request)
+        if asks and pair.planted != "keeps the store":
+            self.gave_back = True
+            self.world.count("given back")
+            self._carry_out(self.role.signal(Signal.STOP))
 
     def _unsure(self) -> None:
         """An answer was lost: find out what the register says, then go on."""
@@ -302,8 +417,7 @@ class Member:
             return
         effect, rest = effects[0], effects[1:]
         if effect is Effect.OPEN_STORE:
-            self.pair.store.begin(self.tenure.epoch)
-            self.later(self.lots.skewed(MILLISECOND, 3 * SECOND), self._read_back)
+            self._open_store()
         elif effect is Effect.OPEN_PORTS:
             self.ports = True
             self.world.count("masters")
@@ -312,14 +426,36 @@ class Member:
             self.later(self.lots.skewed(MICROSECOND, 300 * MILLISECOND), lambda: self._close_ports(rest))
         elif effect is Effect.RELEASE:
             self.record.released = True
+            if self.gave_back:
+                self.record.reserved = Rules.FAILBACK
+            elif not self.pair.failover_on_shutdown:
+                self.record.reserved = Rules.PAUSED
             self._swap(self.version, lambda: self._carry_out(rest), lambda: self._carry_out(rest))
         elif effect is Effect.CLOSE_STORE and self.writing:
             self.later(MILLISECOND, lambda: self._carry_out(effects))
         else:
             self._carry_out(rest)
 
+    def _open_store(self) -> None:
+        """Read everything back, as soon as the disk answers."""
+        hung = self.pair.disk.hangs(self.name)
+        if hung:
+            self.later(hung, self._open_store)
+            return
+        if self.role.role is not Role.ACTIVATING:
+            return
+        if self.pair.store.begin(self.tenure.epoch):
+            self.later(self.lots.skewed(MILLISECOND, 3 * SECOND), self._read_back)
+        else:
+            self._lost("the store has seen a younger epoch")
+
     def _reborn(self) -> None:
         self.ports = False
+        if self.gave_back and not self.pair.restart_backup:
+            self.alive = False  # it ends; an operator may start it again
+            self.life += 1
+            self.world.count("backups that end")
+            return
         self.later(self.lots.skewed(MILLISECOND, 2 * SECOND), self.start)
 
     def _close_ports(self, rest: tuple[Effect, ...]) -> None:
@@ -343,14 +479,27 @@ class Member:
         self.numbers += 1
         number = self.numbers
         epoch = self.tenure.epoch
-        slow = 6 * SECOND if self.pair.slow_disk else 5 * MILLISECOND
+        slow = 6 * SECOND if self.pair.disk.slow else 5 * MILLISECOND
         self.writing += 1
-        self.later(self.lots.skewed(100 * MICROSECOND, slow), lambda: self._written(epoch, number))
+        self._write(epoch, number, self.lots.skewed(100 * MICROSECOND, slow))
         self.later(self.lots.skewed(MILLISECOND, 300 * MILLISECOND), self._serve)
 
-    def _written(self, epoch: int, number: int) -> None:
-        self.pair.store.write(epoch, number)
-        self.later(self.lots.skewed(MICROSECOND, MILLISECOND), lambda: self._synced(epoch, number))
+    def _write(self, epoch: int, number: int, delay: Duration) -> None:
+        """Have it written after ``delay``, or when the disk answers: by then this process may stand still, or be gone.
+
+        What a kernel was asked for is done all the same.
+        """
+        synced = self.mine(lambda: self._synced(epoch, number))
+
+        def land() -> None:
+            hung = self.pair.disk.hangs(self.name)
+            if hung:
+                self.world.later(hung + self.lots.skewed(MICROSECOND, MILLISECOND), land)
+                return
+            self.pair.store.write(epoch, number)
+            self.world.later(self.lots.skewed(MICROSECOND, MILLISECOND), synced)
+
+        self.world.later(delay, land)
 
     def _synced(self, epoch: int, number: int) -> None:
         self.writing -= 1
@@ -370,6 +519,8 @@ class Member:
         def swap() -> None:
             if service.version == version:
                 service.record = octets
+                if octets is not None and octets.released:
+                    self.pair.given_at = self.world.time
                 service.version += 1
                 result.append(service.version)
             else:
@@ -391,10 +542,24 @@ class Pair:
         self.lots = self.world.lots("faults")
         self.options = LeaseOptions(self.lots.one_of((SECOND, 2 * SECOND, 5 * SECOND)))
         self.frees = self.lots.chance(0.5)
-        self.slow_disk = False
+        more = self.world.lots("parts")
+        self.parted = more.chance(0.5)
+        self.allow_failback = more.chance(0.7)
+        self.restart_backup = more.chance(0.7)
+        self.failover_on_shutdown = not self.parted or more.chance(0.6)
+        self.request: tuple[str, int] | None = None  # who asks for the store back, and how often it did
+        self.given_at: Instant = 0  # the lock was handed back
+        self.disk = Disk(self.world)
         self.store = Store(self.world)
+        self.store.credulous = planted == "late writes count"
         self.service = Service(self.world, self.world.lots("service"))
-        self.members = [Member(self, f"broker{number}") for number in range(self.lots.between(2, 3))]
+        if more.chance(0.5):
+            self.service.disk = self.disk
+        self.more = self.world.lots("more faults")
+        self.members: list[Member] = []
+        for number in range(self.lots.between(2, 3)):
+            part = EITHER if not self.parted else BACKUP if number else PRIMARY
+            self.members.append(Member(self, f"broker{number}", part))
         self.world.after = self._check
         self.trouble = True
         self.world.later(self.lots.skewed(MILLISECOND, 3 * SECOND), self._befall)
@@ -405,6 +570,8 @@ class Pair:
         self.world.run(self.world.time + length)
         if not self.world.violations and not any(member.ports and not member.paused for member in self.members):
             self.world.violation("it is calm, and nobody serves")
+        if not self.world.violations and self.parted and self.allow_failback and not self.members[0].ports:
+            self.world.violation("it is calm, and the primary does not have its store back")
         return self.world.violations
 
     def _befall(self) -> None:
@@ -429,8 +596,17 @@ class Pair:
             self.service.slow = True
             self.world.later(length, self._service_up)
         else:
-            self.slow_disk = not self.slow_disk
+            self.disk.slow = not self.disk.slow
+        if self.more.chance(0.15):
+            who = self.more.one_of(self.members).name if self.more.chance(0.6) else ""
+            self.disk.hang(who, self.more.skewed(100 * MILLISECOND, 15 * SECOND))
+        if self.more.chance(0.03):
+            self.service.delete()
         self.world.later(self.lots.skewed(5 * MILLISECOND, 4 * SECOND), self._befall)
+
+    def ask(self, instance: str, count: int) -> None:
+        """A primary asks for its store."""
+        self.request = (instance, count)
 
     def _service_up(self) -> None:
         self.service.down = False
@@ -438,7 +614,7 @@ class Pair:
 
     def _calm(self) -> None:
         self.trouble = False
-        self.slow_disk = False
+        self.disk.mend()
         self.service.flaky = False
         self.service.cut.clear()
         self._service_up()
@@ -459,4 +635,5 @@ def copied(record: Record | None) -> Record | None:
         beat=record.beat,
         lease=record.lease,
         released=record.released,
+        reserved=record.reserved,
     )

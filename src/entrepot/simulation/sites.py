@@ -152,6 +152,18 @@ class Site:
             if connector.options.auto_start:
                 connector.start(self.neighbourhood, self._perform, self.world.time)
 
+    def switch(self, number: int, *, start: bool) -> None:
+        """Stop or start the network connector ``number``, as ``entrepot bridge`` does (`io/links.py`)."""
+        if self.broker is None:
+            return
+        connector = self.connectors[number]
+        if start and not connector.started:
+            neighbourhood = self.neighbourhood
+            assert neighbourhood is not None
+            self.turn(lambda: connector.start(neighbourhood, self._perform, self.world.time))
+        elif not start and connector.started:
+            self.turn(lambda: connector.stop(self.world.time))
+
     def crash(self, *, torn: bool) -> None:
         """The process dies (its peers see connections break), or, ``torn``, the machine with what was not synced."""
         if self.broker is None:
@@ -163,8 +175,9 @@ class Site:
         ends, self.ends = self.ends, []
         for end in ends:
             end.gone = True
-            if end.other is not None and not torn:
-                self.world.later(MILLISECOND, end.other.lose)  # a machine that is gone tells nobody
+            # a machine that is gone tells no other one; the programs on it are told, or start anew: it is the same here
+            if end.other is not None and not (torn and isinstance(end.other.site, Site)):
+                self.world.later(MILLISECOND, end.other.lose)
         for reader in self.readers.values():
             reader.got.clear()
             reader.waking = False
@@ -300,6 +313,14 @@ class Site:
         if reader is not None and broker is not None:
             reader.got.clear()
             self.turn(lambda: broker.unsubscribe(reader))
+
+    def forget(self, key: str) -> None:
+        """End the durable reader known as ``key``, and its subscription."""
+        reader = self.readers[key]
+        self.leave(key)
+        broker = self.broker
+        if broker is not None:
+            self.turn(lambda: broker.forget_durable(reader.client_id, reader.durable_name))
 
 
 class SiteCensus(Census):

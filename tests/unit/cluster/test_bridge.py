@@ -14,6 +14,7 @@ from entrepot.core.diversion import composite
 from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.commands import ActiveMQTopic, ConsumerInfo
+from entrepot.simulation.requests import Talk
 
 Q = "queue://Q"
 T = "topic://T"
@@ -577,3 +578,107 @@ def test_a_subscription_of_a_bridge_is_told_only_where_it_would_count(ttl: int, 
     network.sites["A"].leave(Q)
     network.run(500)
     assert not any(bridge.demand.demands for site in network.sites.values() for bridge in site.bridges())
+
+
+def subscriptions(network: Network, name: str) -> list[str]:
+    broker = network.sites[name].broker
+    assert broker is not None
+    return sorted(queue for queue, one in broker.table.queues.items() if "inbound" in one.owner)
+
+
+def test_a_temporary_queue_is_made_when_its_reader_is_told_of_first() -> None:
+    network = Network(70, [("A", "B"), ("B", "A")]).start()
+    talk = Talk(network)
+    talk.answer_at("A")
+    talk.ask_at("B", topic=False)
+    network.run(1000)
+    talk.start()  # the bridge is there already: what is told comes in the order in which it happens
+    network.run(500)
+    for _ in range(2):
+        talk.question()
+        network.run(500)
+        network.cut("A", "B")
+        network.cuts.clear()
+        network.run(1000)  # and now readers are told of before temporary destinations: those are another topic
+    assert [request.refused for request in talk.requests.values()] == [0, 0]
+    assert all(request.answered for request in talk.requests.values())
+
+
+@pytest.mark.parametrize("duplex", [False, True])
+def test_a_temporary_queue_is_reached_another_way_while_the_first_is_cut(duplex: bool) -> None:
+    wires = [("A", "B"), ("B", "C"), ("A", "C")]
+    network = Network(
+        71, wires if duplex else [*wires, *((b, a) for a, b in wires)], duplex=duplex, options="networkTTL=3"
+    ).start()
+    talk = Talk(network)
+    talk.answer_at("C")
+    talk.ask_at("A", topic=False)
+    talk.start()
+    network.run(1500)
+    for cut in (("A", "C"), ("A", "B"), ("B", "C")):
+        network.cut(*cut)
+        network.run(1000)
+        talk.question()
+        network.run(1000)
+        network.cuts.clear()
+        network.run(1000)
+    assert [one.identity for one in talk.requests.values() if not one.answered] == []
+    talk.finish()
+    network.run(1000)
+    assert talk.left_behind() == []
+
+
+def test_what_is_on_its_way_from_a_queue_that_is_deleted_needs_no_settlement() -> None:
+    network = Network(72, [("A", "B")]).start()
+    a, b = network.sites["A"], network.sites["B"]
+    b.read(Q)
+    network.run(500)
+    network.slow("A", "B")
+    a.send(Q, "m")
+    network.run(1)
+    (bridge,) = a.bridges()
+    assert len(bridge.link.under_way) == 1
+    broker = a.broker
+    assert broker is not None
+    a.turn(lambda: broker.delete_queue(broker.table.queues["Q"], "somebody deletes it"))
+    network.run(1000)  # the invariants are looked at, and the answer comes
+    assert bridge.link.state is State.OPEN
+    assert not bridge.link.under_way
+
+
+def test_a_durable_subscription_that_another_bridge_serves_hands_over_what_it_holds() -> None:
+    network = Network(73, [("A", "B"), ("A", "B")]).start()
+    a = network.sites["A"]
+    network.sites["B"].read(T, durable="d")
+    network.run(500)
+    assert subscriptions(network, "A") == ["NC_B_inbound_A.NC-DS_A_T"]
+    a.switch(0, start=False)
+    network.run(100)
+    for number in range(10):  # the second serves; the first one's subscription gets them, too
+        a.send(T, f"m{number}")
+    network.run(500)
+    a.switch(1, start=False)
+    network.run(100)
+    a.send(T, "last")
+    for number in (1, 0):
+        a.switch(number, start=True)
+        network.run(1500)
+    assert subscriptions(network, "A") == ["NC-2_B_inbound_A.NC-DS_A_T"], "one subscription fills for ever"
+    assert network.seen == {**{f"m{number}": ["B"] for number in range(10)}, "last": ["B"]}
+
+
+def test_a_connector_that_is_stopped_and_started_marks_what_may_have_arrived() -> None:
+    network = Network(75, [("A", "B")]).start()
+    a, b = network.sites["A"], network.sites["B"]
+    b.read(Q)
+    network.run(500)
+    network.slow("A", "B")
+    delay = network.cables[-1][2].delay // MILLISECOND
+    a.send(Q, "m")
+    network.run(delay + delay // 2)  # it has arrived, the answer is on its way
+    assert list(network.seen) == ["m"]
+    a.switch(0, start=False)
+    a.switch(0, start=True)
+    network.run(2000)
+    assert network.seen == {"m": ["B", "B"]}
+    assert not network.unmarked

@@ -11,7 +11,9 @@ from entrepot.cluster.demand import (
     Demand,
     Effect,
     ForgetDurable,
+    HandOver,
     Interests,
+    LookAgain,
     MakeTemporary,
     Names,
     StaticDemand,
@@ -231,7 +233,7 @@ def test_temporary_destinations_come_and_go_with_their_readers() -> None:
     assert [one.value for one in effect.info.broker_path or ()] == ["id-B"]
     only(demand.heard(consumer(1, where)))
     effects = demand.heard(DestinationInfo(destination=where, operation_type=1))
-    assert [type(effect).__name__ for effect in effects] == ["Unsubscribe", "DropTemporary"]
+    assert [type(effect).__name__ for effect in effects] == ["DropTemporary"], "who reads it is told of by himself"
     assert demand.heard(DestinationInfo(destination=where, broker_path=[BrokerId("id-A")])) == []
 
 
@@ -250,3 +252,56 @@ def test_a_durable_subscription_behind_a_queue_makes_no_durable_demand_for_the_q
     far = {"subscription_name": "sub", "client_id": "c"}
     assert only(demand.heard(consumer(1, T, **far))).durable_name == "NC-DS_A_T"
     assert only(demand.heard(consumer(1, Q, **far))).durable_name == ""
+
+
+def durable(number: int, client: str, path: tuple[str, ...] = ()) -> ConsumerInfo:
+    return consumer(number, T, path, client_id=client, subscription_name="s")
+
+
+def test_a_durable_reader_that_is_suppressed_is_forgotten_when_it_is_unsubscribed() -> None:
+    interests = Interests()
+    near, far = made(interests=interests, consumer_ttl=-1), made(interests=interests, consumer_ttl=-1)
+    near.heard(durable(1, "c"))
+    far.heard(durable(1, "c", ("id-C",)))
+    assert len(interests.suppressed) == 1
+    far.heard(RemoveInfo(object_id=ConsumerId("far", 1, 1)))
+    assert len(interests.suppressed) == 1, "it is only offline"
+    far.heard(RemoveSubscriptionInfo(client_id="c", subscription_name="s"))
+    assert not interests.suppressed
+
+
+def test_who_serves_a_durable_reader_gets_what_another_bridge_holds_for_it() -> None:
+    interests = Interests()
+    long, short = made(interests=interests, consumer_ttl=-1), made(interests=interests, consumer_ttl=-1)
+    first = only(long.heard(durable(1, "c", ("id-C",))))
+    second = only(short.heard(durable(1, "c")))
+    assert long.pending == [Unsubscribe(first, instead=second)]
+    third = made(interests=interests, consumer_ttl=-1)
+    assert third.heard(durable(1, "c", ("id-D",))) == [LookAgain()]
+    waiting = next(reversed(interests.suppressed))
+    assert third.restore([("T", third.names.durable("T"))]) == [HandOver(waiting, (second,))]
+
+
+def test_a_durable_demand_that_serves_others_too_stays_beside_a_shorter_way_to_one() -> None:
+    interests = Interests()
+    long, short = made(interests=interests, consumer_ttl=-1), made(interests=interests, consumer_ttl=-1)
+    both = only(long.heard(durable(1, "c", ("id-C",))))
+    long.heard(durable(2, "d", ("id-C",)))
+    only(short.heard(durable(1, "c")))
+    assert list(long.demands) == [both]
+    assert not long.pending
+
+
+def test_what_was_restored_is_made_anew_when_its_reader_is_heard_of() -> None:
+    demand = made(consumer_ttl=-1)
+    restored = only(demand.restore([("T", demand.names.durable("T"))]))
+    effects = demand.heard(durable(1, "c", ("id-C",)))
+    assert effects[0] == Unsubscribe(restored)
+    assert [one.value for one in only(effects[1:]).info.broker_path or ()] == ["id-C", "id-B"]
+    assert list(demand.demands) == [only(effects[1:])]
+
+
+def test_a_subscription_that_another_reader_of_the_name_uses_is_not_forgotten() -> None:
+    demand = made(conduit_subscriptions=False)
+    demand.heard(durable(1, "c"))
+    assert demand.heard(RemoveSubscriptionInfo(client_id="another", subscription_name="s")) == []

@@ -243,3 +243,24 @@ def resume(site: Site) -> None:
 def until_done(step: Callable[[], bool]) -> None:
     while not step():
         pass
+
+
+def test_what_came_the_long_way_round_is_kept_where_the_shorter_way_leads_back() -> None:
+    ring = [("A", "B"), ("B", "C"), ("C", "D"), ("D", "A")]
+    options = "networkTTL=4&suppressDuplicateQueueSubscriptions=true"
+    network = Network(30, [*ring, *((b, a) for a, b in ring)], options=options).start()
+    network.sites["C"].read(Q)
+    network.run(1500)
+    network.cut("B", "C")
+    network.run(1000)
+    network.sites["B"].send(Q, "m")  # it goes the long way round, over A and D
+    network.cut("D", "A")
+    network.run(1000)
+    assert local(network, "A") == ["no-consumer"]
+    del network.cuts["B", "C"]
+    network.run(1000)
+    network.heal()
+    network.run(1000)
+    assert not network.seen
+    assert local(network, "A") == ["path"]
+    assert network_wide(network) == [("A", "suppressed")]

@@ -107,3 +107,13 @@ def test_half_a_record_is_none() -> None:
 def test_a_lease_that_cannot_work_is_refused(duration: int, every: int) -> None:
     with pytest.raises(InvalidOption):
         LeaseOptions(duration * MILLISECOND, every * MILLISECOND)
+
+
+def test_a_lock_that_is_missing_is_waited_for_as_long_as_it_stays_missing() -> None:
+    watch = Watch()
+    watch.observe(Record(name="a", instance="x", epoch=1, beat=1), 0)
+    watch.missed(SECOND)
+    watch.missed(3 * SECOND)
+    assert watch.unchanged(4 * SECOND) == 3 * SECOND
+    watch.observe(Record(name="a", instance="x", epoch=1, beat=1), 5 * SECOND)
+    assert watch.unchanged(5 * SECOND) == 0

@@ -46,3 +46,11 @@ def test_the_record_says_it_and_older_records_reserve_nothing() -> None:
     older = decode(text.replace(b', "reserved": "paused"', b""))
     assert older is not None
     assert older.reserved == ""
+
+
+def test_the_wait_for_a_primary_begins_with_the_return_not_with_the_renewal_before_it() -> None:
+    rules, watch = Rules(BACKUP), Watch()
+    watch.observe(record(Rules.FAILBACK, released=False), 0)
+    assert rules.leaves_alone(record(Rules.FAILBACK), watch, LEASE)
+    assert rules.leaves_alone(record(Rules.FAILBACK), watch, 2 * LEASE)
+    assert not rules.leaves_alone(record(Rules.FAILBACK), watch, 2 * LEASE + LEASE // 10)

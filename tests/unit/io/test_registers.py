@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import time
 from pathlib import Path
@@ -96,3 +97,18 @@ def test_a_database_that_does_not_answer_is_an_error_of_the_service(tmp_path: Pa
     alone.register.close()
     with pytest.raises(OSError, match="does not answer"):
         alone.register.pause(threading.Event(), 60.0)
+
+
+def test_a_lock_that_is_deleted_is_free_only_when_its_last_holder_must_have_noticed(tmp_path: Path) -> None:
+    one, other = Contender(tmp_path, "one"), Contender(tmp_path, "other")
+    assert one.lease.attempt(now()) is not None, "nobody was ever master here"
+    with sqlite3.connect(tmp_path / "lock.db") as somebody:
+        somebody.execute("DELETE FROM entrepot_lock")
+    began = now()
+    assert other.lease.attempt(began) is None
+    assert other.lease.attempt(began + OPTIONS.duration) is None
+    grant = other.lease.attempt(began + 2 * OPTIONS.duration)
+    assert grant is not None
+    assert grant.epoch == 2
+    assert "deleted" in grant.why
+    other.lease.close()

@@ -20,7 +20,18 @@ def test_never_two_epochs_acknowledge(block: int) -> None:
         assert pair.run() == [], f"seed {seed}"
         for what, count in pair.world.counts.items():
             counts[what] = counts.get(what, 0) + count
-    for what in ("acknowledged", "late writes", "crashes", "pauses", "stops", "leases lost", "masters"):
+    for what in (
+        "acknowledged",
+        "crashes",
+        "given back",
+        "hangs",
+        "late writes",
+        "leases lost",
+        "locks deleted",
+        "masters",
+        "pauses",
+        "stops",
+    ):
         assert counts.get(what, 0) > 0, f"no seed of this block had any {what}"
 
 

@@ -22,6 +22,12 @@ Rule = Callable[[Network], Iterable[Issue]]
 SHOWN_MAX: Final = 4  # pairs or names that one sentence lists
 
 
+REPLAY: Final = (
+    "give the queue's policyEntry <networkBridgeFilterFactory>"
+    '<conditionalNetworkBridgeFilterFactory replayWhenNoConsumers="true"/>'
+)
+
+
 def judge(network: Network) -> list[Issue]:
     """Return every issue, in the order of the rules. With one broker, only what needs no other."""
     rules = [*CHANNEL_RULES, *ACCESS_RULES, *CLUSTER_RULES]
@@ -315,6 +321,15 @@ def circles(network: Network) -> Iterator[Issue]:
                 'suppressDuplicateQueueSubscriptions="true" keeps the shortest'
                 + (', or networkTTL="1", since all are neighbours' if _mesh(network, round_trip) else ""),
             )
+        if channel.suppresses_queues and any(_keeps(network, link) for link in travels if link.channel is channel):
+            yield Issue(
+                Severity.WARNING,
+                channel.spot,
+                f"there is a circle, {said}, and suppressDuplicateQueueSubscriptions keeps one way to each consumer of "
+                "a queue: messages that came the long way round while a link was down wait where the way that is kept "
+                "leads back to where they were, as in ActiveMQ",
+                f"let them go back: {REPLAY}",
+            )
         if not channel.suppresses_topics:
             yield Issue(
                 Severity.WARNING,
@@ -332,6 +347,11 @@ def circles(network: Network) -> Iterator[Issue]:
             "and in ActiveMQ since 5.18, and false before",
             "write it down, if older brokers read these files",
         )
+
+
+def _keeps(network: Network, link: Link) -> bool:
+    """Return whether queue messages do not go back over ``link``: a broker at its source has no replay."""
+    return any(not network.members[one].replays for one in network.nodes[link.source].members)
 
 
 def _mesh(network: Network, nodes: list[int]) -> bool:
@@ -356,8 +376,7 @@ def stranded(network: Network) -> Iterator[Issue]:
             found[0].spot,
             f"queue messages that came to {_some(one.name for one in found)} over the network do not go back when "
             "their consumers leave: they wait there, even while somebody asks for them where they came from",
-            "where consumers move, give the queue's policyEntry <networkBridgeFilterFactory>"
-            '<conditionalNetworkBridgeFilterFactory replayWhenNoConsumers="true"/>',
+            f"where consumers move, {REPLAY}",
         )
 
 

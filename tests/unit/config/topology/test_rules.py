@@ -230,9 +230,23 @@ def test_a_circle_wants_priorities_and_no_doubled_subscriptions() -> None:
     assert sum("seen over each way" in what for what in said) == 5
     assert any("a - d - e - c - b - a" in what or "a - b - c - e - d - a" in what for what in said), said
     found(ring('duplex="true" networkTTL="3"'), "decreaseNetworkConsumerPriority is not said", NOTE)
-    absent(ring(SOUND.format(3)), "there is a circle")
+    said = ring(SOUND.format(3)).said()
+    assert all("suppressDuplicateQueueSubscriptions keeps one way" in what for what in said if "a circle" in what)
     doubled = ring(SOUND.format(3) + ' suppressDuplicateTopicSubscriptions="false"')
     assert any("more than once" in what for what in doubled.said(WARNING))
+
+
+def test_one_way_to_each_consumer_of_a_circle_wants_messages_that_may_go_back() -> None:
+    files = ring(SOUND.format(3))
+    assert sum("keeps one way to each consumer" in what for what in files.said(WARNING)) == 5
+    replay = (
+        '<destinationPolicy><policyMap><policyEntries><policyEntry queue="&gt;"><networkBridgeFilterFactory>'
+        '<conditionalNetworkBridgeFilterFactory replayWhenNoConsumers="true"/></networkBridgeFilterFactory>'
+        "</policyEntry></policyEntries></policyMap></destinationPolicy>"
+    )
+    for name, text in files.texts.items():
+        files.texts[name] = text.replace("<transportConnectors>", replay + "<transportConnectors>")
+    absent(files, "keeps one way to each consumer")
 
 
 def test_a_mesh_with_one_hop_has_circles_that_harm_nobody() -> None:
