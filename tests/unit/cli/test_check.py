@@ -30,13 +30,13 @@ def test_a_good_file_starts_and_says_nothing(tmp_path: Path) -> None:
 
 def test_json_has_a_line_for_each_finding(tmp_path: Path) -> None:
     file = tmp_path / "a.xml"
-    file.write_text(GOOD.format(options="?transport.trace=true", body="<plugins><statisticsBrokerPlugin/></plugins>"))
+    file.write_text(GOOD.format(options="?transport.trace=true", body="<plugins><destinationsPlugin/></plugins>"))
     result = check("-o", "json", str(file))
     assert result.exit_code == 0
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [(row["severity"], row["line"]) for row in rows] == [("warning", 2), ("note", 2)]
     assert "transport.trace=true has no effect here" in rows[1]["what"]
-    assert rows[0]["path"].endswith("plugins/statisticsBrokerPlugin")
+    assert rows[0]["path"].endswith("plugins/destinationsPlugin")
     strict = check("-o", "json", "--strict", str(file))
     assert strict.exit_code == 1
     assert json.loads(strict.stdout.splitlines()[0])["severity"] == "error"
