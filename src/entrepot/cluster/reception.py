@@ -24,7 +24,14 @@ from entrepot.model.predicate import Facts, Predicate, Test
 from entrepot.model.value import NO, YES
 from entrepot.protocols.openwire.acceptor import AGAIN
 from entrepot.protocols.openwire.advisories import Advisories, is_advisory
-from entrepot.protocols.openwire.commands import BrokerInfo, Command, ConnectionControl, ConnectionInfo, ConsumerInfo
+from entrepot.protocols.openwire.commands import (
+    BrokerInfo,
+    BrokerSubscriptionInfo,
+    Command,
+    ConnectionControl,
+    ConnectionInfo,
+    ConsumerInfo,
+)
 from entrepot.protocols.openwire.delivery import OpenWireSubscription
 from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import text_of
@@ -77,6 +84,7 @@ class NetworkSession(OpenWireSession):
         self.peer_broker: BrokerInfo | None = None
         self.bridge: Bridge | None = None
         self.listed: bool = False
+        self.told: BrokerSubscriptionInfo | None = None  # said before it was let in: ActiveMQ does with syncDurableSubs
         self.census: CensusPort | None = None
 
     @property
@@ -116,6 +124,9 @@ class NetworkSession(OpenWireSession):
                 there = "" if command.broker_id is None else text_of(command.broker_id)
                 trace.define(facts.NAME_ORIGIN, self.number, f"{there}\t{command.broker_name or ''}")
         peer = self.peer_broker
+        if peer is not None and self.info is None and isinstance(command, BrokerSubscriptionInfo):
+            self.told = command  # for the other end of a duplex bridge; a one-way bridge needs nothing of us
+            return
         if peer is not None and self.info is None and isinstance(command, ConnectionInfo):
             self._replace(peer, command)
         super()._take(command)
@@ -189,6 +200,9 @@ class NetworkSession(OpenWireSession):
             self.fail_loop()
             return
         bridge.accept(SessionWire(self), peer, int(self.broker.now))
+        told, self.told = self.told, None
+        if told is not None:
+            bridge.take(told, int(self.broker.now))
 
     def fail_loop(self) -> None:
         """We talk to ourselves."""
