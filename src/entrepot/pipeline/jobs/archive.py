@@ -193,17 +193,27 @@ class Archiver:
         self.archive = Archive(spark, root, create=True)
         self._checkpoints = checkpoints.rstrip("/") or self._in_the_archive()
         self._failures: dict[str, int] = {}
+        self._landed: dict[str, int] = {}
 
     def once(self) -> None:
         """Take what waits now, one destination after the other, and end. Raises what ended the first that failed."""
+        from entrepot.pipeline.source import ADMISSION_CONTROL  # noqa: PLC0415 - needs PySpark
+
         failures: list[Exception] = []
         for destination in self._given:
             try:
-                self._start(destination, {"availableNow": True}).awaitTermination()
+                while self._take_what_waits(destination) and not ADMISSION_CONTROL:
+                    pass  # before Spark 4.2 a run is one batch: the next one takes what is left
             except Exception as error:
                 failures.append(told_apart(error))
         if failures:
             raise failures[0]
+
+    def _take_what_waits(self, destination: str) -> int:
+        """Run a query to its end; return how many messages it landed."""
+        before = self._landed.get(destination, 0)
+        self._start(destination, {"availableNow": True}).awaitTermination()
+        return self._landed.get(destination, 0) - before
 
     def follow(self, ended: threading.Event, every: str = EVERY) -> None:
         """Go on until ``ended``: a query whose brokers are gone begins again. Raises what does not go away."""
@@ -259,7 +269,9 @@ class Archiver:
             query = self.spark.sparkContext.getLocalProperty("sql.streaming.queryId")
             if not query:
                 raise PeerError("Spark does not say which query this is", remedy="PYSPARK_PIN_THREAD must not be false")
-            self.told(destination, self.archive.land(query, number, self.subscription, frame))
+            batch = self.archive.land(query, number, self.subscription, frame)
+            self._landed[destination] = self._landed.get(destination, 0) + batch.rows
+            self.told(destination, batch)
             self._failures.pop(destination, None)
 
         stream = self.spark.readStream.format("entrepot").options(**self._given[destination]).load()
