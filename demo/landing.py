@@ -12,7 +12,7 @@ import importlib.util
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -24,7 +24,7 @@ from entrepot.cli.lab.brokers import Broker, Network
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EACH: Final = 2_500  # orders that a shop sends
+EACH: Final = 2_000  # orders that a shop sends
 SECONDS: Final = 60.0
 
 # A session for a minute of small jobs: it starts faster, and says nothing.
@@ -105,9 +105,9 @@ async def _tell(
         f"It was told of {first.name} alone."
     )
     shops = [shop(first), shop(second)]
-    selling = [asyncio.create_task(one.send(range(at * EACH, (at + 1) * EACH))) for at, one in enumerate(shops)]
+    selling = [asyncio.create_task(_sell(one, at * EACH, batches)) for at, one in enumerate(shops)]
     try:
-        await _until(lambda: bool(batches) and len(shops[1].promised) > EACH // 2, following)
+        await _until(lambda: len(shops[1].promised) > 3 * EACH // 4, following)
         await second.kill()
         rows = sum(batch.rows for batch in batches)
         console.print(
@@ -142,6 +142,14 @@ async def _tell(
         else f"[red]The counts do not add up: {outcome.counts}, not landed {sorted(promised - numbers)[:10]}.[/]"
     )
     return well
+
+
+async def _sell(shop: Shop, first: int, batches: Sequence[object]) -> None:
+    """Send the first half at once, and the second when something has landed: that is the middle of the story."""
+    await shop.send(range(first, first + EACH // 2))
+    while not batches:
+        await asyncio.sleep(0.02)
+    await shop.send(range(first + EACH // 2, first + EACH))
 
 
 def since(began: float) -> str:
