@@ -287,7 +287,7 @@ class ClientCluster(Cluster):
         staying = self.clients()
         leaving = len(self._departures)
         self.census.count(len(staying) + leaving)
-        settled = [one.facts for key, one in sorted(self.census.members.items()) if one.settled(now)]
+        settled = [one for key, one in self._named().items() if self.census.members[key].settled(now)]
         by_number = {int(session.number): session for session in staying}
         for move in self.balance.look(
             self.census.here,

@@ -272,8 +272,16 @@ def test_a_broker_that_shares_out_nobody_tells_where_it_is_and_is_on_no_list_but
     )
     place.cluster.heard(Wire(), near.tell(0, 1))
     place.cluster.heard(Wire(), Census(far, 1).tell(0, 1))
-    client = place.client()
+    client, other = place.client(), place.client()
     assert [one.connected_brokers for one in place.told(client)] == ["tcp://a:1"]
+    place.told(other)
+    for _ in range(4):  # both are believed by now, and neither is sent anybody
+        place.pass_time(SECOND)
+        near.here, far = (msgspec.structs.replace(one, version=one.version + 1) for one in (near.here, far))
+        place.cluster.heard(Wire(), near.token())
+        place.cluster.heard(Wire(), Census(far, far.version).token())
+    place.pass_time(PATIENCE)
+    assert reconnects(place, client) == reconnects(place, other) == []
     place.cluster.joined(Wire(), B)
     assert [one.connected_brokers for one in place.told(client)] == ["tcp://a:1,tcp://b:1"]
     assert place.cluster.places() == "b=stomp://b:2,c=x"
