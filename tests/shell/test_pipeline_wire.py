@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +16,11 @@ from entrepot.pipeline.browsing import browse
 from entrepot.pipeline.leases import Piece, Subject, read_range
 from entrepot.pipeline.options import READ, WRITE, Options, read
 from entrepot.pipeline.wire import Brokers
+from entrepot.protocols.stomp.columns import Columns
 from shell.certificates import Certificates
 from shell.daemon import Daemon, Wire
+
+BODY = ["body"]
 
 
 @pytest.fixture
@@ -37,22 +42,31 @@ def fill(daemon: Daemon, count: int) -> None:
     wire.leave()
 
 
+def bodies(portion: Columns) -> list[bytes]:
+    """Empty ``portion``; return the bodies that were in it."""
+    column = portion.take()["body"]
+    ends = struct.unpack(f"<{len(column.offsets) // 4}i", column.offsets)
+    return [column.data[low:high] for low, high in itertools.pairwise(ends)]
+
+
 def test_a_range_is_read_on_behind_a_crash_of_the_broker(daemon: Daemon) -> None:
     fill(daemon, 3_000)
     held = claims.claim(url=f"stomp://127.0.0.1:{daemon.port}", queue="q", subscription="s")
     assert held.count == 3_000
     (broker,) = held.end
     given = options(daemon, subscription="s", range=held.range)
-    portions = read_range(Brokers(given), Subject.of(given), Piece(broker, "", held.epochs[broker], 0, 3_000), 2_000)
-    found = [*next(portions).bodies]
+    portions = read_range(
+        Brokers(given), Subject.of(given), Piece(broker, "", held.epochs[broker], 0, 3_000), 2_000, BODY
+    )
+    found = bodies(next(portions))
     daemon.kill()
     daemon.start()
     for portion in portions:
-        found += portion.bodies
+        found += bodies(portion)
     assert found == [b"%d" % number for number in range(3_000)]
     held.settle()
     with pytest.raises(LeaseError, match="outside of the ledger"):
-        list(read_range(Brokers(given), Subject.of(given), Piece(broker, "", held.epochs[broker], 0, 5), 2_000))
+        list(read_range(Brokers(given), Subject.of(given), Piece(broker, "", held.epochs[broker], 0, 5), 2_000, BODY))
 
 
 def test_a_range_that_was_claimed_again_is_no_longer_ours(daemon: Daemon) -> None:
@@ -73,10 +87,12 @@ def test_a_browse_shows_all_and_a_refusal_is_raised(daemon: Daemon) -> None:
     given = options(daemon)
     brokers = Brokers(given)
     (wire,) = brokers.all()
-    found = [body for portion in browse(brokers, wire.broker, Subject.of(given), 1_000) for body in portion.bodies]
+    found = [
+        body for portion in browse(brokers, wire.broker, Subject.of(given), 1_000, BODY) for body in bodies(portion)
+    ]
     assert found == [b"%d" % number for number in range(500)]
     with pytest.raises(Refused):
-        list(browse(brokers, wire.broker, Subject("/queue/q", "", "colour = "), 1_000))
+        list(browse(brokers, wire.broker, Subject("/queue/q", "", "colour = "), 1_000, BODY))
     wire.close()
 
 

@@ -16,7 +16,8 @@ from entrepot.core.backlog import Backlog, Reference
 from entrepot.core.consumer import Consumer, Window
 from entrepot.core.dispatch import Groups
 from entrepot.core.duplicates import Duplicates
-from entrepot.core.lease import KIND_CLAIM, ClaimRecord, Lease
+from entrepot.core.lease import Lease
+from entrepot.core.lease_records import KIND_CLAIM, ClaimRecord
 from entrepot.core.queue import UNKNOWN_DELIVERED, Queue
 from entrepot.core.stage import STAGED_QUEUE, Publication, Stage, Stages
 from entrepot.core.stage_records import KIND_DECISION, KIND_PUBLICATION

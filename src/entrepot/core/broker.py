@@ -65,7 +65,7 @@ from entrepot.model.ids import connection_id, message_id_prefix
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate, compile_selector
 
-KIND_NODE: Final = 1  # document kinds of the journal; 3 to 5 are in duplicates.py and lease.py
+KIND_NODE: Final = 1  # document kinds of the journal; 3 to 5 are in duplicates.py and lease_records.py
 KIND_QUEUE: Final = 2
 KIND_NUMBERS: Final = 6
 

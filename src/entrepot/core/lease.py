@@ -1,4 +1,4 @@
-"""Leases: a named reader takes a range of messages and may read it again, until it settles it or lets it go.
+"""Leases: a named reader takes a range of messages and may read it again, until it settles it or lets it go. [C]
 
 A lease belongs to one queue and one *group* (the reader's name). Its ledger gives the messages that it claimed dense
 positions 0, 1, 2, ...; ``base`` is the first position not settled, ``tail`` the next to be claimed. Claimed messages
@@ -15,10 +15,9 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.errors import EntrepotError, LeaseError
+from entrepot.core import lease_records as records
 from entrepot.core import trace as facts
 from entrepot.core.backlog import Reference
 from entrepot.core.ports import ClaimWaiter
@@ -29,9 +28,6 @@ from entrepot.journal.log import JournalCore, again
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
-KIND_LEASE: Final = 4
-KIND_CLAIM: Final = 5
-
 CLAIM_MESSAGES_MAX: Final = 100_000  # one claim is one document: 800 kB of numbers
 LEASED: Final = -1  # who reads by lease, in the trace: no consumer has this key
 CLAIM_LOOKS: Final = 100_000  # messages that one claim looks at when it has a selector
@@ -39,46 +35,24 @@ LOOK_AGAIN: Final = 100 * MILLISECOND  # a selector passes over the whole queue:
 RETURN_STEP: Final = 256  # messages whose envelopes are read at a time when a lease goes back
 
 
-class LeaseRecord(msgspec.Struct, frozen=True):
-    """What the journal keeps of a lease itself."""
-
-    queue: int
-    group: str
-    epoch: int
-    base: int
-    selector: str = ""
-    after: int = 0
-    since: int = 0
-    fresh: bool = False
-
-
-class ClaimRecord(msgspec.Struct, frozen=True):
-    """What the journal keeps of one claim: the numbers of the messages at positions ``start``, ``start`` + 1, ..."""
-
-    queue: int
-    group: str
-    start: int
-    numbers: list[int]
-
-
 class Lease:
     """One group's hold on one queue. Changed only by its own methods, which the broker calls."""
 
     def __init__(self, queue: Queue, group: str) -> None:
-        self.queue = queue
-        self.group = group
-        self.epoch = 0
-        self.base = 0
-        self.tail = 0
+        self.queue: Queue = queue
+        self.group: str = group
+        self.epoch: int = 0
+        self.base: int = 0
+        self.tail: int = 0
         self.selector: Predicate | None = None
-        self.after = 0  # only messages with higher numbers are claimed
-        self.since = 0  # only messages with this time stamp or a later one: ms since 1970
-        self.fresh = True  # nobody has attached yet
+        self.after: int = 0  # only messages with higher numbers are claimed
+        self.since: int = 0  # only messages with this time stamp or a later one: ms since 1970
+        self.fresh: bool = True  # nobody has attached yet
         self.numbers: dict[int, int] = {}  # position -> message number
         self.kept: dict[int, Reference] = {}  # position -> message, where there is no disk to read it from again
         self.claims: dict[int, int] = {}  # start -> end of each claim that the journal has
         self.walk: Walk | None = None  # how far the selector has looked
-        self.ended = ""  # why the lease is over, when its queue was deleted
+        self.ended: str = ""  # why the lease is over, when its queue was deleted
         self.waiting: list[Poll] = []  # claims that wait for something to claim
 
     @property
@@ -187,7 +161,7 @@ class Lease:
             for start, end in list(self.claims.items()):
                 if end <= self.base:
                     del self.claims[start]
-                    journal.delete(KIND_CLAIM, _claim_key(self, start))
+                    journal.delete(records.KIND_CLAIM, _claim_key(self, start))
             self._write(journal)
         finally:
             journal.end()
@@ -202,7 +176,7 @@ class Lease:
         try:
             self._return(journal)
             for start in self.claims:
-                journal.delete(KIND_CLAIM, _claim_key(self, start))
+                journal.delete(records.KIND_CLAIM, _claim_key(self, start))
             self.numbers.clear()
             self.kept.clear()
             self.claims.clear()
@@ -258,9 +232,9 @@ class Lease:
                 self._forget(journal, self.base)
                 self.base += 1
             for start in self.claims:
-                journal.delete(KIND_CLAIM, _claim_key(self, start))
+                journal.delete(records.KIND_CLAIM, _claim_key(self, start))
             self.claims.clear()
-            journal.delete(KIND_LEASE, _key(self))
+            journal.delete(records.KIND_LEASE, _key(self))
         finally:
             journal.end()
         self.ended = why
@@ -295,7 +269,7 @@ class Lease:
             if self.ended or poll.epoch != self.epoch:
                 poll.try_claim()
 
-    def recovered(self, claim: ClaimRecord) -> None:
+    def recovered(self, claim: records.ClaimRecord) -> None:
         """Take back one claim from the journal; claims come in the order in which they were made."""
         end = claim.start + len(claim.numbers)
         self.claims[claim.start] = end
@@ -327,8 +301,8 @@ class Lease:
                 self.tail += 1
             self.queue.leased += len(taken)
             self.claims[start] = self.tail
-            record = ClaimRecord(int(self.queue.identity), self.group, start, numbers)
-            journal.put(KIND_CLAIM, _claim_key(self, start), msgspec.msgpack.encode(record))
+            record = records.ClaimRecord(int(self.queue.identity), self.group, start, numbers)
+            journal.put(records.KIND_CLAIM, _claim_key(self, start), records.encode(record))
         finally:
             journal.end()
 
@@ -369,10 +343,10 @@ class Lease:
 
     def _write(self, journal: JournalCore) -> None:
         text = "" if self.selector is None else self.selector.text
-        record = LeaseRecord(
+        record = records.LeaseRecord(
             int(self.queue.identity), self.group, self.epoch, self.base, text, self.after, self.since, self.fresh
         )
-        journal.put(KIND_LEASE, _key(self), msgspec.msgpack.encode(record))
+        journal.put(records.KIND_LEASE, _key(self), records.encode(record))
 
     def check(self) -> None:
         """Assert the invariants at the head of this module."""
@@ -386,14 +360,14 @@ class Poll(Alarm):
 
     def __init__(self, due: Instant, lease: Lease, journal: JournalCore, epoch: int, waiter: ClaimWaiter) -> None:
         super().__init__(due)
-        self.lease = lease
-        self.journal = journal
-        self.epoch = epoch
-        self.waiter = waiter
-        self.start = 0
-        self.most = 0
+        self.lease: Lease = lease
+        self.journal: JournalCore = journal
+        self.epoch: int = epoch
+        self.waiter: ClaimWaiter = waiter
+        self.start: int = 0
+        self.most: int = 0
         self.looked: Instant = 0  # when the selector began its last pass
-        self.planned = False  # a further one is
+        self.planned: bool = False  # a further one is
 
     def ring(self, now: Instant) -> None:
         """The time is over: answer with what there is."""
@@ -437,8 +411,8 @@ class Poll(Alarm):
 
 
 def _key(lease: Lease) -> bytes:
-    return int(lease.queue.identity).to_bytes(4, "big") + lease.group.encode()
+    return records.lease_key(int(lease.queue.identity), lease.group)
 
 
 def _claim_key(lease: Lease, start: int) -> bytes:
-    return _key(lease) + b"\0" + start.to_bytes(8, "big")
+    return records.claim_key(int(lease.queue.identity), lease.group, start)

@@ -17,7 +17,8 @@ from entrepot.core.broker import (
     selector_or_none,
 )
 from entrepot.core.duplicates import KIND_DUPLICATE, KIND_SEQUENCE
-from entrepot.core.lease import KIND_CLAIM, KIND_LEASE, ClaimRecord, Lease, LeaseRecord
+from entrepot.core.lease import Lease
+from entrepot.core.lease_records import KIND_CLAIM, KIND_LEASE, ClaimRecord, LeaseRecord, decode_claim, decode_lease
 from entrepot.core.queue import Queue
 from entrepot.core.stage import STAGED_QUEUE
 from entrepot.core.stage_records import KIND_DECISION, KIND_PUBLICATION, KIND_SINK, KIND_STAGE, KIND_STAGE_RUNS
@@ -56,9 +57,9 @@ class Rebuilder(RecoverySink):
         elif kind in (KIND_STAGE, KIND_STAGE_RUNS, KIND_DECISION, KIND_PUBLICATION, KIND_SINK):
             broker.stages.recovered(kind, key, value)
         elif kind == KIND_LEASE:
-            self.lease_documents.append(msgspec.msgpack.decode(value, type=LeaseRecord))
+            self.lease_documents.append(decode_lease(value))
         elif kind == KIND_CLAIM:
-            self.claim_documents.append(msgspec.msgpack.decode(value, type=ClaimRecord))
+            self.claim_documents.append(decode_claim(value))
 
     def message(
         self,

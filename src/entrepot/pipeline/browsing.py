@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from entrepot.base.errors import Refused
 from entrepot.base.uri import Endpoint
 from entrepot.pipeline.leases import Subject, append_single
 from entrepot.pipeline.wire import Brokers
+from entrepot.protocols.stomp.columns import Columns
 from entrepot.protocols.stomp.frames import encode_frame
-from entrepot.protocols.stomp.ranges import Range
 
 
 def browse(
-    brokers: Brokers, broker: str, subject: Subject, octets: int, hint: Endpoint | None = None
-) -> Iterator[Range]:
-    """Yield what waits on one broker in portions of about ``octets``. Raises Refused, Unreachable.
+    brokers: Brokers, broker: str, subject: Subject, octets: int, names: Sequence[str], hint: Endpoint | None = None
+) -> Iterator[Columns]:
+    """Yield the columns ``names`` of what waits on one broker, in portions of about ``octets``, as `read_range` does.
 
     ``hint``: where that broker was when this was planned.
 
     A connection that is lost in the middle fails the task, which Spark repeats: half a look cannot be continued.
+    Raises Refused, Unreachable.
     """
     wire = brokers.open(broker, hint)
     try:
@@ -27,7 +28,7 @@ def browse(
         if subject.selector:
             headers["selector"] = subject.selector
         wire.write(encode_frame("SUBSCRIBE", headers))  # without a receipt: a refusal is raised where we wait
-        portion = Range()
+        portion = Columns(names)
         held = 0
         while True:
             frame = wire.next_message("")
@@ -39,9 +40,8 @@ def browse(
             held += len(frame.body)
             if held >= octets:
                 yield portion
-                portion = Range()
                 held = 0
-        if len(portion):
+        if portion.count:
             yield portion
     finally:
         wire.close()

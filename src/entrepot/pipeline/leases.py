@@ -6,7 +6,7 @@ refuses is raised as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -17,6 +17,7 @@ from entrepot.pipeline.ledgers import Ledger, number
 from entrepot.pipeline.options import Options
 from entrepot.pipeline.wire import Brokers, Wire
 from entrepot.protocols.stomp import ranges
+from entrepot.protocols.stomp.columns import Columns
 from entrepot.protocols.stomp.frames import Frame
 
 WAIT_MS_MAX: Final = 60_000  # of one CLAIM (docs/leases.md)
@@ -185,20 +186,23 @@ def in_use(subject: Subject, name: str, error: LeaseError) -> LeaseError:
     )
 
 
-def read_range(brokers: Brokers, subject: Subject, piece: Piece, octets: int) -> Iterator[ranges.Range]:
-    """Yield the messages of ``piece`` in portions of about ``octets``, following the broker if it moves.
+def read_range(
+    brokers: Brokers, subject: Subject, piece: Piece, octets: int, names: Sequence[str]
+) -> Iterator[Columns]:
+    """Yield the columns ``names`` of ``piece`` in portions of about ``octets``, following the broker if it moves.
 
-    Has no side effect: reading again gives the same messages. Raises LeaseError when they are settled, or held by a
-    newer query; Unreachable.
+    Each portion is to be taken out before the next one is asked for. Has no side effect: reading again gives the same
+    messages. Raises LeaseError when they are settled, or held by a newer query; Unreachable.
     """
     at = piece.low
     hint = parse(piece.place) if piece.place else None
     while at < piece.high:
         wire = brokers.open(piece.broker, hint if isinstance(hint, Endpoint) else None)
         try:
-            for portion in _portions(wire, subject, piece, at, octets):
+            for portion in _portions(wire, subject, piece, at, octets, names):
+                following = int(portion.next)
                 yield portion
-                at = portion.positions[-1] + 1
+                at = following
         except Unreachable:
             continue
         except LeaseError as error:
@@ -213,22 +217,23 @@ def read_range(brokers: Brokers, subject: Subject, piece: Piece, octets: int) ->
             )
 
 
-def _portions(wire: Wire, subject: Subject, piece: Piece, at: int, octets: int) -> Iterator[ranges.Range]:
+def _portions(
+    wire: Wire, subject: Subject, piece: Piece, at: int, octets: int, names: Sequence[str]
+) -> Iterator[Columns]:
     fields = {"epoch": str(piece.epoch), "start": str(at), "end": str(piece.high), "form": ranges.FORM}
     receipt = wire.say("READ", {**subject.headers(), **fields})
-    portion = ranges.Range()
-    held = 0
+    portion = Columns(names)
+    held = 0  # what came: a column that is not wanted counts too, the socket's buffers hold it
     for frame in wire.messages(receipt):
         if frame.headers.get("form") == ranges.FORM:
-            ranges.decode(frame.body, portion)
+            portion.add_entries(frame.body)
         else:
-            append_single(portion, frame)
+            append_single(portion, frame, number(frame.headers, "position"))
         held += len(frame.body)
         if held >= octets:
             yield portion
-            portion = ranges.Range()
             held = 0
-    if len(portion):
+    if portion.count:
         yield portion
 
 
@@ -246,24 +251,26 @@ OWN_FIELDS: Final = (
 )
 
 
-def append_single(portion: ranges.Range, frame: Frame, position: int | None = None) -> None:
+def append_single(portion: Columns, frame: Frame, position: int) -> None:
     """Append a message that came as a frame of its own: one with a large body, or one that is browsed."""
     headers = frame.headers
-    portion.positions.append(number(headers, "position") if position is None else position)
-    portion.ids.append(headers.get("message-id", ""))
-    portion.destinations.append(headers.get("destination", ""))
-    portion.bodies.append(frame.body)
-    rest = [f"{_escaped(name)}:{_escaped(text)}\n" for name, text in headers.items() if name not in OWN_FIELDS]
-    portion.headers.append("".join(rest).encode())
-    portion.timestamps.append(int(headers.get("timestamp") or 0))
-    portion.expirations.append(int(headers.get("expires") or 0))
-    portion.priorities.append(int(headers.get("priority") or 4))
     flags = ranges.PERSISTENT if headers.get("persistent") == "true" else 0
     flags |= ranges.REDELIVERED if headers.get("redelivered") == "true" else 0
     if "content-length" in headers and headers.get("amq-msg-type") != "text":
         flags |= ranges.OCTETS
-    portion.flags.append(flags)
-    portion.deliveries.append(1 if flags & ranges.REDELIVERED else 0)
+    rest = [f"{_escaped(name)}:{_escaped(text)}\n" for name, text in headers.items() if name not in OWN_FIELDS]
+    portion.add(
+        position,
+        int(headers.get("timestamp") or 0),
+        int(headers.get("expires") or 0),
+        int(headers.get("priority") or 4),
+        flags,
+        1 if flags & ranges.REDELIVERED else 0,
+        headers.get("message-id", "").encode(),
+        headers.get("destination", "").encode(),
+        "".join(rest).encode(),
+        frame.body,
+    )
 
 
 def _escaped(text: str) -> str:

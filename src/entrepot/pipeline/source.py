@@ -63,9 +63,9 @@ class _Reading:
         octets = self.options.number("batchOctets")
         batches = Batches(arrow_schema(self.schema), part.broker, positions=part.piece is not None)
         if part.piece is None:
-            portions = browse(brokers, part.broker, Subject.of(self.options), octets, part.place)
+            portions = browse(brokers, part.broker, Subject.of(self.options), octets, batches.names, part.place)
         else:
-            portions = read_range(brokers, Subject.of(self.options), part.piece, octets)
+            portions = read_range(brokers, Subject.of(self.options), part.piece, octets, batches.names)
         for portion in portions:
             yield from batches.of(portion)
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from entrepot.pipeline.leases import append_single
 from entrepot.pipeline.schema import COLUMNS
-from entrepot.protocols.stomp.ranges import Range
+from entrepot.protocols.stomp.columns import Columns
 
 from .fakes import frame
 
@@ -27,11 +27,13 @@ TYPES = {
 SCHEMA = pa.schema([(column.name, TYPES[column.type]) for column in COLUMNS])
 
 
-def some(count: int = 2) -> Range:
-    portion = Range()
+def some(count: int = 2, names: list[str] = SCHEMA.names) -> Columns:
+    portion = Columns(names)
     for number in range(count):
-        headers = {"message_id": f"m{number}", "destination": "/queue/q", "position": str(40 + number)}
-        append_single(portion, frame("MESSAGE", b"text", priority="4", timestamp="1000", colour="red", **headers))
+        headers = {"message_id": f"m{number}", "destination": "/queue/q"}
+        append_single(
+            portion, frame("MESSAGE", b"text", priority="4", timestamp="1000", colour="red", **headers), 40 + number
+        )
     return portion
 
 
@@ -48,7 +50,7 @@ def test_every_column_has_a_maker_and_its_type() -> None:
 
 
 def test_a_large_body_that_came_as_a_frame_of_its_own_keeps_what_it_said() -> None:
-    portion = Range()
+    portion = Columns(SCHEMA.names)
     said = {
         "content_length": "1",
         "JMSXGroupID": "g:1",
@@ -57,9 +59,7 @@ def test_a_large_body_that_came_as_a_frame_of_its_own_keeps_what_it_said() -> No
         "redelivered": "true",
     }
     headers = {"JMSXGroupID": said.pop("JMSXGroupID")}
-    append_single(
-        portion, frame("MESSAGE", b"\xff", position="1", message_id="m", destination="/queue/q", **said, **headers)
-    )
+    append_single(portion, frame("MESSAGE", b"\xff", message_id="m", destination="/queue/q", **said, **headers), 1)
     (batch,) = Batches(SCHEMA, "A").of(portion)
     (row,) = batch.to_pylist()
     assert (row["text"], row["body"], row["group_id"]) == (None, b"\xff", "g:1")
@@ -69,15 +69,24 @@ def test_a_large_body_that_came_as_a_frame_of_its_own_keeps_what_it_said() -> No
 
 def test_only_the_columns_that_are_asked_for_in_their_order() -> None:
     schema = pa.schema([("position", pa.int64()), ("text", pa.string())])
-    (batch,) = Batches(schema, "A").of(some())
+    (batch,) = Batches(schema, "A").of(some(names=schema.names))
     assert batch.to_pylist() == [{"position": 40, "text": "text"}, {"position": 41, "text": "text"}]
 
 
-@given(st.integers(0, 3 * ROWS_MAX))
+def test_a_browsed_message_has_no_position() -> None:
+    (batch,) = Batches(SCHEMA, "A", positions=False).of(some())
+    assert batch.column("position").to_pylist() == [None, None]
+    assert batch.column("broker").to_pylist() == ["A", "A"]
+
+
+@example(ROWS_MAX)
+@example(2 * ROWS_MAX + 1)
+@given(st.integers(0, 200))
 def test_batches_are_bounded_and_complete(count: int) -> None:
     schema = pa.schema([("position", pa.int64())])
-    portion = Range()
-    portion.positions = list(range(count))
+    portion = Columns(["position"])
+    for position in range(count):
+        portion.add(position, 0, 0, 4, 0, 0, b"", b"", b"", b"")
     sizes = [batch.num_rows for batch in Batches(schema, "A").of(portion)]
     assert sum(sizes) == count
     assert all(0 < size <= ROWS_MAX for size in sizes)

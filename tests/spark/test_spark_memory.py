@@ -1,0 +1,63 @@
+"""The memory of Python workers is bounded by the size of a batch, not by how many messages a task has to do with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from entrepot import pipeline
+from spark.soak import command_of, descendants
+from spark.stand import Stand
+
+MIB = 1 << 20
+BODY = "x" * 1024
+FEW = 8_000
+MANY = 10 * FEW  # 72 MiB more of bodies alone
+BATCH = 1 * MIB
+SLACK = 12 * MIB  # what one portion, its copy for Arrow and the allocators' habits may differ by
+
+
+def peak() -> int:
+    """Return the most memory that a Python worker of Spark ever had, in octets."""
+    found = 0
+    for pid in descendants(os.getpid()):
+        if "pyspark.worker" in command_of(pid):
+            with suppress(OSError):
+                status = Path(f"/proc/{pid}/status").read_text()
+                found = max(found, *(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line))
+    assert found, "there is no worker"
+    return found * 1024
+
+
+def growth(work: Callable[[int], None]) -> int:
+    """Return by how much MANY messages raise what FEW needed."""
+    work(FEW)
+    before = peak()
+    work(MANY)
+    return peak() - before
+
+
+def test_reading_ten_times_as_much_needs_no_more_memory_and_larger_batches_do(stand: Stand) -> None:
+    def read(count: int, octets: int = BATCH) -> None:
+        stand.produce([BODY] * count)
+        held = pipeline.claim(url=stand.url, queue=stand.queue, subscription="s", limit=count)
+        assert held.count == count
+        frame = held.read(stand.spark, minPartitions="1", batchOctets=str(octets))
+        frame.write.format("noop").mode("overwrite").save()
+        held.settle()
+
+    assert growth(read) < SLACK
+    before = peak()
+    read(MANY, 256 * MIB)  # the measure sees it when a batch is all there is
+    assert peak() - before > 2 * SLACK
+
+
+def test_writing_ten_times_as_much_needs_no_more_memory(stand: Stand) -> None:
+    def write(count: int) -> None:
+        rows = stand.spark.range(count, numPartitions=1).selectExpr("repeat('x', 1024) AS text")
+        rows.write.format("entrepot").options(url=stand.url, queue=stand.queue).mode("append").save()
+
+    assert growth(write) < SLACK
+    assert len(stand.left()) == FEW + MANY
