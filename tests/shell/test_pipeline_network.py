@@ -16,6 +16,7 @@ from entrepot.pipeline.options import STREAM, read
 from entrepot.pipeline.subscription import Subscription
 from shell.certificates import Certificates
 from shell.daemon import PATIENCE, Daemon, Wire
+from shell.portions import BODY, bodies
 
 
 class Member:
@@ -58,8 +59,8 @@ class Query:
             assert time.monotonic() < end, self.found
             after = self.hold.latest(self.at, 100)
             for piece in self.hold.plan(self.at, after, 0, 1):
-                for portion in read_range(self.hold.brokers, Subject.of(self.options), piece, 1 << 20):
-                    self.found += [body.decode() for body in portion.bodies]
+                for portion in read_range(self.hold.brokers, Subject.of(self.options), piece, 1 << 20, BODY):
+                    self.found += [body.decode() for body in bodies(portion)]
             self.at = after
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,11 +14,9 @@ from entrepot.pipeline.browsing import browse
 from entrepot.pipeline.leases import Piece, Subject, read_range
 from entrepot.pipeline.options import READ, WRITE, Options, read
 from entrepot.pipeline.wire import Brokers
-from entrepot.protocols.stomp.columns import Columns
 from shell.certificates import Certificates
 from shell.daemon import Daemon, Wire
-
-BODY = ["body"]
+from shell.portions import BODY, bodies
 
 
 @pytest.fixture
@@ -40,13 +36,6 @@ def fill(daemon: Daemon, count: int) -> None:
     for number in range(count):
         wire.say("SEND", {"destination": "/queue/q", "persistent": "true"}, b"%d" % number)
     wire.leave()
-
-
-def bodies(portion: Columns) -> list[bytes]:
-    """Empty ``portion``; return the bodies that were in it."""
-    column = portion.take()["body"]
-    ends = struct.unpack(f"<{len(column.offsets) // 4}i", column.offsets)
-    return [column.data[low:high] for low, high in itertools.pairwise(ends)]
 
 
 def test_a_range_is_read_on_behind_a_crash_of_the_broker(daemon: Daemon) -> None:
