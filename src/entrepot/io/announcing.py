@@ -2,7 +2,7 @@
 
 Multicast is ActiveMQ's own (classic.md 1.4): a datagram every ``keepAliveInterval``, one more when the broker leaves.
 DNS-SD is ``zeroconf:``, once called ``rendezvous:``: a service whose name is the URI of the broker. It needs the
-package ``zeroconf``.
+package ``zeroconf``. What ActiveMQ makes of it is told at `service_type` and `foreign_type`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ from entrepot.io.datagram import Group, join
 from entrepot.protocols.announcement import announcement
 
 if TYPE_CHECKING:
-    from zeroconf import ServiceStateChange, Zeroconf
+    from zeroconf import RecordUpdate, ServiceStateChange, Zeroconf
     from zeroconf.asyncio import AsyncServiceBrowser, AsyncZeroconf
 
 Told = Callable[[str, bool], None]
 """Called with the URI of a broker, and whether it lives."""
+
+FIRST_QUESTION_S: Final = 1.0
+LAST_QUESTION_S: Final = 60.0
 
 log: Final = logging.getLogger("entrepot.discovery")
 
@@ -79,7 +82,7 @@ class Announcer:
 
 
 class ZeroconfBrowser:
-    """Hears the brokers of one group by DNS-SD."""
+    """Hears the brokers of one group by DNS-SD: those of our type, and ActiveMQ's of the type that is none."""
 
     def __init__(self, beacon: Beacon, told: Told) -> None:
         self._zeroconf: Final = open_zeroconf(beacon.options.address)
@@ -91,27 +94,82 @@ class ZeroconfBrowser:
         self._browser: AsyncServiceBrowser = AsyncServiceBrowser(
             self._zeroconf.zeroconf, self._kind, handlers=[self._changed]
         )
+        self._question: Final = _Question(self._zeroconf, foreign_type(beacon.options.group), told)
 
     def _changed(self, zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange) -> None:
         from zeroconf import ServiceStateChange as Change  # noqa: PLC0415 - optional
 
         if name.lower().endswith("." + self._kind.lower()):
-            self._told(name[: -len(self._kind) - 1], state_change is not Change.Removed)
+            self._told(announced_uri(name, self._kind), state_change is not Change.Removed)
 
     async def close(self) -> None:
         """Listen no more."""
+        self._question.close()
         await self._browser.async_cancel()
         await self._zeroconf.async_close()
+
+
+class _Question:
+    """Asks for the records of a type that DNS-SD does not allow, and so the library does not browse."""
+
+    def __init__(self, zeroconf: AsyncZeroconf, kind: str, told: Told) -> None:
+        from zeroconf import DNSQuestion, RecordUpdateListener, const  # noqa: PLC0415 - optional
+
+        class Records(RecordUpdateListener):
+            """Hears what the library caches."""
+
+            def async_update_records(self, zc: Zeroconf, now: float, records: list[RecordUpdate]) -> None:
+                """Tell of brokers."""
+                for update in records:
+                    alias = getattr(update.new, "alias", None)
+                    if alias is not None and update.new.name.lower() == kind:
+                        told(announced_uri(alias, kind), not update.new.is_expired(now))
+
+        self._zeroconf: Final = zeroconf.zeroconf
+        self._asked: Final = DNSQuestion(kind, const._TYPE_PTR, const._CLASS_IN)
+        self._records: Final = Records()
+        self._timer: asyncio.TimerHandle | None = None
+        self._zeroconf.async_add_listener(self._records, self._asked)
+        self._ask(FIRST_QUESTION_S)
+
+    def _ask(self, wait: float) -> None:
+        """Ask again, less and less often: who came before us says nothing by himself."""
+        from zeroconf import DNSOutgoing, const  # noqa: PLC0415 - optional
+
+        out = DNSOutgoing(const._FLAGS_QR_QUERY)
+        out.add_question(self._asked)
+        self._zeroconf.async_send(out)
+        wait = min(wait * 3, LAST_QUESTION_S)
+        self._timer = asyncio.get_running_loop().call_later(wait, self._ask, wait)
+
+    def close(self) -> None:
+        """Ask no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._zeroconf.async_remove_listener(self._records)
 
 
 def service_type(group: str) -> str:
     """Return the type of service that brokers of ``group`` are.
 
-    ActiveMQ's agent has ``_<group>.activemq-5._tcp`` on the wire (what JmDNS makes of its type), where one label lacks
-    the underscore that DNS-SD asks for (RFC 6763, 7); the library refuses to say or to hear that. So brokers of this
-    project find one another by ``zeroconf:``, and those of ActiveMQ by ``multicast:``.
+    A broker of ActiveMQ hears it, and is one, when its URI says ``?type=_activemq-5._tcp.local.``; see `foreign_type`
+    for one that says nothing.
     """
     return f"_{group.lower()}._activemq-5._tcp.local."
+
+
+def foreign_type(group: str) -> str:
+    """Return the type that ActiveMQ's agent has on the wire when nobody gave it another.
+
+    One label lacks the underscore that DNS-SD asks for (RFC 6763, 7). JmDNS makes it of ``_<group>.ActiveMQ-5.``, for
+    which it goes on asking; so ActiveMQ announces what it cannot find again, and two of its brokers never meet.
+    """
+    return f"_{group.lower()}.activemq-5._tcp.local."
+
+
+def announced_uri(name: str, kind: str) -> str:
+    """Return the URI in the name of a service: what comes before its type, which ActiveMQ's agent appends twice."""
+    return name[: -len(kind) - 1].partition("._")[0]
 
 
 def open_zeroconf(interface: str) -> AsyncZeroconf:
