@@ -315,16 +315,18 @@ class Node:
         self._door = Door(self.options.name, loop, indoors.adopt)
         self._door.open()
         for beacon, listener in self._announced():
-            place = listener.place
-            scheme = "ssl" if "ssl" in place.scheme.split("+") else "tcp"
-            announcer = Announcer(beacon, public_uri(scheme, place.host, listener.port))
+            scheme = _dialled(listener, HTTP).scheme if listener.listening.protocol == HTTP else "tcp"
+            scheme = "ssl" if "ssl" in listener.place.scheme.split("+") and scheme == "tcp" else scheme
+            announcer = Announcer(beacon, public_uri(scheme, listener.place.host, listener.port))
             self._announcers.append(announcer)
             await announcer.start()
 
     def _announced(self) -> list[tuple[Beacon, Listener]]:
         config = self.options.config
         wanted = {} if config is None else {one.uri: one.discovery for one in config.connectors if one.discovery}
-        speaking = [one for one in self.listeners[: len(self.listening)] if OPENWIRE in one.listening.protocols]
+        mine = self.listeners[: len(self.listening)]
+        speaking = [one for one in mine if OPENWIRE in one.listening.protocols]
+        speaking += [one for one in mine if one.listening.protocol == HTTP]
         found = [(text, listener) for text in self.options.announce for listener in speaking[:1]]
         for text, listener in zip(self.options.listen, self.listeners, strict=False):
             if text in wanted and listener in speaking:
@@ -728,5 +730,7 @@ def _dialled(listener: Listener, protocol: str) -> Endpoint:
     """Return the place to dial: no wildcard host, and ``protocol`` as the scheme, with the layers of the listener."""
     endpoint = listener.place
     layers = [word for word in endpoint.scheme.split("+") if word in ("ssl", "unix")]
+    if protocol == HTTP and listener.listening.options.secure:
+        protocol, layers = "https", []
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(endpoint.host, endpoint.host)
     return Endpoint("+".join([protocol, *layers]), host, endpoint.port, endpoint.path)

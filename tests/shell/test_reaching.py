@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import entrepot
-from entrepot.base.errors import InvalidURI
+from entrepot.base.errors import EntrepotError, InvalidURI
 from entrepot.node import Broker
 from pairs import free_port
 from shell.certificates import Certificates
@@ -145,6 +145,22 @@ def test_openwire_behind_an_http_upgrade(listen: str) -> None:
     run(main())
 
 
+@pytest.mark.parametrize("scheme", ["https", "http+ssl"])
+def test_http_behind_tls(scheme: str, tmp_path: Path) -> None:
+    made = Certificates(tmp_path)
+
+    async def main() -> None:
+        listen = f"{scheme}://127.0.0.1:0?keyStorePath={made.server}"
+        async with Broker(name="far", listen=[listen, *OPENWIRE]) as far:
+            there = far.uri("http")
+            assert there.startswith("https://127.0.0.1:")
+            await crosses(f"{there}?trustStorePath={made.authority}", far.uri("openwire"))
+            with pytest.raises(EntrepotError, match="certificate"):
+                await crosses(there, far.uri("openwire"))
+
+    run(main())
+
+
 def multicast_works() -> bool:
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
@@ -153,6 +169,20 @@ def multicast_works() -> bool:
     except OSError:
         return False
     return True
+
+
+def test_who_listens_for_http_alone_is_announced_so() -> None:
+    if not multicast_works():
+        pytest.skip("this machine has no network with multicast")
+    port = free_port()
+    beacon = f"multicast://239.255.2.3:{port}?group=http&keepAliveInterval=50"
+
+    async def main() -> None:
+        async with Broker(name="near", listen=OPENWIRE, connect=[beacon]) as near:
+            async with Broker(name="far", listen=["http://127.0.0.1:0"], announce=[beacon]) as far:
+                await crosses(near.uri("openwire"), far.uri("http"))
+
+    run(main())
 
 
 @pytest.mark.parametrize("kind", ["multicast", "zeroconf", "rendezvous"])
