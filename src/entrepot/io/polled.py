@@ -11,12 +11,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from entrepot.base.environment import MIB
 from entrepot.io.connection import Connection, Turn
 from entrepot.protocols.openwire.polling import Exchange, Exchanges, Inner
 from entrepot.protocols.session import Shell
 
-BASE64_AND_NAMES: Final = 2  # times as long as its frame is a command in XML, at most and roughly
-FRAME_OCTETS_MAX: Final = 100 * 1024 * 1024
+TEXT_FACTOR: Final = 2  # a command in XML is 4/3 of its octets, and its names
+FRAME_OCTETS_MAX: Final = 100 * MIB  # where the connector has no limit of its own
 
 Carry = Callable[[str], Connection | None]
 """Makes a connection of OpenWire for a peer; None when there are as many as there may be."""
@@ -110,7 +111,7 @@ class PolledSessions(Exchanges):
     def __init__(self, turn: Turn, *, frame_max: int) -> None:
         self.turn: Final = turn
         self.carry: Carry | None = None
-        self._body_max: Final = BASE64_AND_NAMES * min(frame_max, FRAME_OCTETS_MAX)
+        self._body_max: Final = TEXT_FACTOR * min(frame_max, FRAME_OCTETS_MAX)
         self._open: dict[bytes, Exchange] = {}
 
     def open(self, client_id: bytes, peer: str, shell: Shell) -> str:
