@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 Told = Callable[[str, bool], None]
 """Called with the URI of a broker, and whether it lives."""
 
+POINTER: Final = 12  # RFC 1035, 3.2.2; what the library does not export
+INTERNET: Final = 1
+QUERY: Final = 0
 FIRST_QUESTION_S: Final = 1.0
 LAST_QUESTION_S: Final = 60.0
 
@@ -113,7 +116,7 @@ class _Question:
     """Asks for the records of a type that DNS-SD does not allow, and so the library does not browse."""
 
     def __init__(self, zeroconf: AsyncZeroconf, kind: str, told: Told) -> None:
-        from zeroconf import DNSQuestion, RecordUpdateListener, const  # noqa: PLC0415 - optional
+        from zeroconf import DNSQuestion, RecordUpdateListener  # type: ignore[attr-defined]  # noqa: PLC0415
 
         class Records(RecordUpdateListener):
             """Hears what the library caches."""
@@ -126,7 +129,7 @@ class _Question:
                         told(announced_uri(alias, kind), not update.new.is_expired(now))
 
         self._zeroconf: Final = zeroconf.zeroconf
-        self._asked: Final = DNSQuestion(kind, const._TYPE_PTR, const._CLASS_IN)
+        self._asked: Final = DNSQuestion(kind, POINTER, INTERNET)
         self._records: Final = Records()
         self._timer: asyncio.TimerHandle | None = None
         self._zeroconf.async_add_listener(self._records, self._asked)
@@ -134,9 +137,9 @@ class _Question:
 
     def _ask(self, wait: float) -> None:
         """Ask again, less and less often: who came before us says nothing by himself."""
-        from zeroconf import DNSOutgoing, const  # noqa: PLC0415 - optional
+        from zeroconf import DNSOutgoing  # type: ignore[attr-defined]  # noqa: PLC0415
 
-        out = DNSOutgoing(const._FLAGS_QR_QUERY)
+        out = DNSOutgoing(QUERY)
         out.add_question(self._asked)
         self._zeroconf.async_send(out)
         wait = min(wait * 3, LAST_QUESTION_S)
