@@ -1026,9 +1026,13 @@ class Queue:
             flags |= facts.DERIVED
             run.trace.identity(number, rare.identity)
         elif message.language.identifies and number != run.trace.named:
-            identity = message.language.identity(message)
-            if identity:
-                run.trace.identity(number, identity)
+            prefix = message.language.prefix(message)
+            if prefix:
+                run.trace.identity_of(number, prefix, message.language.sequence(message))
+            else:
+                identity = message.language.identity(message)
+                if identity:
+                    run.trace.identity(number, identity)
         if message.durable and self.durable:
             flags |= facts.DURABLE
         head = facts.ACCEPTED | ((flags | (message.priority << 4)) << 8)

@@ -217,7 +217,6 @@ class Trace:
         self.named: i64 = NOWHERE  # the message whose identity was noted last, in this block
         self.prefix: str = ""  # of that identity, and its number
         self.prefix_number: i64 = 0
-        self.prefix_joins: bool = False  # it ends with a colon, and a number follows
         self.of: i64 = 0  # the run of identities: its prefix, its first message and sequence ...
         self.number: i64 = 0
         self.sequence: i64 = 0
@@ -280,21 +279,21 @@ class Trace:
 
     def identity(self, number: i64, text: str) -> None:
         """Note that clients know message ``number`` as ``text``; that of others follows from their number."""
+        at: i64 = text.rfind(":") + 1
+        sequence = number_at(text, at)
+        self.identity_of(number, text if sequence < 0 else text[:at], sequence)
+
+    def identity_of(self, number: i64, prefix: str, sequence: i64) -> None:
+        """Note that clients know message ``number`` as ``prefix`` and then ``sequence``, unless that is NO_SEQUENCE."""
         if number == self.named:
             return
         if self.written >= BLOCK_RECORDS_MAX:  # before it: it belongs into the block that says what it is about
             self._settle()
             self._write()
         self.named = number
-        sequence: i64 = NO_SEQUENCE
-        if self.prefix_joins and text.startswith(self.prefix):  # that of the last one: 40 ns instead of 600
-            sequence = number_at(text, len(self.prefix))
-        if sequence < 0:
-            at: i64 = text.rfind(":") + 1
-            sequence = number_at(text, at)
-            self.prefix = text if sequence < 0 else text[:at]
-            self.prefix_number = self.number_of(NAME_PREFIX, self.prefix)
-            self.prefix_joins = sequence >= 0 and at > 0
+        if prefix != self.prefix or self.prefix_number == 0:
+            self.prefix_number = self.number_of(NAME_PREFIX, prefix)
+            self.prefix = prefix
         of = self.prefix_number
         if of == self.of and self.identified > 0 and self.identified < RUN_MAX:
             if number == self.next_number and sequence == self.next_sequence:
@@ -426,7 +425,7 @@ class Trace:
         self.leaving.clear()
         if len(self.numbers) > PREFIXES_KEPT:
             self.numbers.clear()
-            self.prefix_joins = False
+            self.prefix_number = 0
 
     def _write(self) -> None:
         """Make a block of ``records``."""

@@ -62,6 +62,9 @@ BODY_OBJECT: Final = 5
 BODY_EMPTY: Final = 6
 
 
+SEQUENCE_MAX: Final = 10**18 - 1  # of an identity: with its prefix it stands for the text
+
+
 class Common:
     """A message said in no language in particular: what a converter writes and another one reads.
 
@@ -105,6 +108,14 @@ class Language:
     def identity(self, message: Message) -> str:
         """Return the message id that the sender gave and every client shall see; "" when the broker gives one."""
         return ""
+
+    def prefix(self, message: Message) -> str:
+        """Return what stands before the `sequence` in `identity`; "" where that has no such parts, or none is known."""
+        return ""
+
+    def sequence(self, message: Message) -> i64:
+        """Return the number, 0 to `SEQUENCE_MAX`, that follows the `prefix` in `identity`, where there is one."""
+        return 0
 
     def changed(self, message: Message) -> None:
         """Note that the envelope of ``message`` differs from what its octets say: they may not go out as they came."""

@@ -24,6 +24,7 @@ from entrepot.model.message import (
     BODY_OBJECT,
     BODY_STREAM,
     BODY_TEXT,
+    SEQUENCE_MAX,
     Common,
     Language,
     Message,
@@ -92,7 +93,7 @@ class OpenWireLanguage(Language):
         self._raw: bytes = b""
         self._opened: commands.Message | None = None
         self._properties: dict[str, object] | None = None
-        self._connection: str | None = None  # whose message's identity was asked for last, and how that begins
+        self._connection: str | None = None  # whose prefix was asked for last, and how it is spelt
         self._session: i64 = 0
         self._producer: i64 = 0
         self._prefix: str = ":0:0:"
@@ -116,11 +117,21 @@ class OpenWireLanguage(Language):
     def identity(self, message: Message) -> str:
         """Return the id that its sender gave it."""
         message_id = self.opened(message).message_id
-        if message_id is None:
+        return "" if message_id is None else text_of(message_id)
+
+    def sequence(self, message: Message) -> i64:
+        """Return the number that its producer gave it."""
+        message_id = self.opened(message).message_id
+        return 0 if message_id is None else message_id.producer_sequence_id
+
+    def prefix(self, message: Message) -> str:
+        """Return who produced it, spelt out once for many of its messages."""
+        message_id = self.opened(message).message_id
+        if message_id is None or message_id.text_view or not 0 <= message_id.producer_sequence_id <= SEQUENCE_MAX:
             return ""
         producer = message_id.producer_id
-        if message_id.text_view or producer is None:
-            return text_of(message_id)
+        if producer is None:
+            return ""
         if (
             producer.value != self._producer
             or producer.session_id != self._session
@@ -130,7 +141,7 @@ class OpenWireLanguage(Language):
             self._session = producer.session_id
             self._connection = producer.connection_id
             self._prefix = text_of(producer) + ":"
-        return self._prefix + str(message_id.producer_sequence_id)
+        return self._prefix
 
     def changed(self, message: Message) -> None:
         """Have ``message`` encoded anew for each of its readers."""

@@ -229,12 +229,17 @@ def test_what_is_kept_can_be_read_again_whatever_it_carries() -> None:
 def test_the_identity_is_that_of_each_message_whoever_sent_the_one_before() -> None:
     def identity(of: MessageId) -> str:
         command = ActiveMQMessage(message_id=of, producer_id=of.producer_id, destination=ActiveMQQueue("q"))
-        return OPENWIRE_LANGUAGE.identity(message_of(command, "q"))
+        kept = message_of(command, "q")
+        prefix = OPENWIRE_LANGUAGE.prefix(kept)
+        given = OPENWIRE_LANGUAGE.identity(kept)
+        split = of.text_view is None and of.producer_sequence_id >= 0
+        assert (prefix + str(OPENWIRE_LANGUAGE.sequence(kept)) if split else "") == (given if split else prefix)
+        return given
 
     producers = [("ID:c:1", 1, 1), ("ID:c:1", 2, 1), ("ID:c:1", 2, 3), ("ID:d:1", 2, 3), ("", 0, 0), ("ID:c:1", 1, 1)]
     for connection, session, value in producers:
         producer = ProducerId(connection_id=connection, session_id=session, value=value)
-        for sequence in (9, 10):
+        for sequence in (9, 10, -1):
             given = identity(MessageId(producer_id=producer, producer_sequence_id=sequence))
             assert given == f"{connection}:{session}:{value}:{sequence}"
             named = MessageId(producer_id=producer, producer_sequence_id=sequence, text_view="ID:mine")
