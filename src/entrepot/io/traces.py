@@ -72,16 +72,16 @@ class Segment:
         except (OSError, ValueError):  # Linux before 5.14
             return
 
-    def put(self, head: bytes, records: bytes, names: bytes) -> None:
-        """Write a block where there is room for it; its head last."""
-        first = self.at + len(head)
-        middle = first + len(records)
-        end = middle + len(names)
-        self.map[first:middle] = records
-        if names:
-            self.map[middle:end] = names
+    def put(self, head: bytes, body: bytes) -> bool:
+        """Write a block, its head last; False when there is no room for it."""
+        first = self.at + BLOCK_HEAD_OCTETS
+        end = first + len(body)
+        if end > self.octets:
+            return False
+        self.map[first:end] = body
         self.map[self.at : first] = head
         self.at = end
+        return True
 
     def close(self) -> None:
         """Give every block its checksum, and cut the file to what is in use. Raises OSError."""
@@ -152,9 +152,9 @@ class TraceFiles(TraceSink):
     def fits(self, octets: int) -> bool:
         """Return whether the open segment has room; a block too large for any segment is lost, and said to be."""
         segment = self._open
-        if octets > self.segment - HEAD_OCTETS:
+        if segment is not None and segment.at + octets <= segment.octets:
             return True
-        return segment is not None and segment.at + octets <= segment.octets
+        return octets > self.segment - HEAD_OCTETS
 
     def turn(self) -> None:
         """Take the next segment, if there is one by now."""
@@ -173,13 +173,12 @@ class TraceFiles(TraceSink):
     def write(self, head: bytes, records: bytes, names: bytes, facts: int) -> None:
         """Keep a block, or count what is lost."""
         segment = self._open
-        if segment is None or segment.at + len(head) + len(records) + len(names) > segment.octets:
-            if self.lost == 0:
-                log.error("the trace loses records: there is no segment to write them to")
-            self.lost += facts
+        if segment is not None and segment.put(head, records + names if names else records):
+            self.written += facts
             return
-        segment.put(head, records, names)
-        self.written += facts
+        if self.lost == 0:
+            log.error("the trace loses records: there is no segment to write them to")
+        self.lost += facts
 
     def close(self) -> None:
         """Finish: the last segment is cut, the spare goes."""
