@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from bridge_bugs import OTHERS, planted
+from bridge_bugs import BUGS, planted
 from entrepot.simulation import pairs, zoned
 from entrepot.simulation.campaign import run_network
 from entrepot.simulation.pairs import Pair
@@ -30,7 +30,7 @@ def network_with(bug: str) -> Judge:
 def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
     """Yield kind, bug, the run with it and the run without."""
     if "networks" in kinds:
-        for bug in OTHERS:
+        for bug in BUGS:
             yield "networks", bug, network_with(bug), network_with("")
     if "zones" in kinds:
         for bug in zoned.PLANTED:
