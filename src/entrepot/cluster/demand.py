@@ -324,8 +324,8 @@ class AdvisoryDemand:
                 del self.interests.suppressed[candidate]
         for demand in served:
             if not demand.durables:
-                effects += self._drop(demand, forget=True)
-        used = any(demand.durable_name == name for demand in self.demands)
+                effects += self._drop(demand, forget=not self._is_used(demand.durable_name, demand))
+        used = self._is_used(name)
         if not served and not used and not self.options.conduit_subscriptions:
             effects.append(ForgetDurable(name))
         return effects
@@ -397,6 +397,10 @@ class AdvisoryDemand:
         self.ignored += 1
         self.interests.suppressed[demand] = self
         return [LookAgain()] if demand.durable_name else []
+
+    def _is_used(self, durable: str, besides: Demand | None = None) -> bool:
+        """Return whether somebody else needs the durable subscription of that name, now or when another way is gone."""
+        return any(one is not besides and one.durable_name == durable for one in [*self.demands, *self._suppressed()])
 
     def _suppressed(self) -> list[Demand]:
         """Return what is wanted here, and served another way."""

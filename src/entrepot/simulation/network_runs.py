@@ -32,7 +32,7 @@ PARTING_MS: Final = 3_000  # that somebody is gone has gone round
 PARTINGS_MAX: Final = 5  # with slow cables on all of a long way
 CAME_TWICE_SHOWN: Final = 5
 WALK_STEP: Final = 200
-EVENTS_MAX: Final = 1_000_000  # five times what large networks take: what runs in a circle never ends
+EVENTS_MAX: Final = 2_000_000  # ten times what large networks take: what runs in a circle never ends
 
 
 class NetworkRun:

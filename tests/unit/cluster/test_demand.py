@@ -305,3 +305,14 @@ def test_a_subscription_that_another_reader_of_the_name_uses_is_not_forgotten() 
     demand = made(conduit_subscriptions=False)
     demand.heard(durable(1, "c"))
     assert demand.heard(RemoveSubscriptionInfo(client_id="another", subscription_name="s")) == []
+
+
+def test_a_subscription_that_two_readers_share_goes_with_the_last() -> None:
+    demand = made(conduit_subscriptions=False)
+    first = only(demand.heard(durable(1, "c")))
+    only(demand.heard(durable(2, "another")))  # the same name: one subscription here
+    gone = RemoveSubscriptionInfo(client_id="c", subscription_name="s")
+    assert demand.heard(gone) == [Unsubscribe(first, forget=False)]
+    (effect,) = demand.heard(RemoveSubscriptionInfo(client_id="another", subscription_name="s"))
+    assert isinstance(effect, Unsubscribe)
+    assert effect.forget
