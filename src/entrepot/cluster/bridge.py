@@ -215,11 +215,6 @@ class _Adopt(Alarm):
         for bridge in list(self.neighbourhood.bridges):
             if bridge.adopt_temporary(self.where):
                 return
-        name = self.where.physical_name or ""
-        acceptor = self.neighbourhood.acceptor
-        if name not in acceptor.temporaries and name not in acceptor.broker.table.queues:
-            for bridge in list(self.neighbourhood.bridges):
-                bridge.forsake(self.where)
 
 
 class BridgeFeed(Feed):
@@ -293,7 +288,6 @@ class Bridge(LinkPort):
         self.wire: Wire | None = None
         self.feeds: dict[Demand, BridgeFeed] = {}
         self.temporaries: dict[Destination, DestinationInfo] = {}
-        self._spare: dict[Destination, DestinationInfo] = {}  # temporary ones that another bridge brought before us
         self._implied: dict[Destination, None] = {}  # those that only a consumer has told of so far
         self.inbound: Final = Inbound(self)
         self.told: list[str] = []  # what the operator should know, newest last
@@ -488,7 +482,6 @@ class Bridge(LinkPort):
         for feed in handed:
             if feed.instead is not None:
                 self._hand_over(feed.demand, (feed.instead,))
-        self._spare.clear()
         for where in list(self.temporaries):
             self._drop_temporary(where)
         self.inbound.clear()
@@ -670,7 +663,7 @@ class Bridge(LinkPort):
             return
         self._vacate(demand.durable_name)
         if is_temporary(demand.where):
-            self._imply_temporary(demand)
+            self._imply_temporary(demand.where, demand.info.broker_path or ())
         addresses = [address_of(part) for part in components(demand.where)]
         feed = BridgeFeed(self, demand, addresses, self._rule(demand, addresses[0]))
         self.feeds[demand] = feed
@@ -727,7 +720,7 @@ class Bridge(LinkPort):
             self.advisories.consumer_removed(demand.info.consumer_id)
         if self.link.retire(feed):
             self.retired(feed)
-        if demand.where in self._implied:
+        if demand.where in self._implied and not any(one.where == demand.where for one in self.demand.demands):
             self._drop_temporary(demand.where)
 
     def retired(self, feed: Feed) -> None:
@@ -773,47 +766,39 @@ class Bridge(LinkPort):
         except Refused as refusal:
             self.say(f"the durable subscription {name} stays: {refusal}")
 
-    def _imply_temporary(self, demand: Demand) -> None:
-        """Make the temporary destination of ``demand`` known, if nobody has told of it yet.
+    def _imply_temporary(self, where: Destination, path: Sequence[object]) -> None:
+        """Make a temporary destination known here because somebody beyond reads it; it is told on by nobody but him.
 
-        Advisories of different topics may overtake one another, and the consumer then comes before its destination.
+        Advisories of different topics may overtake one another, so a reader may come before his destination; and he may
+        be reached another way than the one over which his destination was told of.
         """
-        where = demand.where
-        if where in self.temporaries:
-            return
-        info = self._spare.pop(where, None)
-        if info is None:
-            info = DestinationInfo(
-                destination=where, operation_type=ADD, broker_path=list(demand.info.broker_path or ())
-            )
+        if where not in self.temporaries:
             self._implied[where] = None
-        self._make_temporary(info)
+            known = [one for one in path if isinstance(one, BrokerId)]
+            self._make_temporary(DestinationInfo(destination=where, operation_type=ADD, broker_path=list(known)))
+            if where not in self.temporaries:
+                del self._implied[where]  # it is here already
 
     def _temporary_told(self, info: DestinationInfo) -> None:
         """The other broker tells of a temporary destination."""
         where = info.destination
         if where is None:
             return
-        if where in self.temporaries and where in self._implied:
+        if where in self._implied:
             del self._implied[where]
             self.temporaries[where].broker_path = info.broker_path
             self.advisories.temporary_added(self.temporaries[where])
-            return
-        self._implied.pop(where, None)
-        self._make_temporary(info)
+        else:
+            self._make_temporary(info)
 
     def _make_temporary(self, info: DestinationInfo) -> None:
         where = info.destination
-        if where is None:
-            return
-        if where in self.temporaries:
+        if where is None or where in self.temporaries:
             return
         name = where.physical_name or ""
         acceptor = self.neighbourhood.acceptor
         if name in acceptor.temporaries or name in self.broker.table.queues:
-            if len(self._spare) < TARGETS_KEPT:
-                self._spare[where] = info  # it came along another way, or is our own
-            return
+            return  # it came along another way, or is our own
         acceptor.temporaries[name] = self.names.connection
         if is_queue(where):
             self.advisories.bridged[name] = None
@@ -821,7 +806,7 @@ class Bridge(LinkPort):
             queue.temporary = True
         info.connection_id = ConnectionId(self.names.connection)
         self.temporaries[where] = info
-        if where not in self._implied:  # or it is told on when the other broker does: its reader may be gone already
+        if where not in self._implied:
             self.advisories.temporary_added(info)
         for bridge in list(self.neighbourhood.bridges):
             bridge._serve_again(where)
@@ -834,7 +819,6 @@ class Bridge(LinkPort):
                 self._subscribe(demand)
 
     def _drop_temporary(self, where: Destination) -> None:
-        self._spare.pop(where, None)
         self._implied.pop(where, None)
         info = self.temporaries.pop(where, None)
         if info is None:
@@ -847,20 +831,19 @@ class Bridge(LinkPort):
         self.advisories.temporary_removed(where, info.connection_id)
         self.broker.timetable.add(_Adopt(int(self.broker.now) + ADOPT_AFTER, self.neighbourhood, where))
 
-    def forsake(self, where: Destination) -> None:
-        """Nobody tells of the temporary destination ``where`` any more: who is said to read it is not there."""
-        self._obey(self.demand.forsaken(where))
-
     def adopt_temporary(self, where: Destination) -> bool:
-        """The way by which others told us of ``where`` is gone; if ours is not, it is served by us from now on.
+        """The way by which ``where`` was told of is gone; if somebody is said to read it beyond us, serve him.
 
-        Classic drops it, and replies are refused until its own way is back (a decision of ours). A while lies between:
-        whoever has lost it tells so, and what is gone is gone everywhere before anybody believes in a way around.
+        Classic refuses replies until its own way is back (a decision of ours). A while lies between: who is gone is
+        gone everywhere before anybody believes in a way around.
         """
-        if where not in self._spare or self.link.state is not State.OPEN:
+        if self.link.state is not State.OPEN:
             return False
-        self._make_temporary(self._spare.pop(where))
-        return True
+        for demand in self.demand.demands:
+            if demand.where == where:
+                self._imply_temporary(where, demand.info.broker_path or ())
+                return True
+        return False
 
     # -- forwarding (classic.md 1.11) ----------------------------------------------------------------------------------
 

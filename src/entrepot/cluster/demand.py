@@ -530,16 +530,6 @@ class AdvisoryDemand:
         # way may have been told of before that change, because it is another topic.
         return [MakeTemporary(known) if info.operation_type == DestinationOperation.ADD else DropTemporary(known)]
 
-    def forsaken(self, where: Destination) -> list[Effect]:
-        """Drop the demands for a temporary destination that is gone."""
-        for candidate in self._suppressed():
-            if candidate.where == where:
-                del self.interests.suppressed[candidate]
-        effects: list[Effect] = []
-        for demand in [one for one in self.demands if one.where == where]:
-            effects += self._drop(demand, forget=False)
-        return effects
-
     def check(self) -> None:
         """Assert the invariants at the head of this module."""
         for demand in self.demands:
