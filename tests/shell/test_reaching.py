@@ -307,7 +307,10 @@ async def plain_proxy(target: int) -> AsyncIterator[tuple[int, list[bytes]]]:
 
 
 @pytest.mark.parametrize("query", ["", "&useCompression=true"])
-def test_without_an_upgrade_commands_are_posted_and_polled(query: str) -> None:
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_without_an_upgrade_commands_are_posted_and_polled(query: str, loop: str) -> None:
+    made = pytest.importorskip(loop, reason=f"{loop} is not installed").new_event_loop
+
     async def main() -> None:
         async with Broker(name="far", listen=["http://127.0.0.1:0", *OPENWIRE]) as far:
             port = int(far.uris[0].rpartition(":")[2])
@@ -323,7 +326,8 @@ def test_without_an_upgrade_commands_are_posted_and_polled(query: str) -> None:
                 while far.node.listeners[0].connections:  # the sessions end with their connections
                     await asyncio.sleep(0.02)
 
-    run(main())
+    with asyncio.Runner(loop_factory=made) as runner:
+        runner.run(asyncio.wait_for(main(), 60))
 
 
 def test_a_polled_place_that_is_none_is_told() -> None:

@@ -13,7 +13,7 @@ import logging
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, cast
 
 from entrepot.base.environment import MIB
 from entrepot.base.errors import MalformedFrame, PeerError
@@ -48,8 +48,7 @@ class Wire(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It is open."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's are no subclasses
 
     def data_received(self, data: bytes) -> None:
         """Part of an answer came."""
