@@ -25,6 +25,7 @@ sys.path[:0] = [str(ROOT / "tests")]
 from entrepot import pipeline  # noqa: E402
 from entrepot.base.compiled import build_name  # noqa: E402
 from shell.daemon import Daemon, Wire  # noqa: E402 - the line above must come first
+from spark.soak import workers_peak  # noqa: E402
 from spark.stand import QUICK  # noqa: E402
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ def main() -> int:
         try:
             for part in (bench.batch_read, bench.streaming_read, bench.staged_write, bench.latency):
                 part()
+                bench.figures["a Python worker at most, MB"] = workers_peak() / 1e6
                 print({name: round(figure) for name, figure in bench.figures.items()}, flush=True)
         finally:
             spark.stop()

@@ -341,6 +341,18 @@ def command_of(pid: int) -> str:
     return ""
 
 
+def workers_peak() -> int:
+    """Return the most memory that one of the Python workers of this process' Spark ever had, in octets."""
+    found = 0
+    for pid in descendants(os.getpid()):
+        if "pyspark.worker" in command_of(pid):
+            with contextlib.suppress(OSError):
+                status = Path(f"/proc/{pid}/status").read_text()
+                found = max([found, *(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line)])
+    assert found, "there is no worker"
+    return found * 1024
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=100)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 
 from entrepot import pipeline
-from spark.soak import command_of, descendants
+from spark.soak import workers_peak
 from spark.stand import Stand
 
 MIB = 1 << 20
@@ -19,24 +16,12 @@ BATCH = 1 * MIB
 SLACK = 12 * MIB  # what one portion, its copy for Arrow and the allocators' habits may differ by
 
 
-def peak() -> int:
-    """Return the most memory that a Python worker of Spark ever had, in octets."""
-    found = 0
-    for pid in descendants(os.getpid()):
-        if "pyspark.worker" in command_of(pid):
-            with suppress(OSError):
-                status = Path(f"/proc/{pid}/status").read_text()
-                found = max(found, *(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line))
-    assert found, "there is no worker"
-    return found * 1024
-
-
 def growth(work: Callable[[int], None]) -> int:
     """Return by how much MANY messages raise what FEW needed."""
     work(FEW)
-    before = peak()
+    before = workers_peak()
     work(MANY)
-    return peak() - before
+    return workers_peak() - before
 
 
 def test_reading_ten_times_as_much_needs_no_more_memory_and_larger_batches_do(stand: Stand) -> None:
@@ -49,9 +34,9 @@ def test_reading_ten_times_as_much_needs_no_more_memory_and_larger_batches_do(st
         held.settle()
 
     assert growth(read) < SLACK
-    before = peak()
+    before = workers_peak()
     read(MANY, 256 * MIB)  # the measure sees it when a batch is all there is
-    assert peak() - before > 2 * SLACK
+    assert workers_peak() - before > 2 * SLACK
 
 
 def test_writing_ten_times_as_much_needs_no_more_memory(stand: Stand) -> None:
