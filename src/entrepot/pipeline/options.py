@@ -92,7 +92,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "batchOctets",
         (READ, STREAM),
         "octets of one Arrow batch, about; bounds the memory of a Python worker",
-        default=str(8 << 20),
+        default=str(2 << 20),
         low=1 << 10,
         high=1 << 30,
     ),
