@@ -118,6 +118,7 @@ class Extras(Struct, frozen=True):
     static: bool = False
     replay: bool = False
     moves: bool = False
+    far_demand: bool = False
 
 
 def draw_extras(lots: Lots) -> Extras:
@@ -130,6 +131,7 @@ def draw_extras(lots: Lots) -> Extras:
         static=lots.chance(0.5),
         replay=lots.chance(0.5),
         moves=lots.chance(0.5),
+        far_demand=True,
     )
 
 
@@ -157,6 +159,8 @@ def draw(lots: Lots, extras: Extras = NO_EXTRAS) -> Plan:
         options = _options(lots, far, ttl=1 if short else len(names), duplex=duplex, conduit=not colours)
         if extras.dynamic_only:
             options = options.replaced(dynamic_only=True)
+        if short and extras.far_demand:  # demand goes further than messages may
+            options = options.replaced(consumer_ttl=len(names))
         if replay:  # among equals a message that may go back can go to and fro for ever, as in Classic (1.11)
             options = options.replaced(decrease_priority=True)
         lists = STATICALLY[: len(STATICALLY) if static else 1 if statics else 0]
