@@ -746,6 +746,11 @@ class Bridge(LinkPort):
         source = self._durable_queue(before)
         if source is None or source.roster.consumers:
             return
+        beside = [bridge.names.there_id for bridge in self.neighbourhood.bridges for one in to if one in bridge.feeds]
+        if source.name not in self.neighbourhood.began and any(there != self.names.there_id for there in beside):
+            # It is older than this run: somebody who is away since before may be reached this way only.
+            self.broker.timetable.add(_Restore(int(self.broker.now) + RESTORE_AFTER, self, self._runs))
+            return
         targets: list[tuple[Queue, int]] = []
         for demand in to:
             target = self._durable_queue(demand)

@@ -218,14 +218,17 @@ class AdvisoryDemand:
         effects: list[Effect] = []
         for topic, name in durables:
             where = ActiveMQTopic(topic)
-            if any(demand.durable_name == name for demand in self.demands):
-                continue
-            waiting = [one for one in self._suppressed() if one.durable_name == name and one.where == where]
-            if waiting:
-                found = [self.interests.sharing(one) for one in waiting]
-                serving = dict.fromkeys(one[0] for one in found if one is not None and one[0].durable_name)
-                if len(serving) > 0 and all(found):
-                    effects.append(HandOver(waiting[0], tuple(serving)))
+            mine = [demand for demand in self.demands if demand.durable_name == name]
+            serving = [] if any(not demand.restored for demand in mine) else self._beside(where, name)
+            if serving:
+                for demand in mine:
+                    del self.demands[demand]
+                    self.interests.demands.pop(demand, None)
+                    effects.append(Unsubscribe(demand, instead=serving[0]))
+                if not mine:
+                    waiting = next(one for one in self._suppressed() if one.durable_name == name and one.where == where)
+                    effects.append(HandOver(waiting, tuple(serving)))
+            if serving or mine:
                 continue
             if self.options.dynamic_only or not self.options.conduit_subscriptions:
                 continue
@@ -236,6 +239,19 @@ class AdvisoryDemand:
             self._make_durable(demand, name)
             effects += self._keep(demand)
         return effects
+
+    def _beside(self, where: Destination, name: str) -> list[Demand]:
+        """Return the demands that serve all whom the durable subscription ``name`` would serve, over other bridges
+        to the same broker; none where one of them leads elsewhere: a reader who is away may be reached this way only.
+        """
+        found: dict[Demand, None] = {}
+        for one in self._suppressed():
+            if one.durable_name == name and one.where == where:
+                shared = self.interests.sharing(one)
+                if shared is None or not shared[0].durable_name or shared[1].names.there_id != self.names.there_id:
+                    return []
+                found[shared[0]] = None
+        return list(found)
 
     def end(self) -> list[Effect]:
         """The bridge is gone: its subscriptions go, durable ones stay in the broker and fill."""

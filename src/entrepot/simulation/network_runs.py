@@ -30,6 +30,7 @@ QUESTIONS: Final = 3  # the first may come before the news of its temporary dest
 PATIENCE_MS: Final = PATIENCE // MILLISECOND + 1
 PARTING_MS: Final = 3_000  # that somebody is gone has gone round
 PARTINGS_MAX: Final = 20  # with a prefetch of 1 over a slow cable, behind hundreds of other advisories
+BESIDE_IT: Final = " (another)"
 CAME_TWICE_SHOWN: Final = 5
 WALK_STEP: Final = 200
 EVENTS_MAX: Final = 2_000_000  # ten times what large networks take: what runs in a circle never ends
@@ -111,6 +112,8 @@ class NetworkRun:
                 site.switch(number, start=True)
         for reading in list(self.away.values()):
             self._return(reading)
+        for reading in self.plan.readings:
+            self.network.sites[reading.site].leave(reading.key + BESIDE_IT)
 
     def _lull(self) -> None:
         """One cable stays cut, and there is another way: what is asked is answered all the same."""
@@ -147,11 +150,14 @@ class NetworkRun:
         for reading in self.plan.readings:
             if reading.durable:
                 network.sites[reading.site].forget(reading.key)
-        network.run(PARTING_MS)
-        if not self.plan.static and not self.plan.cyclic:  # in a circle they keep one another alive, as in Classic
+        stay: list[str] = []  # in a circle they keep one another alive, as in Classic
+        for _ in range(0 if self.plan.static or self.plan.cyclic else PARTINGS_MAX):
+            network.run(PARTING_MS)
             stay = [f"{site.name}:{name}" for site, name in self._durables_of_bridges()]
-            if stay:
-                self._fault(f"durable subscriptions of bridges stay: {stay}")
+            if not stay:
+                break
+        if stay:
+            self._fault(f"durable subscriptions of bridges stay: {stay}")
 
     def _ask_and_judge(self, when: str) -> None:
         """Have questions asked in peace; all are answered, or, without a way back, refused."""
@@ -240,8 +246,24 @@ class NetworkRun:
             if site.connectors:
                 number = lots.below(len(site.connectors))
                 site.switch(number, start=not site.connectors[number].started)
-        else:
+        elif what < 8:
             self._doze(lots)
+        else:
+            self._join(lots)
+
+    def _join(self, lots: Lots) -> None:
+        """A second reader sits down beside one of a queue, or leaves again: the first goes on."""
+        queues = [one for one in self.plan.readings if one.text.startswith("queue") and not one.mover and not one.late]
+        reading = lots.one_of(queues) if queues else None
+        if reading is None:
+            return
+        site = self.network.sites[reading.site]
+        key = reading.key + BESIDE_IT
+        if key in site.readers:
+            site.leave(key)
+        elif site.broker is not None:
+            selector = f"colour = '{reading.colour}'" if reading.colour else ""
+            site.read(reading.text, key=key, prefetch=reading.prefetch, selector=selector)
 
     def _doze(self, lots: Lots) -> None:
         """A reader of a durable subscription goes away, or comes back."""
