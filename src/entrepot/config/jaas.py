@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
@@ -18,6 +18,8 @@ from entrepot.config.login import Module, parse
 from entrepot.config.reading import Bean, Reader
 from entrepot.config.security import CertificateEntry, Security, SubjectEntry, UserEntry
 from entrepot.core.passwords import PLAIN
+
+T = TypeVar("T")
 
 LOGIN_FILE: Final = "java.security.auth.login.config"
 OPTION: Final = "org.apache.activemq.jaas."
@@ -70,23 +72,29 @@ def login(
     reader: Reader, bean: Bean, family: Family, realm: str, directory: Path, attribute: str = ""
 ) -> Security | None:
     """Return who comes in by the entry ``realm`` of ``login.config`` in ``directory``; what is wrong is a finding."""
-    named = reader.sources.defines.get(LOGIN_FILE)
-    path = Path(named) if named else directory / "login.config"
-    try:
-        return _Login(reader, bean, family, path.parent, attribute).of(_modules(path, realm))
-    except InvalidConfiguration as error:
-        _refuse(reader, bean, path, error, attribute)
-        return None
+    return _read(_Login.of, reader, bean, family, realm, directory, attribute)
 
 
 def certificates(
     reader: Reader, bean: Bean, family: Family, realm: str, directory: Path, attribute: str = ""
 ) -> tuple[CertificateEntry, ...] | None:
     """Return who comes in by his certificate, by the entry ``realm``; what is wrong is a finding."""
+    return _read(_Login.of_certificates, reader, bean, family, realm, directory, attribute)
+
+
+def _read(
+    made: Callable[[_Login, list[Module]], T],
+    reader: Reader,
+    bean: Bean,
+    family: Family,
+    realm: str,
+    directory: Path,
+    attribute: str,
+) -> T | None:
     named = reader.sources.defines.get(LOGIN_FILE)
     path = Path(named) if named else directory / "login.config"
     try:
-        return _Login(reader, bean, family, path.parent, attribute).of_certificates(_modules(path, realm))
+        return made(_Login(reader, bean, family, path.parent, attribute), _modules(path, realm))
     except InvalidConfiguration as error:
         _refuse(reader, bean, path, error, attribute)
         return None
