@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -221,6 +222,25 @@ def test_a_full_disk_refuses_stores_and_recovers_when_messages_are_consumed(smal
     opened.journal.close()
     opened = Opened(small_disk / "data")
     assert [each for _, each, _ in opened.told.messages] == [number, number + 1]
+    opened.journal.close()
+
+
+def test_a_journal_that_begins_on_a_full_disk_has_a_reserve_when_there_is_room(small_disk: Path) -> None:
+    (small_disk / "journal").mkdir()
+    filler = small_disk / "filler"
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4 * KIB))
+    opened = Opened(small_disk)
+    reserve = small_disk / "journal" / "reserve"
+    assert not reserve.exists()
+    filler.unlink()
+    opened.until(lambda: opened.journal.refusal() is None)
+    for number in range(1, 200):
+        opened.journal.store(message(number, 1000), [1])
+        opened.confirm(b"stored")
+    opened.until(reserve.exists)
+    assert reserve.stat().st_size == 2 * KIB * KIB // 16
     opened.journal.close()
 
 

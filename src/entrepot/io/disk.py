@@ -42,7 +42,7 @@ ZERO_STEP: Final = 1 * MIB
 RESERVE_BYTES: Final = 8 * MIB
 """Room for the settlements of about half a million messages."""
 RESERVE_SHARE: Final = 16
-"""The reserve takes no more than this part of what is free."""
+"""The reserve takes no more than this part of the file system."""
 RETRY_SECONDS: Final = 0.2
 """How often a full disk is tried again."""
 READ_FILES_MAX: Final = 128
@@ -75,9 +75,19 @@ def lock_directory(directory: Path, name: str) -> int:
             f"the data directory {directory} is in use by {holder}",
             remedy="stop that broker, or give this one a directory of its own with --data",
         ) from error
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"broker {name or 'without a name'}, process {os.getpid()}\n".encode(), 0)
+    _sign(descriptor, f"broker {name or 'without a name'}, process {os.getpid()}\n".encode())
     return descriptor
+
+
+def _sign(descriptor: int, holder: bytes) -> None:
+    """Say in a lock file who holds it. That is for people: a broker starts on a full disk too, to be emptied."""
+    try:
+        os.pwrite(descriptor, holder, 0)
+        os.ftruncate(descriptor, len(holder))  # afterwards: the block it stands in is not given away
+    except OSError as error:
+        if error.errno not in NO_SPACE:
+            raise
+        os.ftruncate(descriptor, 0)
 
 
 def unusable(directory: Path, error: OSError) -> StoreUnusable:
@@ -147,7 +157,7 @@ class Disk(JournalPort):
         except OSError as error:
             self._unlock()
             raise unusable(directory, error) from error
-        self._reserve_bytes = min(reserve_bytes, self._free() // RESERVE_SHARE)
+        self._reserve_bytes = min(reserve_bytes, self._capacity() // RESERVE_SHARE)
         # Shared with the writer thread, under _wake:
         self._wake = threading.Condition()
         self._queue: deque[Operation] = deque()
@@ -480,6 +490,8 @@ class Disk(JournalPort):
         self._events.relieved()
 
     def _do_create(self, name: str, expected: int) -> None:
+        if not self._tight:
+            self._take_reserve()  # there may have been no room for it when this began
         path = self._path(name)
         zeroed = 0
         if self._spare_size > 0 and expected == self._spare_size:
@@ -646,6 +658,10 @@ class Disk(JournalPort):
     def _free(self) -> int:
         state = os.statvfs(self._journal)
         return state.f_bavail * state.f_frsize
+
+    def _capacity(self) -> int:
+        state = os.statvfs(self._journal)
+        return state.f_blocks * state.f_frsize
 
 
 def clear_nests(journal: Path) -> None:
