@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,9 @@ def pytest_configure() -> None:
     expected = os.environ.get("ENTREPOT_EXPECT_BUILD")
     if expected in {"plain", "compiled"} and is_compiled() != (expected == "compiled"):
         raise pytest.UsageError(f"the {expected} build was asked for and {IMPORTED_FROM} holds {build_name()}")
+    # What a script puts into the background ignores interrupts, and what is started there would, too.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # A test that starts `python -m entrepot...` starts what is tested here.
     os.environ["PYTHONPATH"] = str(IMPORTED_FROM)
 

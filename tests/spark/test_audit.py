@@ -19,7 +19,7 @@ from spark.made_traces import ACCEPTED, ACKNOWLEDGED, DELIVERED, MadeTrace, Plan
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MESSAGES = int(os.environ.get("ENTREPOT_AUDIT_MESSAGES", "150000"))  # seven records each
+MESSAGES = int(os.environ.get("ENTREPOT_AUDIT_MESSAGES", "60000"))  # seven records each
 
 
 def numbers_of(spark: SparkSession, target: Path, kind: str) -> list[int]:
