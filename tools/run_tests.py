@@ -41,7 +41,11 @@ def run(mode: str, arguments: list[str], *, whole: bool) -> int:
     environment = {**os.environ, "PYTHONPATH": str(root), "ENTREPOT_EXPECT_BUILD": mode}
     # Half of the time goes to waiting for processes and for disks: as many tests at once as there are processors, those
     # of one file (with Spark: of all files) one after another, because they share brokers and sessions.
-    spread = ["--numprocesses", str(min(os.cpu_count() or 1, 4)), "--dist", "loadgroup", "-rR", "--durations=15"] if whole else []
+    spread = (
+        ["--numprocesses", str(min(os.cpu_count() or 1, 4)), "--dist", "loadgroup", "-rR", "--durations=15"]
+        if whole
+        else []
+    )
     command = [sys.executable, "-m", "pytest", "-o", f"pythonpath={root} tests", *spread, *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
