@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from entrepot.base.errors import EntrepotError
+from entrepot.core.trace import SETTLED
 
 LINES_MOST: Final = 60
-SETTLED: Final = 1  # flag of what was acknowledged by being delivered (core/trace.py)
 BRIDGE: Final = "bridge to "  # how a trace names a consumer that is one
 
 

@@ -15,6 +15,7 @@ import click
 from entrepot.cli.dialogue import url_option
 from entrepot.cli.output import output_option, progress
 from entrepot.cli.spark import (
+    check_reports,
     further_option,
     given_options,
     hand_over,
@@ -95,7 +96,7 @@ def archive(
     given = {**given_options(url, further), "maxMessagesPerTrigger": str(batch)}
     if selector:
         given["selector"] = selector
-    _check_reports(reports)
+    check_reports(reports)
     with spark_session("entrepot archive", master, memory) as spark:
         sizes = (small, large) if compact else None
         if destinations:
@@ -152,14 +153,6 @@ def _compact(where: Any, small: int, large: int) -> Compacted:
 
     with progress("messages put together") as step:
         return compaction.compact(where, small=small, target=large, told=lambda partition, rows: step(rows))
-
-
-def _check_reports(reports: Sequence[Path]) -> None:
-    if reports:
-        from entrepot.pipeline.jobs.summary import check_suffix  # noqa: PLC0415
-
-        for path in reports:
-            check_suffix(path)
 
 
 @contextmanager

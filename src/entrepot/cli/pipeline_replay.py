@@ -12,6 +12,7 @@ from entrepot.cli.dialogue import url_option
 from entrepot.cli.output import output_option, progress
 from entrepot.cli.pipeline_archive import until_told
 from entrepot.cli.spark import (
+    check_reports,
     further_option,
     given_options,
     hand_over,
@@ -91,8 +92,7 @@ def replay(
     from entrepot.pipeline.jobs import summary  # noqa: PLC0415
     from entrepot.pipeline.jobs.archive import Archive  # noqa: PLC0415
 
-    for path in reports:
-        summary.check_suffix(path)
+    check_reports(reports)
     wanted = job.checked(job.Wanted(named(queues, topics), since, until, selector, wanted_ids))
     target = f"/queue/{queue}" if queue else f"/topic/{topic}" if topic else ""
     given = given_options(url, further)

@@ -110,6 +110,15 @@ def named(queues: Sequence[str], topics: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def check_reports(reports: Sequence[Path]) -> None:
+    """Raise InvalidOption for a file of no kind that is known, before anything else is done."""
+    if reports:
+        from entrepot.pipeline.jobs.summary import check_suffix  # noqa: PLC0415 - `--help` needs no PySpark
+
+        for path in reports:
+            check_suffix(path)
+
+
 def hand_over(report: Report, reports: Sequence[Path], output: str) -> None:
     """Write a report to standard output, and to files."""
     click.echo(report.json() if output == "json" else report.text(), nl=output == "json")

@@ -11,13 +11,12 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from entrepot.core.access import ADVISORIES
 from entrepot.model.message import Message
 
 AS_SENT: Final = 0
 DURABLE: Final = 1
 NOT_DURABLE: Final = 2
-
-ADVISORY: Final = "ActiveMQ.Advisory."
 
 
 class Stamps:
@@ -31,7 +30,7 @@ class Stamps:
 
     def put_on(self, message: Message) -> None:
         """Change ``message``, which is for no queue yet."""
-        if message.address.startswith(ADVISORY):  # of another broker: to tell of them is not to send
+        if message.address.startswith(ADVISORIES):  # of another broker: to tell of them is not to send
             return
         if self.persistence != AS_SENT:
             durable = self.persistence == DURABLE

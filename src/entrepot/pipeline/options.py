@@ -182,6 +182,14 @@ def read(given: Mapping[str, str], where: str) -> Options:
     return Options(places, destination, values.get("login", ""), values.get("passcode", ""), values, tls)
 
 
+def split_destination(text: str) -> tuple[str, str]:
+    """Return the option and the name that ``/queue/NAME`` or ``/topic/NAME`` stand for. Raises InvalidOption."""
+    kind, _, name = text.strip("/").partition("/")
+    if kind not in ("queue", "topic") or not name:
+        raise InvalidOption(f"{text!r} is no destination", remedy="write /queue/NAME or /topic/NAME")
+    return kind, name
+
+
 def _checked(written: str, text: str, where: str) -> str:
     setting = BY_NAME.get(written.lower())
     if setting is None:

@@ -18,7 +18,7 @@ from zlib import crc32
 
 from entrepot.base.errors import InvalidOption, OperatorError
 from entrepot.core import trace as facts
-from entrepot.io.traces import stem_of
+from entrepot.io.traces import HEAD_OCTETS, MAGIC, SUFFIX, stem_of
 
 try:
     import numpy as np
@@ -31,9 +31,6 @@ except ImportError as error:  # pragma: no cover - where the extra is not instal
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MAGIC: Final = b"ENTRACE1"
-SUFFIX: Final = ".trace"
-HEAD_OCTETS: Final = 4096
 LAYOUTS: Final = (1, 2)  # 1 had no spans
 PART_FACTS: Final = 1 << 20  # expanded at a time: 70 MB of columns
 BLOCK_HEAD: Final = struct.Struct("<IIIIqq")  # mark, records, octets of names, checksum, base us, number of the block

@@ -205,7 +205,6 @@ def stranded(network: Network) -> Iterator[Issue]:
     for member, channel in _channels(network):
         assert member.clustering is not None
         moved = member.clustering.redistributes
-        everything = any(pattern in ("#", ">") for pattern in moved)
         if not channel.targets and not channel.groups:
             continue
         if channel.balancing == STRICT:
@@ -216,7 +215,7 @@ def stranded(network: Network) -> Iterator[Issue]:
         elif channel.balancing == OFF:
             what = f"OFF: what is sent to a queue of {member.name} stays there, wherever its consumers are"
             yield Issue(Severity.NOTE, channel.spot, what, "ON_DEMAND, or OFF_WITH_REDISTRIBUTION")
-        elif channel.balancing in (ON_DEMAND, OFF_WITH_REDISTRIBUTION) and not everything:
+        elif channel.balancing in (ON_DEMAND, OFF_WITH_REDISTRIBUTION) and not member.clustering.redistributes_all:
             but = f" (but for {_and(moved)})" if moved else ""
             yield Issue(
                 Severity.WARNING,

@@ -59,6 +59,7 @@ class Cluster:
         self.file: Final = file
         self.root: Final = reading.core
         self.issues: list[Issue] = []
+        self._uris: dict[int, Endpoint | Composite | None] = {}  # of elements of ``root``, which keeps them
         self.connectors: Final = self._connectors()
 
     # -- values --------------------------------------------------------------------------------------------------------
@@ -286,19 +287,20 @@ class Cluster:
             self._wrong(element, what, "take one out")
 
     def _parsed(self, element: Element) -> Endpoint | Composite | None:
-        try:
-            return parse(self.text(element, "address")) if element.name == "cluster-connection-uri" else None
-        except InvalidURI as error:
-            self._wrong(element, error.message, error.remedy)
+        """Return what a ``<cluster-connection-uri>`` says; read once, so that what is wrong with it is said once."""
+        if element.name != "cluster-connection-uri":
             return None
+        if id(element) not in self._uris:
+            try:
+                self._uris[id(element)] = parse(self.text(element, "address"))
+            except InvalidURI as error:
+                self._uris[id(element)] = None
+                self._wrong(element, error.message, error.remedy)
+        return self._uris[id(element)]
 
     def _query(self, element: Element) -> dict[str, str]:
-        if element.name != "cluster-connection-uri":
-            return {}
-        try:
-            return dict(parse(self.text(element, "address")).options)
-        except InvalidURI:
-            return {}
+        found = self._parsed(element)
+        return {} if found is None else dict(found.options)
 
     def _option(self, element: Element, name: str, default: str = "") -> str:
         if element.name == "cluster-connection-uri":

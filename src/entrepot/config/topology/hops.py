@@ -19,8 +19,6 @@ from entrepot.config.topology.clusters import OFF, OFF_WITH_REDISTRIBUTION, STRI
 from entrepot.config.topology.graph import passes, shortest
 from entrepot.config.topology.model import Link, Member, Network
 
-EVERYTHING: Final = ("#", ">")
-
 
 class Grade(IntEnum):
     """What may become of a message, the worst last."""
@@ -147,7 +145,7 @@ def _of_cluster(network: Network, link: Link) -> Iterator[Risk]:
     channel = link.channel
     source = network.members[link.owner]
     moved = () if source.clustering is None else source.clustering.redistributes
-    moves = any(pattern in EVERYTHING for pattern in moved)
+    moves = source.clustering is not None and source.clustering.redistributes_all
     but = f" (but for {', '.join(moved)})" if moved else ""
     if channel.balancing == OFF or (channel.balancing == OFF_WITH_REDISTRIBUTION and not moves):
         what = f"{channel.balancing}: messages of queues stay on {source.name}{but}"

@@ -22,6 +22,7 @@ LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 OPENWIRE: Final = "openwire"
 AUTO: Final = "auto"
 WEB: Final = ("http", "https")
+EVERYTHING: Final = ("#", ">")
 
 
 class Spot(Struct, frozen=True):
@@ -160,8 +161,8 @@ class Group(Struct, frozen=True, kw_only=True):
 class Clustering(Struct, frozen=True, kw_only=True):
     """What a broker of Artemis says about its cluster. Names that lead nowhere, and names given twice, are issues.
 
-    ``login``: cluster user and password, empty where the file gives none. ``announced``: how others shall reach it, for
-    each cluster connection. ``redistributes``: patterns of addresses whose messages may move again.
+    ``user``, ``password``: of the cluster, empty where the file gives none. ``announced``: how others shall reach it,
+    for each cluster connection. ``redistributes``: patterns of addresses whose messages may move again.
     """
 
     user: str = ""
@@ -173,6 +174,11 @@ class Clustering(Struct, frozen=True, kw_only=True):
     redistributes: tuple[str, ...] = ()
     checked_too_late: tuple[Spot, ...] = ()  # connection-ttl is not above check-period
     spot: Spot = Spot()
+
+    @property
+    def redistributes_all(self) -> bool:
+        """Whether the messages of every address may move again."""
+        return any(pattern in EVERYTHING for pattern in self.redistributes)
 
 
 class Part(Struct, frozen=True, kw_only=True):

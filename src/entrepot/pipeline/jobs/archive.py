@@ -285,9 +285,7 @@ def told_apart(error: Exception) -> Exception:
 
 
 def _source(destination: str, given: Mapping[str, str]) -> dict[str, str]:
-    kind, _, name = destination.strip("/").partition("/")
-    if kind not in ("queue", "topic") or not name:
-        raise InvalidOption(f"{destination!r} is no destination", remedy="write /queue/NAME or /topic/NAME")
+    kind, name = option_table.split_destination(destination)
     words = {**given, kind: name}
     option_table.read(words, option_table.STREAM)
     return words

@@ -9,8 +9,8 @@ reads the folders itself may see a row twice, or miss a file, for the moment in 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -18,6 +18,9 @@ from entrepot.base.errors import InvalidOption, StorageError
 from entrepot.pipeline.jobs import layout
 from entrepot.pipeline.jobs.archive import Archive, Batch, stored_columns
 from entrepot.pipeline.jobs.layout import Kept
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 SMALL_OCTETS: Final = 32 << 20  # smaller ones are put together
 STALE_MS: Final = 7 * 24 * 3_600_000  # a batch that takes longer has other troubles
@@ -64,14 +67,25 @@ def files(archive: Archive, wanted: Callable[[str], bool] = lambda path: True) -
     return [(path, octets) for path, octets in sorted(found.items()) if wanted(path)]
 
 
+def rows(archive: Archive, wanted: Callable[[str], bool] = lambda path: True) -> DataFrame:
+    """Return the messages in the `files` that are ``wanted``. Raises InvalidOption for one that is no archive's."""
+    found = [path for path, _ in files(archive, wanted)]
+    for path in found:
+        archive.storage.look(path, 0)
+    return archive.read(found)
+
+
 def pending(archive: Archive) -> list[Change]:
     """Return what is decided and not yet carried out."""
-    found: list[Change] = []
-    for name in archive.storage.names(layout.COMPACTIONS):
-        text = archive.storage.read(f"{layout.COMPACTIONS}/{name}") if name.endswith(".json") else None
+    return [msgspec.json.decode(text, type=Change) for text in _decisions(archive, layout.COMPACTIONS)]
+
+
+def _decisions(archive: Archive, folder: str) -> Iterator[str]:
+    """Yield the decisions that are written down in ``folder``; one may go meanwhile."""
+    for name in archive.storage.names(folder):
+        text = archive.storage.read(f"{folder}/{name}") if name.endswith(".json") else None
         if text:
-            found.append(msgspec.json.decode(text, type=Change))
-    return found
+            yield text
 
 
 def apply(archive: Archive, change: Change) -> None:
@@ -91,10 +105,8 @@ def tidy(archive: Archive, now_ms: int) -> int:
     storage = archive.storage
     named = dict.fromkeys(change.staging for change in pending(archive))
     for query in storage.names(layout.BATCHES):
-        for name in storage.names(f"{layout.BATCHES}/{query}"):
-            text = storage.read(f"{layout.BATCHES}/{query}/{name}") if name.endswith(".json") else None
-            if text:
-                named[msgspec.json.decode(text, type=Batch).staging] = None
+        for text in _decisions(archive, f"{layout.BATCHES}/{query}"):
+            named[msgspec.json.decode(text, type=Batch).staging] = None
     old = [name for name, age in storage.ages(layout.STAGING, now_ms).items() if age > STALE_MS]
     gone = [name for name in old if f"{layout.STAGING}/{name}" not in named]
     for name in gone:
@@ -146,10 +158,10 @@ def _prepare(archive: Archive, partition: str, found: Sequence[tuple[str, int]],
     number = uuid.uuid4().hex
     staging = f"{layout.STAGING}/compaction-{number}"
     count = -(-sum(file.octets for file in replaced) // target)
-    rows = archive.read([file.path for file in replaced]).select(*stored_columns())
-    rows = rows.coalesce(1) if count == 1 else rows.repartitionByRange(count, "time")
-    rows = rows.sortWithinPartitions("time", "broker", "position")
-    rows.write.mode("overwrite").parquet(storage.path(staging))
+    together = archive.read([file.path for file in replaced]).select(*stored_columns())
+    together = together.coalesce(1) if count == 1 else together.repartitionByRange(count, "time")
+    together = together.sortWithinPartitions("time", "broker", "position")
+    together.write.mode("overwrite").parquet(storage.path(staging))
     written = [storage.look(path, octets) for path, octets in storage.files(staging)]
     before, after = sum(file.rows for file in replaced), sum(file.rows for file in written)
     if before != after:

@@ -123,10 +123,7 @@ def select(archive: Archive, wanted: Wanted) -> DataFrame:
     """Return the messages of ``archive`` that are wanted. Raises InvalidOption for files that are not of it."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    found = [path for path, _ in compaction.files(archive, lambda path: _may_hold(path, wanted))]  # by its folder
-    for path in found:
-        archive.storage.look(path, 0)
-    rows = archive.read(found)
+    rows = compaction.rows(archive, lambda path: _may_hold(path, wanted))  # by its folder
     conditions: list[Column] = []
     if wanted.destinations:
         conditions.append(f.col("destination").isin(wanted.destinations))
@@ -197,9 +194,7 @@ class Replay:
         self.rate = rate
         self._given = dict(given)
         if target:
-            kind, _, rest = target.strip("/").partition("/")
-            if kind not in ("queue", "topic") or not rest:
-                raise InvalidOption(f"{target!r} is no destination", remedy="write /queue/NAME or /topic/NAME")
+            kind, rest = option_table.split_destination(target)
             self._given[kind] = rest
             target = f"/{kind}/{rest}"
         option_table.read({**self._given, "sink": "x", "batch": "0"}, option_table.WRITE)

@@ -17,11 +17,7 @@ def read(spark: SparkSession, root: str) -> DataFrame:
 
     Raises InvalidOption when it is none, or holds a file that is not of it.
     """
-    archive = Archive(spark, root)
-    found = [path for path, _ in compaction.files(archive)]
-    for path in found:
-        archive.storage.look(path, 0)
-    return archive.read(found)
+    return compaction.rows(Archive(spark, root))
 
 
 def land(spark: SparkSession, root: str, destinations: Sequence[str], given: Mapping[str, str]) -> DataFrame:

@@ -17,7 +17,7 @@ def check_held(transaction: Transaction, subscription: OpenWireSubscription, fir
     So it is when a failover client repeats a transaction on a broker that did not deliver its messages (again):
     to do the rest of it would double them. Nobody delivers again what a plain topic subscriber had.
     """
-    if subscription.destinations[0].routing == MULTICAST and not subscription.durable_name:
+    if _only_reads_along(subscription):
         return
     if subscription.holder(last) is None or (first != 0 and subscription.holder(first) is None):
         transaction.fail(
@@ -34,7 +34,7 @@ def poison(
     reason = "poison acknowledgement"
     if cause is not None:
         reason = f"{cause.class_name}: {cause.message}" if cause.message else cause.class_name or reason
-    plain_topic = subscription.destinations[0].routing == MULTICAST and not subscription.durable_name
+    plain_topic = _only_reads_along(subscription)
     for consumer, number in covered:
         subscription.forget(number)
         queue = consumer.queue
@@ -44,6 +44,11 @@ def poison(
             queue.settle(consumer, number)
         else:
             queue.reject(consumer, number, reason)
+
+
+def _only_reads_along(subscription: OpenWireSubscription) -> bool:
+    """Return whether it is a topic's, and not durable: what it does not process nobody keeps for it."""
+    return subscription.destinations[0].routing == MULTICAST and not subscription.durable_name
 
 
 def expire(covered: list[tuple[OpenWireConsumer, int]], subscription: OpenWireSubscription, wall: i64) -> None:

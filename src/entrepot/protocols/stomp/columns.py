@@ -24,9 +24,8 @@ from librt.strings import (
 from mypy_extensions import i32, i64
 
 from entrepot.base.errors import MalformedFrame
-from entrepot.protocols.stomp.ranges import OCTETS, PERSISTENT, REDELIVERED
+from entrepot.protocols.stomp.ranges import HEAD_OCTETS, OCTETS, PERSISTENT, REDELIVERED
 
-ENTRY_HEAD: Final = 40  # octets of an entry before its message id
 PATH: Final = b"broker-path"  # header: brokers passed, with commas between them
 GROUP_SEQUENCE: Final = b"JMSXGroupSeq"
 TEXT_HEADERS: Final[dict[str, bytes]] = {  # column -> header
@@ -233,7 +232,7 @@ class Columns:
         """Append a message; parameters as of `ranges.write_entry`."""
         self.count += 1
         self.next = position + 1
-        self.octets += ENTRY_HEAD + len(lines) + len(body)
+        self.octets += HEAD_OCTETS + len(lines) + len(body)
         if self.id is not None:
             self.id.add_text(identity)
         if self.destination is not None:
@@ -302,10 +301,10 @@ class Columns:
         wants_body = self.wants_body
         wants_fields = self.wants_fields
         while at < end:
-            if end - at < ENTRY_HEAD:
+            if end - at < HEAD_OCTETS:
                 raise MalformedFrame(f"the range ends in the middle of an entry, at octet {at}")
             size: i64 = i64(read_i32_be(data, at)) & 0xFFFFFFFF
-            destination_at: i64 = at + ENTRY_HEAD + (i64(read_i16_be(data, at + 32)) & 0xFFFF)
+            destination_at: i64 = at + HEAD_OCTETS + (i64(read_i16_be(data, at + 32)) & 0xFFFF)
             lines_at: i64 = destination_at + (i64(read_i16_be(data, at + 34)) & 0xFFFF)
             body_at: i64 = lines_at + (i64(read_i32_be(data, at + 36)) & 0xFFFFFFFF)
             stop: i64 = at + 4 + size
@@ -318,7 +317,7 @@ class Columns:
                 data[at + 28],
                 data[at + 29],
                 i64(read_i16_be(data, at + 30)) & 0xFFFF,
-                data[at + ENTRY_HEAD : destination_at],
+                data[at + HEAD_OCTETS : destination_at],
                 data[destination_at:lines_at],
                 data[lines_at:body_at] if wants_fields else b"",
                 data[body_at:stop] if wants_body else b"",

@@ -35,7 +35,7 @@ OCTETS: Final = 4
 
 SHORT_MAX: Final = 65_535
 _HEAD: Final = struct.Struct(">IqqqBBHHHI")
-_HEAD_OCTETS: Final = 40
+HEAD_OCTETS: Final = 40
 
 NOT_PROPERTIES: Final = (
     "content-length",
@@ -65,7 +65,7 @@ def write_entry(
     body: bytes,
 ) -> None:
     """Append one entry. ``lines`` is a run of whole header lines."""
-    length: i64 = _HEAD_OCTETS - 4 + len(identity) + len(destination) + len(lines) + len(body)
+    length: i64 = HEAD_OCTETS - 4 + len(identity) + len(destination) + len(lines) + len(body)
     write_i32_be(writer, i32(length))
     write_i64_be(writer, position)
     write_i64_be(writer, timestamp)
@@ -119,12 +119,12 @@ def decode(data: bytes, into: Range | None = None) -> Range:
     known = b""
     destination = ""
     while at < end:
-        if end - at < _HEAD_OCTETS:
+        if end - at < HEAD_OCTETS:
             raise MalformedFrame(f"the range ends in the middle of an entry, at octet {at}")
         size, position, timestamp, expiration, priority, flags, deliveries, n_id, n_destination, n_lines = (
             _HEAD.unpack_from(data, at)
         )
-        id_at = at + _HEAD_OCTETS
+        id_at = at + HEAD_OCTETS
         destination_at = id_at + n_id
         lines_at = destination_at + n_destination
         body_at = lines_at + n_lines
