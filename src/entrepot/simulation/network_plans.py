@@ -37,6 +37,8 @@ BESIDE: Final = "BESIDE"  # the queue that a second connector between a pair car
 STATIC: Final = "STATIC"
 MOVING: Final = "MOVING"
 VIRTUAL: Final = "VirtualTopic.V"
+DOUBLING_MAX: Final = 6
+"""Directions without a conduit in a ring of doubled connectors: each doubles the demand for all that is beyond it."""
 STATICALLY: Final = (  # a static bridge hears of nobody: all that is read at the end of its chain
     *(IncludedDestination(pattern=name, topic=False) for name in (STATIC, "Q1", "Q2", BESIDE, "W.>")),
     *(IncludedDestination(pattern=name, topic=True, force_durable=True) for name in ("T", VIRTUAL)),
@@ -155,8 +157,12 @@ def draw(lots: Lots, extras: Extras = NO_EXTRAS) -> Plan:
     producers = (names[0],) if one_way else tuple(names)
     targets = names[-1:] if static else names[1:] if one_way else names
     connectors: dict[str, list[NetworkConnector]] = {name: [] for name in names}
-    for near, far in wires:
-        options = _options(lots, far, ttl=1 if short else len(names), duplex=duplex, conduit=not colours)
+    drawn = [
+        _options(lots, far, ttl=1 if short else len(names), duplex=duplex, conduit=not colours) for _, far in wires
+    ]
+    doubling = sum(not options.conduit_subscriptions for options in drawn) * (2 if duplex else 1)
+    twins = extras.twins and not static and (shape != "ring" or doubling <= DOUBLING_MAX)
+    for (near, _), options in zip(wires, drawn, strict=True):
         if extras.dynamic_only:
             options = options.replaced(dynamic_only=True)
         if short and extras.far_demand:  # demand goes further than messages may
@@ -167,7 +173,7 @@ def draw(lots: Lots, extras: Extras = NO_EXTRAS) -> Plan:
         if static:
             options = options.replaced(static=True)
         _connect(connectors[near], options, lists, beside=beside)
-        if extras.twins and not static:
+        if twins:
             _connect(connectors[near], options.replaced(name=options.name + " too"), lists, beside=False)
     policies = (_replaying(lots),) if replay else ()
     blueprints = {
@@ -197,7 +203,7 @@ def draw(lots: Lots, extras: Extras = NO_EXTRAS) -> Plan:
         replies=not one_way and not short,
         operated=extras.operated,
         static=static,
-        twins=extras.twins and not static,
+        twins=twins,
         selector_aware=any(one.bridge is not None and one.bridge.selector_aware for one in policies),
     )
 
