@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from java_broker import HOST, JavaBroker
+from wires import Wire
 
 JARS: Final = (
     "/usr/share/activemq/lib/*.jar",
@@ -80,21 +81,25 @@ class Classic(JavaBroker):
         policies: str = "",
         stomp: bool = False,
         transformers: bool = False,
+        wire: Wire | None = None,
     ) -> None:
         """``key_store``: a PKCS#12 file with the password ``secret``; the broker speaks TLS then.
 
         ``authenticated``: it knows one user; ``plugins``: others, as XML. ``connector``: further attributes of its
         transport connector, ``attributes`` of <broker>. ``policies``: a <destinationPolicy>. ``stomp``: it speaks that.
         ``transformers``: it has XStream, without which nothing is delivered to who asks for a transformation.
+        ``wire``: it runs at the other end of it.
         """
         super().__init__(home, free_port())
+        if wire is not None:
+            self.host, self.prefix = wire.there, wire.prefix
         self.name = name
         self.stomp_port = free_port() if stomp else 0
         home.mkdir(parents=True, exist_ok=True)
         text = CONFIGURATION.format(
             name=name,
             home=home,
-            listen=f"{'ssl' if key_store else 'tcp'}://{HOST}:{self.port}",
+            listen=f"{'ssl' if key_store else 'tcp'}://{self.host}:{self.port}",
             plugins=AUTHENTICATION if authenticated else plugins,
             connector=connector,
             attributes=attributes,
@@ -110,7 +115,7 @@ class Classic(JavaBroker):
 
     @property
     def url(self) -> str:
-        return f"tcp://{HOST}:{self.port}"
+        return f"tcp://{self.host}:{self.port}"
 
     def start(self) -> Classic:
         places = [f"-Dactivemq.{place}={self.home}" for place in ("home", "base", "conf", "data")]

@@ -10,6 +10,7 @@ import artemis
 import classic
 import ours
 import pytest
+import wires
 
 
 def why_not(kind: str) -> str:
@@ -63,3 +64,14 @@ def pair(kind: str, tmp_path: Path) -> Iterator[list[Broker]]:
     yield made
     for each in made:
         each.kill()
+
+
+@pytest.fixture
+def wire() -> Iterator[wires.Wire]:
+    """Another host, at the end of a wire."""
+    try:
+        made = wires.laid()
+    except wires.Unavailable as error:
+        pytest.skip(str(error))
+    yield made
+    made.remove()

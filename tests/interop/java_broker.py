@@ -22,13 +22,15 @@ class JavaBroker:
     def __init__(self, home: Path, port: int) -> None:
         self.home = home
         self.port = port
+        self.host = HOST
+        self.prefix: list[str] = []  # of the command that starts it
         self.process: subprocess.Popen[bytes] | None = None
 
     def run(self, *arguments: str) -> None:
         """Start Java with ``arguments``, its output in the file ``log``."""
         with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*JAVA, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.home
+                [*self.prefix, *JAVA, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.home
             )
 
     def await_ready(self) -> Self:
@@ -51,7 +53,7 @@ class JavaBroker:
     def _answers(self) -> bool:
         """Say whether it takes connections; a port that the kernel joined to itself does not count."""
         try:
-            with socket.create_connection((HOST, self.port), timeout=2) as link:
+            with socket.create_connection((self.host, self.port), timeout=2) as link:
                 return bool(link.getsockname() != link.getpeername()) and self._greets(link)
         except OSError:
             return False

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import classic
 import ours
+from wires import Wire
 
 SHAPES = {
     "entrepot-classic": ("entrepot", "classic", False),
@@ -18,26 +18,6 @@ SHAPES = {
 }
 
 Broker = classic.Classic | ours.Entrepot
-
-
-class BridgingEntrepot(ours.Entrepot):
-    """This broker with network connectors."""
-
-    def __init__(self, home: Path, *, name: str, connect: list[str], duplex: bool) -> None:
-        super().__init__(home, name=name)
-        self.connect = connect
-        self.duplex = duplex
-
-    def start(self) -> BridgingEntrepot:
-        command = [sys.executable, "-m", "entrepot", "run", "--name", self.name, "--data", str(self.home / "data")]
-        command += ["--listen", f"openwire://{ours.HOST}:{self.port}"]
-        for uri in self.connect:
-            command += ["--connect", uri]
-        if self.duplex:
-            command.append("--duplex")
-        with (self.home / "log").open("ab") as log:
-            self.process = ours.subprocess.Popen(command, stdin=ours.subprocess.DEVNULL, stdout=log, stderr=log)
-        return self
 
 
 def bridging(
@@ -52,7 +32,8 @@ def bridging(
     agent = "initialReconnectDelay=100&useExponentialBackOff=false"
     if kind == "entrepot":
         uris = [f"static:({one.url})?{agent}" + (f"&{query}" if query else "") for one in to]
-        return BridgingEntrepot(home, name=name, connect=uris, duplex=duplex)
+        arguments = [word for uri in uris for word in ("--connect", uri)]
+        return ours.Entrepot(home, name=name, arguments=(*arguments, *(["--duplex"] if duplex else [])))
     made = classic.Classic(home, name=name, connector=connector)
     connectors = "".join(
         f'<networkConnector name="NC{number}" uri="static:({one.url})?{agent.replace("&", "&amp;")}" '
@@ -67,5 +48,8 @@ def bridging(
     return made
 
 
-def plain(kind: str, home: Path, *, name: str) -> Broker:
-    return classic.Classic(home, name=name) if kind == "classic" else ours.Entrepot(home, name=name)
+def plain(kind: str, home: Path, *, name: str, wire: Wire | None = None) -> Broker:
+    """Return a broker without connectors; ``wire``: at the other end of it."""
+    if kind == "classic":
+        return classic.Classic(home, name=name, wire=wire)
+    return ours.Entrepot(home, name=name, wire=wire)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from classic import CONFIGURATION, HOST, Classic, free_port
+from wires import Wire
 
 READY_PATIENCE_S: Final = 20.0
 
@@ -27,12 +28,15 @@ class Entrepot:
         data: Path | None = None,
         arguments: tuple[str, ...] = (),
         like: Classic | None = None,
+        wire: Wire | None = None,
     ) -> None:
         """``data``: the store, if it is not below ``home``. ``arguments``: more of them for `entrepot run`.
 
-        ``like``: run from the configuration of that broker, on ports of our own.
+        ``like``: run from the configuration of that broker, on ports of our own. ``wire``: run at the other end of it.
         """
         self.stomp_port = 0
+        self.host = HOST if wire is None else wire.there
+        self.prefix = [] if wire is None else wire.prefix
         self.home = home
         self.data = home / "data" if data is None else data
         self.arguments = arguments
@@ -53,12 +57,12 @@ class Entrepot:
 
     @property
     def url(self) -> str:
-        return f"tcp://{HOST}:{self.port}"
+        return f"tcp://{self.host}:{self.port}"
 
     def start(self) -> Entrepot:
-        command = [sys.executable, "-m", "entrepot", "run", "--name", self.name, "--data", str(self.data)]
+        command = [*self.prefix, sys.executable, "-m", "entrepot", "run", "--name", self.name, "--data", str(self.data)]
         if not self.stomp_port:  # else the connectors are those of the file
-            command += ["--listen", f"openwire{self.layer}://{HOST}:{self.port}{self.query}"]
+            command += ["--listen", f"openwire{self.layer}://{self.host}:{self.port}{self.query}"]
         command += self.arguments
         with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -68,7 +72,7 @@ class Entrepot:
         until = time.monotonic() + READY_PATIENCE_S
         while True:
             try:
-                with socket.create_connection((HOST, self.port), timeout=1) as link:
+                with socket.create_connection((self.host, self.port), timeout=1) as link:
                     if link.getsockname() != link.getpeername():
                         return self
             except OSError:

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ import ours
 import pytest
 from classic import free_port
 from test_network import fresh, run
+from wires import Weather, Wire
 
 from entrepot.client.connection import connect
 
@@ -31,60 +30,6 @@ INTERVAL_S = 0.3
 FOUND_S = 2 * 3 * INTERVAL_S
 PATIENCE_S = 20.0
 PORT = 61616
-
-
-def ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True, timeout=10)
-
-
-class Wire:
-    """A namespace at the end of a cable of its own. This side is ``here``, the other ``there``."""
-
-    def __init__(self) -> None:
-        tag = f"{os.getpid() % 10_000}"
-        self.name = f"ent{tag}"
-        self.near, self.far = f"ena{tag}", f"enb{tag}"
-        net = f"10.213.{os.getpid() % 250}"
-        self.here, self.there = f"{net}.1", f"{net}.2"
-
-    def lay(self) -> None:
-        ip("netns", "add", self.name)
-        ip("link", "add", self.near, "type", "veth", "peer", "name", self.far, "netns", self.name)
-        ip("addr", "add", f"{self.here}/30", "dev", self.near)
-        ip("link", "set", self.near, "up")
-        self.inside("ip", "addr", "add", f"{self.there}/30", "dev", self.far)
-        self.inside("ip", "link", "set", "lo", "up")
-        self.heal()
-
-    def inside(self, *command: str) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(["ip", "netns", "exec", self.name, *command], capture_output=True, timeout=10, check=True)
-
-    def cut(self) -> None:
-        """Packets vanish; nobody is told."""
-        self.inside("ip", "link", "set", self.far, "down")
-
-    def heal(self) -> None:
-        self.inside("ip", "link", "set", self.far, "up")
-
-    def remove(self) -> None:
-        for command in (("link", "del", self.near), ("netns", "del", self.name)):
-            subprocess.run(["ip", *command], capture_output=True, timeout=10, check=False)
-
-
-@pytest.fixture
-def wire() -> Iterator[Wire]:
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces need root")
-    if shutil.which("ip") is None:
-        pytest.skip("no `ip` on the PATH; Debian: apt install iproute2")
-    made = Wire()
-    try:
-        made.lay()
-    except (subprocess.CalledProcessError, OSError) as error:
-        made.remove()
-        pytest.skip(f"this machine makes no network namespaces: {getattr(error, 'stderr', error)!r}")
-    yield made
-    made.remove()
 
 
 class Process:
@@ -97,7 +42,7 @@ class Process:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Process:
-        command = ["ip", "netns", "exec", self.wire.name] if self.wire else []
+        command = self.wire.prefix if self.wire else []
         command += [sys.executable, "-m", "entrepot", "run", "--name", self.name, "--data", str(self.home / "data")]
         with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -225,10 +170,7 @@ def test_a_machine_that_dies_and_comes_back_is_bridged_again(wire: Wire, tmp_pat
 
 
 def test_a_wire_that_is_slow_and_loses_packets_is_no_dead_one(wire: Wire, tmp_path: Path) -> None:
-    try:
-        wire.inside("tc", "qdisc", "add", "dev", wire.far, "root", "netem", "delay", "20ms", "10ms", "loss", "3%")
-    except (subprocess.CalledProcessError, OSError):
-        pytest.skip("this kernel has no netem (`tc qdisc add ... netem`)")
+    wire.weather(Weather(delay_ms=20, jitter_ms=10, loss=0.03))
     port = free_port()
     far = Process(tmp_path / "far", "far", "--listen", f"auto://0.0.0.0:{PORT}", wire=wire)
     near = Process(
