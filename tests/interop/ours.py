@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,22 @@ from classic import CONFIGURATION, HOST, Classic, free_port
 from wires import Wire
 
 READY_PATIENCE_S: Final = 20.0
+
+
+def listens(host: str, port: int, died: Callable[[], None] = lambda: None) -> None:
+    """Wait until somebody takes connections there; ``died`` raises where that will never be."""
+    until = time.monotonic() + READY_PATIENCE_S
+    while True:
+        try:
+            with socket.create_connection((host, port), timeout=1) as link:
+                if link.getsockname() != link.getpeername():  # else the kernel joined the port to itself
+                    return
+        except OSError:
+            pass
+        died()
+        if time.monotonic() > until:
+            raise RuntimeError(f"nobody listens at {host}:{port}")
+        time.sleep(0.02)
 
 
 class Entrepot:
@@ -69,18 +86,13 @@ class Entrepot:
         return self
 
     def await_ready(self) -> Entrepot:
-        until = time.monotonic() + READY_PATIENCE_S
-        while True:
-            try:
-                with socket.create_connection((self.host, self.port), timeout=1) as link:
-                    if link.getsockname() != link.getpeername():
-                        return self
-            except OSError:
-                pass
+        def died() -> None:
             assert self.process is not None
-            if self.process.poll() is not None or time.monotonic() > until:
+            if self.process.poll() is not None:
                 raise RuntimeError(f"the broker did not start:\n{(self.home / 'log').read_text()[-3000:]}")
-            time.sleep(0.02)
+
+        listens(self.host, self.port, died)
+        return self
 
     def kill(self) -> None:
         """Kill -9."""

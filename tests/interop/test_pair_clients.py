@@ -13,8 +13,8 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import ours
 import pytest
-from networks import BridgingEntrepot
 from test_java_client import Program
 from test_java_client import unavailable as java_unavailable
 
@@ -177,7 +177,7 @@ def test_the_python_client_follows(pair: Pair, how: Acknowledge) -> None:
 def test_a_bridge_follows(pair: Pair, tmp_path: Path) -> None:
     """A third broker forwards to whoever is master: `masterslave:` as ActiveMQ's network connectors have it."""
     uri = f"masterslave:({pair.uris()})?initialReconnectDelay=50&maxReconnectDelay=200"
-    third = BridgingEntrepot(tmp_path / "third", name="third", connect=[uri], duplex=False)
+    third = ours.Entrepot(tmp_path / "third", name="third", arguments=("--connect", uri))
     third.start().await_ready()
     total = 600
     seen: dict[str, int] = {}
