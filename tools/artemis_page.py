@@ -35,7 +35,8 @@ line are those of [activemq.xml](activemq-xml.md): nothing in the file is droppe
 - **Clusters** are checked and not joined yet: `entrepot check a.xml b.xml` finds connectors and groups that are named
   and not defined, names given twice, cluster users and passwords that differ, places that others cannot reach, chains
   that are longer than `max-hops`, messages that would be stranded, and pairs whose `group-name` differs, and it draws
-  the cluster ([networks](networks/index.md)).
+  the cluster. So it does with `<bridges>`: those that are not deployed, share a queue, give up, do not follow a pair,
+  send where no queue is bound, or turn messages round for ever ([networks](networks/index.md)).
 
 ## A primary and its backup
 

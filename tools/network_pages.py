@@ -159,8 +159,9 @@ one and a TTL is too short for it. `--path amsterdam:berlin` says what each hop 
 is the weakest ([what is guaranteed, hop by hop](guarantees.md)).
 
 Files of Artemis are read as one network too: cluster connections (static connectors, discovery and broadcast groups),
-max-hops, cluster users, load balancing, redistribution, and the pairs of `<ha-policy>`. This build does not join such a
-cluster yet; the check is of the files.
+max-hops, cluster users, load balancing, redistribution, the pairs of `<ha-policy>`, and core bridges: what they take,
+where it goes, and whether it comes back for ever. This build does not join such a cluster yet, nor runs such bridges;
+the check is of the files.
 
 Then run it without starting a broker:
 

@@ -177,7 +177,7 @@ def selectors(network: Network) -> Iterator[Issue]:
 def limits(network: Network) -> Iterator[Issue]:
     """Find TTLs with which nothing crosses, or that do not fit together."""
     for _, channel in _channels(network):
-        if channel.cluster:
+        if channel.core:
             continue
         message, consumer = channel.hops
         if message == 0:
@@ -209,7 +209,7 @@ def limits(network: Network) -> Iterator[Issue]:
 def discovery(network: Network) -> Iterator[Issue]:
     """Find lists of brokers that say another thing than they mean."""
     for _, channel in _channels(network):
-        if channel.cluster:
+        if channel.core:
             continue
         if channel.nested_failover:
             yield Issue(
@@ -254,7 +254,7 @@ def pairs(network: Network) -> Iterator[Issue]:
     """Find pairs that are linked as if they were two brokers, and brokers that are linked as if they were a pair."""
     for (owner, name), targets in network.meant.items():
         channel = next(one for one in network.members[owner].channels if one.name == name)
-        if channel.cluster:
+        if channel.core:
             continue  # its nodes are known by their identity, which a pair has once
         single: dict[int, None] = {}
         for nodes in targets:

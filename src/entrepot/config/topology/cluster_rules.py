@@ -31,7 +31,8 @@ def _clustered(network: Network) -> Iterator[tuple[int, Member, Clustering]]:
 def _channels(network: Network) -> Iterator[tuple[Member, Channel]]:
     for _, member, _ in _clustered(network):
         for channel in member.channels:
-            yield member, channel
+            if channel.cluster:
+                yield member, channel
 
 
 def _links(network: Network) -> list[Link]:
@@ -117,7 +118,7 @@ def groups(network: Network) -> Iterator[Issue]:
     several = len(network.members) > 1
     for _, member, clustering in _clustered(network):
         spoken = [group.place for group in clustering.broadcasts]
-        heard = {place for channel in member.channels for place in channel.groups}
+        heard = {place for channel in member.channels if channel.cluster for place in channel.groups}
         for group in clustering.discoveries:
             if group.place not in heard:
                 continue
@@ -184,16 +185,18 @@ def hops(network: Network) -> Iterator[Issue]:
 def balancing(network: Network) -> Iterator[Issue]:
     """Find nodes of one cluster that share out messages in different ways."""
     for cluster in _clusters(network):
-        said = {
-            network.members[number].name: channel.balancing
+        channels = [
+            (network.members[number].name, channel)
             for number in cluster
             for channel in network.members[number].channels
-        }
+            if channel.cluster
+        ]
+        said = {name: channel.balancing for name, channel in channels}
         if len(dict.fromkeys(said.values())) > 1:
             ways = ", ".join(f"{name} {way}" for name, way in said.items())
             yield Issue(
                 Severity.WARNING,
-                next(channel.spot for number in cluster for channel in network.members[number].channels),
+                channels[0][1].spot,
                 f"the nodes share out messages in different ways ({ways}): where a message goes depends on the node "
                 "that it is sent to",
                 "the same message-load-balancing on every node",

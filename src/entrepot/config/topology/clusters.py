@@ -1,7 +1,8 @@
 """What a ``broker.xml`` says about its cluster and its pair: as channels, groups and a part (artemis.md 1, 2).
 
 Only read for `entrepot check`: this build does not join clusters of Artemis, and its reader says so. What Artemis
-itself would leave out with a line in its log (a name that leads nowhere, a name given twice) is an issue here.
+itself would leave out with a line in its log (a name that leads nowhere, a name given twice) is an issue here. The
+core bridges of the same file are read in `bridges.py`.
 """
 
 from __future__ import annotations
@@ -71,16 +72,16 @@ class Cluster:
     def text(self, element: Element, name: str, default: str = "") -> str:
         """Return a scalar, which stands in a child or an attribute, with its placeholders filled in."""
         for child in element.named(name):
-            return self._filled(child.text) or default
+            return self.filled(child.text) or default
         given = element.attributes.get(name)
-        return default if given is None else self._filled(given.text)
+        return default if given is None else self.filled(given.text)
 
     def number(self, element: Element, name: str, default: int) -> int:
         """Return a whole number; the default for what is none."""
         try:
             return int(self.text(element, name, str(default)))
         except ValueError:
-            self._wrong(element, f"{name} is {self.text(element, name)!r}, and not a number", "write a number")
+            self.wrong(element, f"{name} is {self.text(element, name)!r}, and not a number", "write a number")
             return default
 
     def flag(self, element: Element, name: str, default: bool) -> bool:
@@ -88,20 +89,23 @@ class Cluster:
         said = self.text(element, name).lower()
         return said == "true" if said in ("true", "false") else default
 
-    def _filled(self, text: str) -> str:
+    def filled(self, text: str) -> str:
+        """Return ``text`` with its placeholders filled in, those that can be."""
         sources = self.reading.sources
         try:
             return (text if sources is None else sources.fill(text)).strip()
         except InvalidConfiguration:
             return text.strip()
 
-    def _within(self, parent: str, *names: str) -> list[Element]:
+    def within(self, parent: str, *names: str) -> list[Element]:
+        """Return the elements of these names in a list of the file."""
         return [child for one in self.root.named(parent) for child in one.children if child.name in names]
 
-    def _wrong(self, element: Element, what: str, remedy: str, severity: Severity = Severity.ERROR) -> None:
+    def wrong(self, element: Element, what: str, remedy: str, severity: Severity = Severity.ERROR) -> None:
+        """Add an issue."""
         self.issues.append(Issue(severity, self.spot(element), what, remedy))
 
-    def _once(self, elements: list[Element], kind: str) -> Iterator[tuple[str, Element]]:
+    def once(self, elements: list[Element], kind: str) -> Iterator[tuple[str, Element]]:
         """Yield each with its name; one whose name is taken is an issue, as Artemis ignores it."""
         seen: dict[str, Element] = {}
         for element in elements:
@@ -111,18 +115,18 @@ class Cluster:
                 yield name, element
             else:
                 what = f"there is a {kind} {name!r} already, in line {first.line}: Artemis ignores this one"
-                self._wrong(element, what, "give each a name of its own")
+                self.wrong(element, what, "give each a name of its own")
 
     # -- places --------------------------------------------------------------------------------------------------------
 
     def _connectors(self) -> dict[str, Address]:
         """Return the places that names stand for; other nodes and this one itself."""
         found: dict[str, Address] = {}
-        for name, element in self._once(self._within("connectors", "connector"), "connector"):
-            place = _address(self._filled(element.text))
+        for name, element in self.once(self.within("connectors", "connector"), "connector"):
+            place = _address(self.filled(element.text))
             if place is None:
                 what = f"the connector {name!r} is no place by tcp://"
-                self._wrong(element, what, "write tcp://HOST:PORT", Severity.WARNING)
+                self.wrong(element, what, "write tcp://HOST:PORT", Severity.WARNING)
             else:
                 found[name] = place
         return found
@@ -131,9 +135,9 @@ class Cluster:
         """Return every acceptor: those in ``opened``, which this build serves too, and those of other protocols."""
         known = {listener.name: listener for listener in opened}
         found: list[Listener] = []
-        for number, element in enumerate(self._within("acceptors", "acceptor"), 1):
+        for number, element in enumerate(self.within("acceptors", "acceptor"), 1):
             name = self.text(element, "name") or f"acceptor-{number}"
-            text = self._filled(element.text).replace(";", "&")
+            text = self.filled(element.text).replace(";", "&")
             try:
                 place = parse(text)
             except InvalidURI:
@@ -160,7 +164,7 @@ class Cluster:
 
     def clustering(self) -> Clustering | None:
         """Return what the file says about its cluster; None where it has no cluster connection."""
-        elements = self._within("cluster-connections", "cluster-connection", "cluster-connection-uri")
+        elements = self.within("cluster-connections", "cluster-connection", "cluster-connection-uri")
         if not elements:
             return None
         password = self.text(self.root, "cluster-password")
@@ -178,34 +182,39 @@ class Cluster:
             masked=password.startswith("ENC(") or self.flag(self.root, "mask-password", False),
             announced=tuple(announced),
             broadcasts=tuple(self._groups("broadcast", "broadcast-period", BROADCAST_MS)),
-            discoveries=tuple(self._groups("discovery", "refresh-timeout", REFRESH_MS)),
+            discoveries=self.discoveries(),
             redistributes=tuple(self._redistributes()),
             checked_too_late=tuple(late),
             spot=self.spot(elements[0]),
         )
 
+    def discoveries(self) -> tuple[Group, ...]:
+        """Return the discovery groups."""
+        return tuple(self._groups("discovery", "refresh-timeout", REFRESH_MS))
+
     def _groups(self, kind: str, period: str, default: int) -> Iterator[Group]:
-        for name, element in self._once(self._within(f"{kind}-groups", f"{kind}-group"), f"{kind}-group"):
+        for name, element in self.once(self.within(f"{kind}-groups", f"{kind}-group"), f"{kind}-group"):
             channel = self.text(element, "jgroups-channel") or self.text(element, "jgroups-file")
             address, port = self.text(element, "group-address"), self.text(element, "group-port")
             if not channel and not (address and port):
                 what = f"the {kind} group {name!r} has no group-address and group-port"
-                self._wrong(element, what, "write both, or a jgroups-channel")
+                self.wrong(element, what, "write both, or a jgroups-channel")
                 continue
             place = f"jgroups:{channel}" if channel else f"udp://{address}:{port}"
             for reference in element.named("connector-ref") if kind == "broadcast" else ():
-                self._refer(reference, self._filled(reference.text), f"the broadcast group {name!r} is not deployed")
+                self.refer(reference, self.filled(reference.text), f"the broadcast group {name!r} is not deployed")
             if kind == "broadcast" and not element.named("connector-ref"):
-                self._wrong(element, f"the broadcast group {name!r} announces nothing", "name a connector-ref")
+                self.wrong(element, f"the broadcast group {name!r} announces nothing", "name a connector-ref")
                 continue
             yield Group(
                 name=name, place=place, period_ms=self.number(element, period, default), spot=self.spot(element)
             )
 
-    def _refer(self, element: Element, name: str, otherwise: str) -> Address | None:
+    def refer(self, element: Element, name: str, otherwise: str) -> Address | None:
+        """Return the place of a connector; where there is none of that name, it is an issue what follows."""
         place = self.connectors.get(name)
         if place is None:
-            self._wrong(
+            self.wrong(
                 element,
                 f"there is no connector {name!r}: {otherwise}",
                 f"known: {', '.join(self.connectors)}" if self.connectors else "add it to <connectors>",
@@ -213,31 +222,31 @@ class Cluster:
         return place
 
     def _redistributes(self) -> Iterator[str]:
-        for element in self._within("address-settings", "address-setting"):
+        for element in self.within("address-settings", "address-setting"):
             if self.number(element, "redistribution-delay", -1) >= 0:
                 yield self.text(element, "match") or "#"
 
     def channels(self, clustering: Clustering | None) -> tuple[Channel, ...]:
         """Return the cluster connections."""
-        elements = self._within("cluster-connections", "cluster-connection", "cluster-connection-uri")
+        elements = self.within("cluster-connections", "cluster-connection", "cluster-connection-uri")
         if clustering is None:
             return ()
         return tuple(
-            self._channel(name, element, clustering) for name, element in self._once(elements, "cluster-connection")
+            self._channel(name, element, clustering) for name, element in self.once(elements, "cluster-connection")
         )
 
     def _channel(self, name: str, element: Element, clustering: Clustering) -> Channel:
         own = self._option(element, "connector-ref")
         if not own:
-            self._wrong(element, f"the cluster connection {name!r} announces no connector", "name a connector-ref")
+            self.wrong(element, f"the cluster connection {name!r} announces no connector", "name a connector-ref")
         else:
-            self._refer(element, own, f"the cluster connection {name!r} is not deployed")
+            self.refer(element, own, f"the cluster connection {name!r} is not deployed")
         places = list(self._static(element, name))
         groups = list(self._heard(element, name, clustering))
         balancing = self._option(element, "message-load-balancing", ON_DEMAND).upper()
         if balancing not in BALANCING:
             what = f"message-load-balancing is {balancing!r}"
-            self._wrong(element, what, f"one of {', '.join(BALANCING)}")
+            self.wrong(element, what, f"one of {', '.join(BALANCING)}")
             balancing = ON_DEMAND
         return Channel(
             name=name,
@@ -262,7 +271,7 @@ class Cluster:
     def _static(self, element: Element, name: str) -> Iterator[Address]:
         for below in element.named("static-connectors"):
             for reference in below.named("connector-ref"):
-                place = self._refer(reference, self._filled(reference.text), f"{name!r} does not dial it")
+                place = self.refer(reference, self.filled(reference.text), f"{name!r} does not dial it")
                 if place is not None:
                     yield place
         found = self._parsed(element)
@@ -281,10 +290,10 @@ class Cluster:
                 yield known[wanted]
             else:
                 what = f"there is no discovery group {wanted!r}: {name!r} is not deployed"
-                self._wrong(element, what, f"known: {', '.join(known)}" if known else "add it to <discovery-groups>")
+                self.wrong(element, what, f"known: {', '.join(known)}" if known else "add it to <discovery-groups>")
         if names and element.named("static-connectors"):
             what = f"{name!r} has static connectors and a discovery group: Artemis takes one of them"
-            self._wrong(element, what, "take one out")
+            self.wrong(element, what, "take one out")
 
     def _parsed(self, element: Element) -> Endpoint | Composite | None:
         """Return what a ``<cluster-connection-uri>`` says; read once, so that what is wrong with it is said once."""
@@ -295,7 +304,7 @@ class Cluster:
                 self._uris[id(element)] = parse(self.text(element, "address"))
             except InvalidURI as error:
                 self._uris[id(element)] = None
-                self._wrong(element, error.message, error.remedy)
+                self.wrong(element, error.message, error.remedy)
         return self._uris[id(element)]
 
     def _query(self, element: Element) -> dict[str, str]:
@@ -311,14 +320,14 @@ class Cluster:
         text = self._option(element, name, str(default))
         if text.removeprefix("-").isdigit():
             return int(text)
-        self._wrong(element, f"{name} is {text!r}, and not a number", "write a number")
+        self.wrong(element, f"{name} is {text!r}, and not a number", "write a number")
         return default
 
     # -- the pair ------------------------------------------------------------------------------------------------------
 
     def part(self) -> Part | None:
         """Return how it stands in for another broker; None for one that stands alone."""
-        for policy in self._within("ha-policy", "shared-store", REPLICATED):
+        for policy in self.within("ha-policy", "shared-store", REPLICATED):
             for element in policy.children:
                 if element.name in ("primary", "master", "backup", "slave"):
                     return Part(

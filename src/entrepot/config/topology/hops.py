@@ -17,7 +17,7 @@ from msgspec import Struct
 from entrepot.base.errors import InvalidOption
 from entrepot.config.topology.clusters import OFF, OFF_WITH_REDISTRIBUTION, STRICT
 from entrepot.config.topology.graph import passes, shortest
-from entrepot.config.topology.model import Link, Member, Network
+from entrepot.config.topology.model import CoreBridge, Link, Member, Network
 
 
 class Grade(IntEnum):
@@ -100,7 +100,10 @@ def _risks(network: Network, link: Link, at: int, length: int) -> Iterator[Risk]
     if at == 0:
         yield from _memory(network, link.source, "was not sent on yet")
     yield from _memory(network, link.target, "has come")
-    yield from _of_cluster(network, link) if channel.cluster else _of_bridge(network, link)
+    if channel.bridge is not None:
+        yield from _of_core_bridge(network, link, channel.bridge)
+    else:
+        yield from _of_cluster(network, link) if channel.cluster else _of_bridge(network, link)
 
 
 def _memory(network: Network, node: int, which: str) -> Iterator[Risk]:
@@ -139,6 +142,20 @@ def _audited(network: Network, link: Link) -> bool:
     listeners = [one for member in _members(network, link.target) for one in member.listeners if one.bridged]
     dialled = [one for one in listeners if one.port in ports] or listeners
     return bool(dialled) and all(one.audits for one in dialled)
+
+
+def _of_core_bridge(network: Network, link: Link, bridge: CoreBridge) -> Iterator[Risk]:
+    target = network.nodes[link.target].name
+    what = f"only messages of {bridge.queue} cross"
+    what += f", those where {bridge.selector}; the rest waits there" if bridge.selector else ""
+    what += f", wanted at {target} or not"
+    yield Risk(Grade.STRANDS, what, "a cluster connection goes by what consumers want")
+    if max(bridge.attempts, bridge.attempts_first) >= 0:
+        what = "it gives up after some attempts to connect, and messages wait until somebody starts it"
+        yield Risk(Grade.STRANDS, what, "reconnect-attempts and initial-connect-attempts of -1")
+    if not link.channel.deduplicates:
+        what = "use-duplicate-detection is false: what was under way when the bridge broke comes again"
+        yield Risk(Grade.DOUBLES, what, "take it out: true is the default")
 
 
 def _of_cluster(network: Network, link: Link) -> Iterator[Risk]:

@@ -1,8 +1,8 @@
 """A network of brokers as its configurations describe it, whichever family's files those are.
 
-`Member` is a broker, `Channel` what it declares towards others (a network connector, later a cluster connection), and
-`Link` one direction between two brokers that follows from a channel: a duplex channel makes two. Two members that share
-a store are a pair: one of them serves, so they are one `Node` of the network.
+`Member` is a broker, `Channel` what it declares towards others (a network connector, a cluster connection, a core
+bridge), and `Link` one direction between two brokers that follows from a channel: a duplex channel makes two. Two
+members that share a store are a pair: one of them serves, so they are one `Node` of the network.
 
 Data only; who fills it is `survey.py`, who judges it are `rules.py` and its neighbours.
 """
@@ -76,6 +76,34 @@ class Address(Struct, frozen=True, kw_only=True):
         return self.host.lower() in LOOPBACK or self.host.startswith("127.")
 
 
+class CoreBridge(Struct, frozen=True, kw_only=True):
+    """A ``<bridge>`` of Artemis: it takes from the queue ``queue`` and sends to ``forwards``, asked or not.
+
+    ``source``: the address of that queue, "" where the file does not say; ``forwards`` "": each message keeps its own.
+    ``defined``: the queue is one of the file. ``attempts``, ``attempts_first``: to reconnect, and to connect at all;
+    -1: for ever. ``user``: as whom it signs in, "" as the default user.
+    """
+
+    queue: str
+    source: str = ""
+    defined: bool = True
+    forwards: str = ""
+    selector: str = ""
+    ha: bool = False
+    concurrency: int = 1
+    attempts: int = FOREVER
+    attempts_first: int = FOREVER
+    retry_ms: int = 2000
+    retry_ms_max: int = 2000
+    multiplier: float = 1.0
+    user: str = ""
+
+    @property
+    def target(self) -> str:
+        """The address at the far side, where the file says it."""
+        return self.forwards or self.source
+
+
 class Channel(Struct, frozen=True, kw_only=True):
     """What a broker declares towards others. ``targets``: one bridge each, with the places that it may be found at.
 
@@ -84,6 +112,8 @@ class Channel(Struct, frozen=True, kw_only=True):
 
     ``cluster``: it is a cluster connection of Artemis. Its max-hops is how far demand travels, ``consumer_ttl``, and
     messages have no limit of their own. ``direct``: it links only whom it names, not whom those know.
+
+    ``bridge``: it is a core bridge. It has no TTL of any kind, and of its targets there is one, found at any place.
     """
 
     name: str
@@ -120,11 +150,19 @@ class Channel(Struct, frozen=True, kw_only=True):
     balancing: str = ""
     deduplicates: bool = True
     checks_duplicates: bool = False  # of what comes back over a duplex connector
+    bridge: CoreBridge | None = None
 
     @property
     def kind(self) -> str:
         """What its family calls it."""
+        if self.bridge is not None:
+            return "bridge"
         return "cluster-connection" if self.cluster else "connector"
+
+    @property
+    def core(self) -> bool:
+        """Whether it is of Artemis, and speaks CORE."""
+        return self.cluster or self.bridge is not None
 
     @property
     def hops(self) -> tuple[int, int]:
@@ -190,6 +228,14 @@ class Part(Struct, frozen=True, kw_only=True):
     spot: Spot = Spot()
 
 
+class Order(Struct, frozen=True):
+    """A divert: what comes to ``address`` goes to ``target`` too. ``filtered``: some of it."""
+
+    address: str
+    target: str
+    filtered: bool = False
+
+
 class Issue(Struct, frozen=True):
     """Something that is wrong, or should be known."""
 
@@ -218,6 +264,8 @@ class Member(Struct, frozen=True, kw_only=True):
     channels: tuple[Channel, ...] = ()
     clustering: Clustering | None = None
     part: Part | None = None
+    bound: tuple[tuple[str, str], ...] = ()  # of Artemis: each queue of the file, and its address
+    orders: tuple[Order, ...] = ()
     issues: tuple[Issue, ...] = ()  # found while its file was read
 
 

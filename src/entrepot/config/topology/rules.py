@@ -2,7 +2,8 @@
 
 Each rule is a function from a network to issues, and says what happens and what to do. An ERROR is what cannot work, a
 WARNING what surprises in production, a NOTE what one should have decided on purpose. Rules about a single channel are
-in `channels.py`, those about who may connect in `access.py`.
+in `channels.py`, those about who may connect in `access.py`, those of Artemis in `cluster_rules.py` and
+`bridge_rules.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 from entrepot.base.patterns import MIXED, overlaps
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.topology.access import ACCESS_RULES
+from entrepot.config.topology.bridge_rules import BRIDGE_RULES
 from entrepot.config.topology.channels import CHANNEL_RULES
 from entrepot.config.topology.cluster_rules import CLUSTER_RULES
 from entrepot.config.topology.graph import UNREACHED, circle, components, distances, passes, served, shortest
@@ -30,7 +32,7 @@ REPLAY: Final = (
 
 def judge(network: Network) -> list[Issue]:
     """Return every issue, in the order of the rules. With one broker, only what needs no other."""
-    rules = [*CHANNEL_RULES, *ACCESS_RULES, *CLUSTER_RULES]
+    rules = [*CHANNEL_RULES, *ACCESS_RULES, *CLUSTER_RULES, *BRIDGE_RULES]
     if len(network.members) > 1:
         rules = [*NETWORK_RULES, *rules]
     found = [*network.issues]
@@ -183,7 +185,9 @@ def one_way(network: Network) -> Iterator[Issue]:
         Severity.NOTE,
         link.channel.spot,
         f"messages go one way only: there is no way from {said}; replies cannot return either",
-        "name that node in the static-connectors of the other, too"
+        "a bridge of that broker brings them back"
+        if link.channel.bridge is not None
+        else "name that node in the static-connectors of the other, too"
         if link.channel.cluster
         else 'duplex="true" on the connector opens the way back over the same connection',
     )
@@ -236,7 +240,7 @@ def too_far(network: Network) -> Iterator[Issue]:
     longest = max(far for row in distances(len(network.nodes), network.links) for far in row)
     for channel in _channels(network):
         more = [ttl for ttl in channel.hops if ttl > max(longest, 1)]
-        if more and not channel.cluster:
+        if more and not channel.core:
             yield Issue(
                 Severity.NOTE,
                 channel.spot,
@@ -261,6 +265,7 @@ def doubled(network: Network) -> Iterator[Issue]:
         first = seen.setdefault((link.source, link.target), link)
         pair = (min(link.source, link.target), max(link.source, link.target))
         apart = link.channel.cluster and first.channel.destination_filter != link.channel.destination_filter
+        apart = apart or first.channel.bridge is not None or link.channel.bridge is not None  # one queue each
         if first is link or pair in said or apart or not _overlap(first.channel, link.channel):
             continue
         said[pair] = None
@@ -299,7 +304,7 @@ def circles(network: Network) -> Iterator[Issue]:
     inside = [
         link
         for link in network.links
-        if link.source in round_trip and link.target in round_trip and not (link.back or link.channel.cluster)
+        if link.source in round_trip and link.target in round_trip and not (link.back or link.channel.core)
     ]
     unsaid = [link.channel for link in inside if "decreaseNetworkConsumerPriority" not in link.channel.given]
     travels = [link for link in inside if any(ttl == FOREVER or ttl > 1 for ttl in link.channel.hops)]
@@ -366,7 +371,7 @@ def stranded(network: Network) -> Iterator[Issue]:
     """Find brokers from which queue messages could return and are not let (classic.md 1.13)."""
     found: list[Member] = []
     for number, node in enumerate(network.nodes):
-        bridges = [link for link in network.links if not link.channel.cluster]
+        bridges = [link for link in network.links if not link.channel.core]
         sources = [link.source for link in bridges if link.target == number]
         if any(link.target in sources for link in bridges if link.source == number):
             found += [network.members[one] for one in node.members if not network.members[one].replays]

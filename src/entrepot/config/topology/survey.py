@@ -19,6 +19,7 @@ from entrepot.cluster.discovery import parse_connector
 from entrepot.config.findings import Severity
 from entrepot.config.model import BrokerConfig, NetworkConnector
 from entrepot.config.reading import Bean, Reading
+from entrepot.config.topology.bridges import bridges
 from entrepot.config.topology.clusters import Cluster
 from entrepot.config.topology.graph import components
 from entrepot.config.topology.model import (
@@ -36,6 +37,7 @@ from entrepot.config.topology.model import (
     Member,
     Network,
     Node,
+    Order,
     Replay,
     Spot,
 )
@@ -77,7 +79,7 @@ def member_of(reading: Reading, file: str, host: str = "") -> Member | None:
 
 
 def _of_artemis(reading: Reading, config: BrokerConfig, file: str, host: str) -> Member:
-    """Return what others may dial, and the cluster that it belongs to."""
+    """Return what others may dial, the cluster that it belongs to, and its bridges."""
     listeners = []
     for connector in config.connectors:
         place = parse(connector.uri)
@@ -105,9 +107,15 @@ def _of_artemis(reading: Reading, config: BrokerConfig, file: str, host: str) ->
         shares_store=config.sharing is not None,
         virtual_topics=False,
         listeners=tuple(replace(one, groups=announced) for one in cluster.listeners(tuple(listeners))),
-        channels=cluster.channels(clustering),
+        channels=(*cluster.channels(clustering), *bridges(cluster, config.queues)),
         clustering=clustering,
         part=cluster.part(),
+        bound=tuple((queue.name, queue.address) for queue in config.queues),
+        orders=tuple(
+            Order(divert.address, target.name, bool(divert.selector))
+            for divert in config.diverts
+            for target in divert.targets
+        ),
         issues=tuple(cluster.issues),
     )
 
@@ -331,7 +339,7 @@ class _Joining:
             if not first and self._twin(number):
                 continue  # the same channels as the other of the pair has: one of them serves
             for channel in member.channels:
-                if channel.cluster and not first:
+                if channel.core and not first:
                     continue  # who takes over has the identity of the other, and its place in the cluster
                 for target in self._targets(number, channel):
                     self._join(number, channel, target)
@@ -516,32 +524,33 @@ class _Joining:
 
     def _look_at(self, owner: int, channel: Channel, place: Address, listener: Listener) -> None:
         name = f"{listener.text} of {self._name_of(listener)}"
-        if channel.cluster and not listener.core:
+        if channel.core and not listener.core:
+            who = "the nodes of a cluster do" if channel.cluster else "a core bridge does"
             self._error(
                 channel,
-                f"{place.text} is dialled, and {name} does not speak CORE: the nodes of a cluster do",
+                f"{place.text} is dialled, and {name} does not speak CORE: {who}",
                 "add CORE to the protocols of that acceptor, or name another one",
             )
-        elif not channel.cluster and not listener.bridged:
+        elif not channel.core and not listener.bridged:
             self._error(
                 channel,
                 f"{place.text} is dialled, and {name} speaks {listener.protocol}: a bridge speaks OpenWire",
                 "dial an openwire (tcp:, nio:, ssl:), http: or auto: connector",
             )
-        elif not channel.cluster and (listener.protocol in WEB) != place.web and listener.protocol != AUTO:
+        elif not channel.core and (listener.protocol in WEB) != place.web and listener.protocol != AUTO:
             scheme = _scheme(listener)
             self._error(
                 channel,
                 f"{place.text} is dialled by {'HTTP' if place.web else 'a socket'}, and {name} speaks {scheme}",
                 f"write {scheme}://{place.text}",
             )
-        elif listener.secure != place.secure and (channel.cluster or listener.protocol != AUTO):
+        elif listener.secure != place.secure and (channel.core or listener.protocol != AUTO):
             there = "TLS" if listener.secure else "no TLS"
             remedy = f"write {_scheme(listener)}://{place.text}"
             self._error(
                 channel,
                 f"{place.text} is dialled {'with' if place.secure else 'without'} TLS, and {name} has {there}",
-                f"sslEnabled={str(listener.secure).lower()} on the connector" if channel.cluster else remedy,
+                f"sslEnabled={str(listener.secure).lower()} on the connector" if channel.core else remedy,
             )
         if not place.local and _is_loopback(listener.host):
             self._error(
