@@ -1,12 +1,17 @@
-"""A real ActiveMQ Classic broker for a test: its own directory, free ports, ended by its process id."""
+"""A real ActiveMQ Classic broker for a test: its own directory, free ports, ended by its process id.
+
+Debian's, which is 5.17.2; ``ACTIVEMQ_VERSION=6.1.8`` runs all tests beside that release, from a Maven repository.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 from pathlib import Path
 from typing import Final
 
+import maven
 from java_broker import HOST, JavaBroker
 from wires import Wire
 
@@ -15,6 +20,10 @@ JARS: Final = (
     "/usr/share/activemq/lib/optional/*.jar",
     "/usr/share/java/activemq-spring.jar",
 )
+VERSION: Final = os.environ.get("ACTIVEMQ_VERSION", "")  # "": Debian's
+NEWER: Final = "6.1.8"
+PARTS: Final = ("broker", "console", "http", "jaas", "jdbc-store", "kahadb-store", "openwire-legacy", "spring", "stomp")
+OF_OTHERS: Final = ("org.codehaus.jettison:jettison:1.5.4", "xpp3:xpp3:1.1.4c")  # what XStream uses, if it is there
 TRANSFORMERS: Final = tuple(f"/usr/share/java/{name}.jar" for name in ("xstream", "jettison", "xpp3"))
 
 CONFIGURATION: Final = """\
@@ -43,16 +52,22 @@ AUTHENTICATION: Final = """\
 """
 
 
-def unavailable() -> str:
+def unavailable(version: str = VERSION) -> str:
     """Why ActiveMQ cannot run here, or nothing."""
     if not shutil.which("java"):
         return "no java on the PATH; Debian: apt install activemq"
-    if not jars():
-        return "no /usr/share/activemq/lib; Debian: apt install activemq"
-    return ""
+    try:
+        found = jars(version)
+    except maven.Unavailable as error:
+        return str(error)
+    return "" if found else "no /usr/share/activemq/lib; Debian: apt install activemq"
 
 
-def jars() -> list[str]:
+def jars(version: str = VERSION) -> list[str]:
+    """Return what such a broker is made of. Raises maven.Unavailable."""
+    if version:
+        wanted = [f"org.apache.activemq:activemq-{part}:{version}" for part in PARTS]
+        return [str(jar) for jar in sorted(maven.jars(*wanted, *OF_OTHERS).glob("*.jar"))]
     root = Path("/")
     return [str(jar) for pattern in JARS for jar in sorted(root.glob(pattern.removeprefix("/")))]
 
@@ -82,13 +97,14 @@ class Classic(JavaBroker):
         stomp: bool = False,
         transformers: bool = False,
         wire: Wire | None = None,
+        version: str = VERSION,
     ) -> None:
         """``key_store``: a PKCS#12 file with the password ``secret``; the broker speaks TLS then.
 
         ``authenticated``: it knows one user; ``plugins``: others, as XML. ``connector``: further attributes of its
         transport connector, ``attributes`` of <broker>. ``policies``: a <destinationPolicy>. ``stomp``: it speaks that.
         ``transformers``: it has XStream, without which nothing is delivered to who asks for a transformation.
-        ``wire``: it runs at the other end of it.
+        ``wire``: it runs at the other end of it. ``version``: of a release, "" for Debian's.
         """
         super().__init__(home, free_port())
         if wire is not None:
@@ -107,7 +123,7 @@ class Classic(JavaBroker):
             stomp=f'<transportConnector name="stomp" uri="stomp://{HOST}:{self.stomp_port}"/>' if stomp else "",
         )
         self.java: list[str] = []
-        self.jars = [*jars(), *(TRANSFORMERS if transformers else ())]
+        self.jars = [*jars(version), *(TRANSFORMERS if transformers and not version else ())]
         if key_store is not None:
             store = {"keyStore": str(key_store), "keyStorePassword": "secret", "keyStoreType": "PKCS12"}
             self.java = [f"-Djavax.net.ssl.{key}={value}" for key, value in store.items()]
