@@ -1127,6 +1127,7 @@ def pour(broker: BrokerCore, source: Queue, targets: Sequence[tuple[Queue, int]]
     has is left out, and what has left it already may come twice. ``doubts``: messages that may have arrived already.
     """
     there: list[dict[int, None]] = [_numbers_in(target) if last < 0 else {} for target, last in targets]
+    again = _repeated_in(broker, source)
     moved = 0
     walk = source.walk()
     while not walk.done:
@@ -1138,7 +1139,9 @@ def pour(broker: BrokerCore, source: Queue, targets: Sequence[tuple[Queue, int]]
                 for (target, last), known in zip(targets, there, strict=True):
                     if number not in known and (last < 0 or number <= last):
                         copy = broker.renumbered(reference.message)
-                        copy.redelivered = copy.redelivered or number in doubts
+                        copy.redelivered = (
+                            copy.redelivered or number in doubts or (bool(again) and broker.identity_of(copy) in again)
+                        )
                         broker.hand_to(copy, target)
                         wanted = 1
                 moved += wanted
@@ -1146,6 +1149,20 @@ def pour(broker: BrokerCore, source: Queue, targets: Sequence[tuple[Queue, int]]
             finally:
                 broker.journal.end()
     return moved
+
+
+def _repeated_in(broker: BrokerCore, queue: Queue) -> dict[str, None]:
+    """Return the identities of messages that came to ``queue`` as a repetition.
+
+    The repetition may have crossed another way meanwhile: then what came first arrives second, and needs the mark.
+    """
+    found: dict[str, None] = {}
+    walk = queue.walk()
+    while not walk.done:
+        for one in walk.step(POUR_STEP):
+            if one.message.redelivered:
+                found[broker.identity_of(one.message)] = None
+    return found
 
 
 def _numbers_in(queue: Queue) -> dict[int, None]:

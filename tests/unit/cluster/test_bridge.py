@@ -682,3 +682,27 @@ def test_a_connector_that_is_stopped_and_started_marks_what_may_have_arrived() -
     network.run(2000)
     assert network.seen == {"m": ["B", "B"]}
     assert not network.unmarked
+
+
+def test_what_is_handed_over_behind_its_own_repetition_is_marked() -> None:
+    network = Network(76, [("A", "B"), ("B", "C"), ("B", "C")], options="networkTTL=2").start()
+    a, b = network.sites["A"], network.sites["B"]
+    b.switch(1, start=False)
+    network.sites["C"].read(T, durable="d")
+    network.run(500)
+    b.switch(0, start=False)
+    network.slow("A", "B")
+    delay = network.cables[0][2].delay // MILLISECOND
+    a.send(T, "m")
+    network.run(delay + delay // 2)  # it waits at B, the answer is on its way
+    a.switch(0, start=False)
+    b.switch(1, start=True)  # the other connector serves now
+    network.run(500)
+    assert not network.seen
+    a.switch(0, start=True)  # marked: it may have arrived
+    network.run(2000)
+    assert network.seen == {"m": ["C"]}
+    b.switch(0, start=True)  # what it holds goes over, behind what crossed
+    network.run(2000)
+    assert network.seen == {"m": ["C", "C"]}
+    assert not network.unmarked
