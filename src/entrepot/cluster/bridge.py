@@ -41,6 +41,7 @@ from entrepot.cluster.demand import (
     SESSION,
     AdvisoryDemand,
     Demand,
+    Drain,
     DropTemporary,
     ForgetDurable,
     HandOver,
@@ -289,6 +290,7 @@ class Bridge(LinkPort):
         self.feeds: dict[Demand, BridgeFeed] = {}
         self.temporaries: dict[Destination, DestinationInfo] = {}
         self._implied: dict[Destination, None] = {}  # those that only a consumer has told of so far
+        self._draining: dict[str, BridgeFeed] = {}  # durable subscription -> what reads it although it is suppressed
         self.inbound: Final = Inbound(self)
         self.told: list[str] = []  # what the operator should know, newest last
         self.answers_probes = not options.duplex
@@ -475,6 +477,7 @@ class Bridge(LinkPort):
         self.answers_probes = not self.duplex
         self.canary = self._canary_topic = ""
         handed = [feed for feed in self.feeds.values() if feed.instead is not None]
+        self._draining.clear()
         for demand in list(self.feeds):
             self.feeds.pop(demand)
             if demand.info.consumer_id is not None:
@@ -642,6 +645,8 @@ class Bridge(LinkPort):
                 self.broker.timetable.add(_Restore(int(self.broker.now) + RESTORE_AFTER, self, self._runs))
             elif isinstance(effect, HandOver):
                 self._hand_over(effect.before, effect.to)
+            elif isinstance(effect, Drain):
+                self._drain(effect.waiting, effect.serving)
             elif isinstance(effect, ForgetDurable):
                 self._forget_durable(effect.name)
             elif isinstance(effect, MakeTemporary):
@@ -690,11 +695,17 @@ class Bridge(LinkPort):
 
         What is on its way goes back and crosses again, marked; waiting would leave the new demand without any.
         """
+        self._stop_draining(durable)
         for feed in list(self.feeds.values()):
             replaced = feed.retiring or feed.demand not in self.demand.demands
             if durable and replaced and feed.durable_name == durable:
                 self.link.remove(feed)
                 self.feeds.pop(feed.demand, None)
+
+    def _stop_draining(self, durable: str) -> None:
+        feed = self._draining.pop(durable, None)
+        if feed is not None:
+            self.link.remove(feed)
 
     def _rule(self, demand: Demand, first: Address) -> Rule:
         path = BrokerPath(self.names.there_id, self.options.message_ttl, self.names.here_id)
@@ -743,6 +754,7 @@ class Bridge(LinkPort):
         Classic leaves it: it fills for ever, its messages do not arrive, and when its turn comes again all that went
         the other way meanwhile arrives twice (a decision of ours). What came after a new one was made is in both.
         """
+        self._stop_draining(before.durable_name)
         source = self._durable_queue(before)
         if source is None or source.roster.consumers:
             return
@@ -764,7 +776,35 @@ class Bridge(LinkPort):
         self.broker.delete_queue(source, "another bridge serves its subscribers")
         self.broker.secure()
 
+    def _drain(self, waiting: Demand, serving: Sequence[Demand]) -> None:
+        """Let what `Drain` names cross, and look again until nothing of it is left. What came since stays."""
+        name = waiting.durable_name
+        source = self._durable_queue(waiting)
+        if source is None:
+            return
+        feed = self._draining.get(name)
+        until = max(-1 if target is None else int(target.began) for target in map(self._durable_queue, serving))
+        refused = feed is not None and feed not in self.link.feeds
+        if refused or ((feed is None or feed.under_way == 0) and not _holds(source, until)):
+            self._stop_draining(name)
+            return
+        if feed is None:
+            where = Address(source.address, MULTICAST, False, source.name)
+            feed = BridgeFeed(self, waiting, [where], self._rule(waiting, where))
+            feed.durable_name = feed.client_id = ""  # it reads what is there, and is not the subscription
+            feed.no_local = True  # so that it is asked what it wants
+            feed.selector = None
+            feed.until = until
+            try:
+                self.link.add(feed)
+            except Refused as refusal:
+                self.say(f"what waits in {source.name} stays: {refusal}")
+                return
+            self._draining[name] = feed
+        self.broker.timetable.add(_Restore(int(self.broker.now) + RESTORE_AFTER, self, self._runs))
+
     def _forget_durable(self, name: str) -> None:
+        self._stop_draining(name)
         try:
             self.broker.forget_durable(self.names.local_client, name)
             self.broker.secure()  # one that came back after a crash would fill for nobody
@@ -1149,6 +1189,15 @@ def pour(broker: BrokerCore, source: Queue, targets: Sequence[tuple[Queue, int]]
             finally:
                 broker.journal.end()
     return moved
+
+
+def _holds(queue: Queue, until: int) -> bool:
+    """Return whether a message up to the number ``until`` waits in ``queue``."""
+    walk = queue.walk()
+    while not walk.done:
+        if any(int(one.message.number) <= until for one in walk.step(POUR_STEP)):
+            return True
+    return False
 
 
 def _repeated_in(broker: BrokerCore, queue: Queue) -> dict[str, None]:

@@ -128,6 +128,16 @@ class HandOver(Struct, frozen=True):
     to: tuple[Demand, ...]
 
 
+class Drain(Struct, frozen=True):
+    """Let cross what the durable subscription of ``waiting`` holds from before those of ``serving`` were made.
+
+    They serve its readers now, over ways that lead elsewhere, and cannot have had it.
+    """
+
+    waiting: Demand
+    serving: tuple[Demand, ...]
+
+
 class LookAgain(Struct, frozen=True):
     """Call `restore` soon: a durable demand is served another way now, and may have left a subscription."""
 
@@ -150,7 +160,7 @@ class DropTemporary(Struct, frozen=True):
     info: DestinationInfo
 
 
-Effect = Subscribe | Unsubscribe | HandOver | LookAgain | ForgetDurable | MakeTemporary | DropTemporary
+Effect = Subscribe | Unsubscribe | HandOver | Drain | LookAgain | ForgetDurable | MakeTemporary | DropTemporary
 
 
 class Interests:
@@ -231,6 +241,7 @@ class AdvisoryDemand:
             if serving or mine:
                 continue
             if self.options.dynamic_only or not self.options.conduit_subscriptions:
+                effects += self._drained(where, name)
                 continue
             if name != self.names.durable(topic) or not self._permits(where):
                 continue
@@ -239,6 +250,13 @@ class AdvisoryDemand:
             self._make_durable(demand, name)
             effects += self._keep(demand)
         return effects
+
+    def _drained(self, where: Destination, name: str) -> list[Effect]:
+        """Have what waits here for readers who are served another way now brought to them; Classic leaves it."""
+        waiting = [one for one in self._suppressed() if one.durable_name == name and one.where == where]
+        shared = [found for one in waiting if (found := self.interests.sharing(one)) is not None]
+        serving = tuple(dict.fromkeys(demand for demand, _ in shared if demand.durable_name))
+        return [Drain(waiting[0], serving)] if serving else []
 
     def _beside(self, where: Destination, name: str) -> list[Demand]:
         """Return the demands that serve all whom the durable subscription ``name`` would serve, over other bridges

@@ -40,6 +40,8 @@ from entrepot.protocols.session import NEVER
 
 INTERVALS_SILENT: Final = 3  # after which a peer is dead: one until the canary flies, two for it to come back
 WINDOW_OCTETS: Final = 32 * MIB  # on their way a feed; 1000 messages of a usual size are far below
+NO_END: Final = (1 << 63) - 1
+ELSEWHERE: Final = "nothing; it is kept for readers who are away and may be reached this way only"
 DOUBTS_KEPT: Final = 10_000  # messages that the peer may have although it did not say so; they go again, marked
 
 
@@ -183,6 +185,7 @@ class Feed(Subscription):
         self.under_way = 0
         self.over = ""  # why the broker ended it
         self.source: Queue | None = None  # of the message that is being forwarded
+        self.until: i64 = NO_END  # the last message, by its number, that is for it
         self.retiring = False  # nobody wants more of it; what is on its way may still arrive
 
     def admits(self, message: Message, queue: Queue | None) -> bool:
@@ -220,6 +223,8 @@ class LinkConsumer(Consumer):
 
     def wants(self, message: Message) -> bool:
         """Return whether selector and admission let ``message`` pass."""
+        if message.number > self.feed.until:
+            return False
         selector = self.selector
         if selector is not None and not selector.matches(message):
             return False
@@ -227,6 +232,8 @@ class LinkConsumer(Consumer):
 
     def objection(self, message: Message) -> Objection | None:
         """Return in words why `wants` says no: the selector of the far consumer, or the rules of the bridge."""
+        if message.number > self.feed.until:
+            return Objection("served-elsewhere", "another bridge serves its readers since before it came", ELSEWHERE)
         selector = self.selector
         if selector is not None and not selector.matches(message):
             return Objection(

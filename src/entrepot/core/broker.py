@@ -486,6 +486,7 @@ class BrokerCore(Host):
         queue.owner = owner
         queue.auto_created = auto
         queue.no_local = no_local
+        queue.began = self.number
         self.add_queue(queue)
         self.keep_queue(queue)
         self.notices.notice(notices.QUEUE_CREATED, name, {"address": address})
@@ -516,6 +517,7 @@ class BrokerCore(Host):
             "auto": "1" if queue.auto_created else "",
             "paused": "1" if queue.paused else "",
             "no-local": "1" if queue.no_local else "",
+            "began": str(queue.began),
         }
         self.journal.put(KIND_QUEUE, int(queue.identity).to_bytes(4, "big"), msgspec.msgpack.encode(fields))
 

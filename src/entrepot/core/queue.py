@@ -87,6 +87,7 @@ class Queue:
         self.doomed: dict[int, str] = {}  # set aside until the disk takes it as a dead letter: number -> reason
         self.swept: Reference | None = None  # where the last sweep for expired messages ended
         self.pending_limit: i64 = -1  # a topic subscriber's: what waits beyond it is discarded, the oldest first
+        self.began: i64 = -1  # the number of the last message before it was made; -1: it is from before that was kept
         self.no_local: bool = False  # of a durable subscription: its reader's own messages are not routed here
         self.accepted: i64 = 0
         self.delivered: i64 = 0

@@ -122,6 +122,7 @@ class Rebuilder(RecoverySink):
         queue.auto_created = fields["auto"] == "1"
         queue.paused = fields["paused"] == "1"
         queue.no_local = fields["no-local"] == "1"
+        queue.began = int(fields.get("began", "-1"))
         broker.add_queue(queue)
         broker.next_queue = max(broker.next_queue, identity + 1, FIRST_QUEUE)
 

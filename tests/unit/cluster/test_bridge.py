@@ -684,6 +684,34 @@ def test_a_connector_that_is_stopped_and_started_marks_what_may_have_arrived() -
     assert not network.unmarked
 
 
+@pytest.mark.parametrize("crash", [False, True])
+def test_what_waits_at_a_bridge_crosses_when_another_way_serves_its_reader_since(crash: bool) -> None:
+    wires = [("D", "C"), ("C", "B"), ("D", "A"), ("A", "B")]
+    network = Network(77, wires, options="networkTTL=3&conduitSubscriptions=false").start()
+    d = network.sites["D"]
+    d.switch(1, start=False)
+    network.sites["B"].read(T, durable="d")
+    network.run(500)
+    network.cut("D", "C", silent=True)
+    d.send(T, "m")
+    network.run(100)
+    d.switch(0, start=False)  # the operator stops the bridge: the message waits in its subscription
+    d.switch(1, start=True)
+    network.run(1000)
+    if crash:
+        d.crash(torn=True)
+        d.boot()
+        network.run(1000)
+    d.send(T, "later")
+    network.run(1000)
+    assert network.seen == {"later": ["B"]}
+    network.heal()
+    d.switch(0, start=True)
+    network.run(5000)
+    assert network.seen == {"later": ["B"], "m": ["B"]}, "what came since has crossed the other way"
+    network.explained()
+
+
 def test_what_is_handed_over_behind_its_own_repetition_is_marked() -> None:
     network = Network(76, [("A", "B"), ("B", "C"), ("B", "C")], options="networkTTL=2").start()
     a, b = network.sites["A"], network.sites["B"]

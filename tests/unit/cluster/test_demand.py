@@ -9,6 +9,7 @@ import pytest
 from entrepot.cluster.demand import (
     AdvisoryDemand,
     Demand,
+    Drain,
     Effect,
     ForgetDurable,
     HandOver,
@@ -316,3 +317,14 @@ def test_a_subscription_that_two_readers_share_goes_with_the_last() -> None:
     (effect,) = demand.heard(RemoveSubscriptionInfo(client_id="another", subscription_name="s"))
     assert isinstance(effect, Unsubscribe)
     assert effect.forget
+
+
+def test_what_waits_for_a_reader_that_another_bridge_serves_elsewhere_is_drained_and_not_given_up() -> None:
+    interests = Interests()
+    near, far = near_and_far(interests, conduit_subscriptions=False)
+    serving = only(near.heard(durable(1, "c")))
+    way = [ConsumerId("far", 1, 1)]
+    longer = consumer(9, T, ("id-B",), client_id="d", subscription_name="s", network_consumer_path=way)
+    assert far.heard(longer) == [LookAgain()]
+    (effect,) = far.restore([("T", "s"), ("U", "s")])
+    assert effect == Drain(next(iter(interests.suppressed)), (serving,))
