@@ -240,7 +240,10 @@ def attributes() -> str:
     for one in sorted(KINDS["networkConnector"].attributes.values(), key=lambda one: (_rank(one.does), one.name)):
         rows.append(f"| `{one.name}` | {_default(one)} | {one.does.value} | {_about(one)} |\n")
     for slot in KINDS["networkConnector"].slots.values():
-        why = _cell(slot.why) if slot.why else "a list of `<queue physicalName=...>` and `<topic physicalName=...>`"
+        why = _cell(slot.why)
+        if not why:
+            listed = "a list of `<queue physicalName=...>` and `<topic physicalName=...>`"
+            why = listed if "queue" in slot.kinds else "certificates of this connector, as `<sslContext>` of the broker"
         rows.append(f"| `<{slot.name}>` | none | {slot.does.value} | {why} |\n")
     return ATTRIBUTES_HEAD + "".join(rows)
 

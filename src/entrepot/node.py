@@ -47,7 +47,7 @@ from entrepot.io.announcing import Announcer, public_uri
 from entrepot.io.connection import BrokerTurn
 from entrepot.io.disk import Disk
 from entrepot.io.leases import CLOCK
-from entrepot.io.links import Links, log_bridges
+from entrepot.io.links import Links, log_bridges, verify
 from entrepot.io.local import Door
 from entrepot.io.options import no_option
 from entrepot.io.polled import PolledSessions
@@ -706,6 +706,8 @@ def _connectors(options: NodeOptions) -> list[NetworkConnector]:
     made = [NetworkConnector(one) for one in options.networks]
     if options.config is not None:
         made += [NetworkConnector(one.options, lists_of(one)) for one in options.config.networks]
+    for one in made:
+        verify(one)
     names = [one.options.name for one in made]
     for name in names:
         if names.count(name) > 1:

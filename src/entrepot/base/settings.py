@@ -123,8 +123,16 @@ class Setting(Struct, frozen=True, kw_only=True):
         return self.name.replace("_", "-") if dialect is Dialect.CLI else ""
 
     def parse(self, text: str, dialect: Dialect) -> Any:
-        """Return the value that ``text`` means in ``dialect``, checked. Raises InvalidOption."""
-        text = text.strip()
+        """Return the value that ``text`` means in ``dialect``, checked.
+
+        Raises InvalidOption, which has the name and the value as they are written.
+        """
+        try:
+            return self._parsed(text.strip(), dialect)
+        except InvalidOption as error:
+            self._refuse(text.strip(), error.remedy, self.spelling(dialect))
+
+    def _parsed(self, text: str, dialect: Dialect) -> Any:
         match self.unit:
             case Unit.TEXT:
                 return self.checked(text)
@@ -219,9 +227,9 @@ class Setting(Struct, frozen=True, kw_only=True):
             return _TIMES
         return _SIZES if self.unit is Unit.OCTETS else {}
 
-    def _refuse(self, value: object, remedy: str) -> NoReturn:
+    def _refuse(self, value: object, remedy: str, name: str = "") -> NoReturn:
         shown = "this value" if self.secret else repr(value)
-        raise InvalidOption(f"{shown} does not fit the option {self.name} ({self.about})", remedy=remedy)
+        raise InvalidOption(f"{shown} does not fit the option {name or self.name} ({self.about})", remedy=remedy)
 
 
 _KINDS: Final[Mapping[Unit, tuple[type, ...]]] = {

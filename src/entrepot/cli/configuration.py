@@ -19,8 +19,10 @@ from entrepot.config.findings import Findings, Severity
 from entrepot.config.model import BrokerConfig, Connector, NetworkConnector
 from entrepot.config.networks import lists_of
 from entrepot.config.reading import Reading
+from entrepot.io.links import verify
 from entrepot.io.options import without_effect
 from entrepot.node import SPOKEN, Node, NodeOptions
+from entrepot.protocols.openwire.negotiation import WIRE_FORMAT
 
 if TYPE_CHECKING:
     from entrepot.config.sources import Decrypt
@@ -79,11 +81,7 @@ def _try(connector: Connector, findings: Findings, file: str, path: str) -> None
     """Let the options of one connector be read by those who obey them."""
     place = parse(connector.uri)
     assert isinstance(place, Endpoint), "the reader has refused lists"
-    for name, value in place.options.items():
-        reason = without_effect(name)
-        if reason:
-            what = f"the option {name}={value} has no effect here: {reason}"
-            findings.add(Severity.NOTE, file, connector.line, path, what)
+    _note(place, findings, file, connector.line, path)
     try:
         Node(NodeOptions(listen=[connector.uri]))
     except (InvalidOption, InvalidURI) as error:
@@ -92,11 +90,26 @@ def _try(connector: Connector, findings: Findings, file: str, path: str) -> None
 
 def _try_bridge(network: NetworkConnector, findings: Findings, file: str) -> None:
     """Let the URI of one network connector be read by those who dial it."""
+    path = f"broker/networkConnectors/networkConnector {network.options.name!r}"
     try:
-        cluster.NetworkConnector(network.options, lists_of(network))
+        made = cluster.NetworkConnector(network.options, lists_of(network))
+        for what in made.discovery.notes:
+            findings.add(Severity.NOTE, file, network.line, path, what)
+        for target in made.discovery.targets:
+            for place in target.places:
+                _note(place, findings, file, network.line, path, dialled=True)
+        verify(made)
     except (InvalidOption, InvalidURI) as error:
-        path = f"broker/networkConnectors/networkConnector {network.options.name!r}"
         findings.add(Severity.ERROR, file, network.line, path, error.message, error.remedy)
+
+
+def _note(place: Endpoint, findings: Findings, file: str, line: int, path: str, *, dialled: bool = False) -> None:
+    """Say which options of a place have no effect; ``dialled``: OpenWire is what is spoken there."""
+    for name, value in place.options.items():
+        reason = "" if dialled and name.startswith(WIRE_FORMAT) else without_effect(name)
+        if reason:
+            what = f"the option {name}={value} has no effect here: {reason}"
+            findings.add(Severity.NOTE, file, line, path, what)
 
 
 def show(findings: Findings) -> None:

@@ -18,7 +18,7 @@ from entrepot.cluster.bridge import LOOP, Bridge, Neighbourhood
 from entrepot.cluster.discovery import Discovery, Forgotten, Found, Target, parse_connector
 from entrepot.cluster.link import Effect, LinkCore, LinkOptions, State
 from entrepot.cluster.lists import Lists
-from entrepot.cluster.options import NetworkConnectorOptions
+from entrepot.cluster.options import NetworkConnectorOptions, spread
 
 Perform = Callable[[Bridge, list[Effect]], None]
 
@@ -125,6 +125,8 @@ def connector_of(text: str, number: int, *, duplex: bool) -> NetworkConnectorOpt
     """
     found = parse(text)
     options, rest = NetworkConnectorOptions.take(found.options, Dialect.CLASSIC)
+    if "networkTTL" in found.options:
+        options = spread(options, found.options)
     uri = replace(found, options=rest).format()
     name = options.name if "name" in found.options else ("NC" if number == 1 else f"NC-{number}")
     return options.replaced(uri=uri, name=name, duplex=duplex or options.duplex)

@@ -7,16 +7,18 @@ is silent; datagrams are made and read here, sent and received elsewhere. Nothin
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from entrepot.base.environment import MILLISECOND, Duration, Instant
-from entrepot.base.errors import InvalidURI
+from entrepot.base.errors import InvalidOption, InvalidURI
 from entrepot.base.settings import Dialect, Options, Unit, setting
 from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse, split_options
-from entrepot.cluster.options import ReconnectOptions
+from entrepot.cluster.options import NetworkConnectorOptions, ReconnectOptions
 from entrepot.protocols.announcement import parse_announcement
+from entrepot.protocols.failover import FailoverOptions
 from entrepot.protocols.session import NEVER
 
 STATIC: Final = ("static", "simple")
@@ -27,6 +29,7 @@ PLACES_MAX: Final = 1000  # a flood of forged announcements must not fill memory
 TRANSPORTS: Final = ("tcp", "nio", "ssl", "auto", "openwire", "unix", "vm", "http", "https")
 BEACONS: Final = ("multicast", "zeroconf", "rendezvous")
 FANOUT_OPTIONS: Final = ("minAckCount", "fanOutQueues", "reconnectDelayExponent", "group")
+ROUND_BY_ROUND: Final = (("maxReconnectAttempts", "0"), ("randomize", "false"))  # of failover: as a bridge does it
 ZEROCONF_WITHOUT_EFFECT: Final = ("weight", "priority", "localhost", "localAddress", "type", "typeSuffix")
 
 
@@ -86,6 +89,7 @@ class Discovery(Struct, frozen=True):
     targets: tuple[Target, ...]
     beacons: tuple[Beacon, ...]
     reconnect: ReconnectOptions
+    notes: tuple[str, ...] = ()  # sentences on what it says and nothing here obeys
 
 
 def parse_connector(text: str) -> Discovery:
@@ -94,7 +98,31 @@ def parse_connector(text: str) -> Discovery:
     ``discovery:`` and ``fanout:`` are transports of clients; here they mean what is in them, since a network connector
     bridges to every broker that it finds anyway.
     """
-    found = parse(text)
+    said = parse(text)
+    return structs.replace(_discovery(said), notes=tuple(_unheeded(said)))
+
+
+def _unheeded(found: Endpoint | Composite) -> Iterator[str]:
+    """Yield a sentence for each thing that is known, and has no effect on a bridge."""
+    if found.scheme == "rendezvous":
+        yield "rendezvous: is the name that zeroconf: had once; ActiveMQ does not know it any more"
+    reason = ""
+    names: Iterable[str] = ()
+    if found.scheme in ("zeroconf", "rendezvous"):
+        reason, names = "brokers are announced and found by their group alone", ZEROCONF_WITHOUT_EFFECT
+    elif found.scheme in ("fanout", "discovery"):
+        reason, names = "it is for clients; a bridge goes to every broker that is found", FANOUT_OPTIONS
+    elif found.scheme == "failover":
+        reason, names = "the network connector dials again, by its own options", FailoverOptions.names(Dialect.URI)
+    for name, value in found.options.items():
+        if name in names and (name, value) not in ROUND_BY_ROUND:
+            yield f"the option {name}={value} of {found.scheme}: has no effect here: {reason}"
+    if isinstance(found, Composite):
+        for member in found.members:
+            yield from _unheeded(member)
+
+
+def _discovery(found: Endpoint | Composite) -> Discovery:
     while isinstance(found, Composite) and found.scheme in ("discovery", "fanout") and len(found.members) == 1:
         found = found.members[0]
     if isinstance(found, Endpoint):
@@ -105,6 +133,12 @@ def parse_connector(text: str) -> Discovery:
     discovered, own = split_options(found.options, "discovered.")
     if found.scheme in ("discovery", "fanout"):
         own = {name: value for name, value in own.items() if name not in FANOUT_OPTIONS}
+    for name in own:
+        if name in NetworkConnectorOptions.names(Dialect.CLASSIC):
+            raise InvalidOption(
+                f"{name} is an attribute of the network connector, not an option of {found.scheme}:",
+                remedy=f"""write {name}="{own[name]}" beside its uri""",
+            )
     reconnect = ReconnectOptions.read(own, Dialect.URI)
     if found.scheme in (*STATIC, "discovery", "fanout"):
         targets = tuple(_target(member, discovered) for member in found.members)
@@ -125,15 +159,27 @@ def parse_connector(text: str) -> Discovery:
 
 
 def _target(member: Endpoint | Composite, discovered: dict[str, str]) -> Target:
-    """A nested ``failover:`` is one bridge with several places: the bridge notices every change of broker."""
-    if isinstance(member, Composite) and member.scheme not in ("failover", "masterslave", ""):
-        raise InvalidURI(f"{member.scheme}: inside of static: means nothing", remedy="list the brokers themselves")
-    return Target(tuple(_place(each).with_options(discovered) for each in member.endpoints()))
+    """A nested ``failover:`` is one bridge with several places: the bridge notices every change of broker.
+
+    Its own options are known by name and decide nothing: whatever they say, the connector dials again.
+    """
+    nested: dict[str, str] = {}
+    if isinstance(member, Composite):
+        if member.scheme not in ("failover", "masterslave", ""):
+            raise InvalidURI(f"{member.scheme}: inside of static: means nothing", remedy="list the brokers themselves")
+        nested, own = split_options(member.options, "nested.")
+        FailoverOptions.read(own, Dialect.URI)
+    return Target(tuple(_place(each).with_options({**nested, **discovered}) for each in member.endpoints()))
 
 
 def _place(place: Endpoint) -> Endpoint:
     if not any(word in TRANSPORTS for word in place.scheme.split("+")):
         raise InvalidURI(f"a bridge cannot be dialled by {place.scheme!r}", remedy="use tcp:// or ssl://")
+    if place.user or place.password:
+        raise InvalidURI(
+            "a bridge does not sign in as the user in a broker's URI, nor does ActiveMQ",
+            remedy="give userName and password, or remoteUserName and remotePassword, of the network connector",
+        )
     return place
 
 

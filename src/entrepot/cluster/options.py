@@ -5,6 +5,7 @@ Only data: who runs a bridge reads it here. Where the releases of Classic differ
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from entrepot.base.environment import SECOND, Duration
@@ -141,6 +142,18 @@ class NetworkConnectorOptions(Options, frozen=True):
         about="time between two canaries; what is dead is found within three of it (an attribute of ours)",
     )
     local_uri: str = setting("", classic="localUri", about="how the bridge reaches its own broker")
+
+
+def spread(options: NetworkConnectorOptions, given: Collection[str]) -> NetworkConnectorOptions:
+    """Return ``options`` with networkTTL written into the TTLs that are not among ``given``, the names that were said.
+
+    Its setter writes both; they may be set one by one behind it (classic.md 1.2).
+    """
+    return options.replaced(
+        network_ttl=1,  # it is spent: a messageTTL of 1 that was said must not be taken for the default later
+        consumer_ttl=options.consumer_ttl if "consumerTTL" in given else options.network_ttl,
+        message_ttl=options.message_ttl if "messageTTL" in given else options.network_ttl,
+    )
 
 
 class BridgeFilterOptions(Options, frozen=True):

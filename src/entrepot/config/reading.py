@@ -247,6 +247,8 @@ class Reader:
             self.at(Severity.ERROR, element, "text cannot stand here", "write values as attributes")
 
     def _near(self, name: str, kind: Kind) -> str:
+        if name in kind.slots:
+            return f"it is an element: <{kind.name}><{name}>...</{name}>"
         known = [*kind.attributes, *kind.slots]
         return self._guess(name, known) or "see the table of elements in the documentation of activemq.xml"
 

@@ -21,7 +21,9 @@ from entrepot.cluster.reception import NetworkSession
 from entrepot.io.announcing import ZeroconfBrowser
 from entrepot.io.connection import Connection, Turn
 from entrepot.io.datagram import Group, join
+from entrepot.io.options import read
 from entrepot.io.tcp import dial
+from entrepot.io.tls import client_context
 from entrepot.protocols.failover import Dial, Drop, GiveUp, Warn
 from entrepot.protocols.openwire.client import OpenWireClient
 from entrepot.protocols.openwire.negotiation import WIRE_FORMAT, WireFormatOptions
@@ -247,6 +249,20 @@ def offered(place: Endpoint, interval: Duration) -> WireFormatOptions:
         return options
     inactivity = min(options.max_inactivity_duration, max(1, INTERVALS_SILENT * interval // MILLISECOND))
     return msgspec.structs.replace(options, max_inactivity_duration=inactivity)
+
+
+def verify(connector: NetworkConnector) -> None:
+    """Read what the URI of each broker says, as dialling does, and open nothing.
+
+    Raises InvalidOption for what no dialling could obey: an option that does not exist, a trust store that is missing.
+    """
+    places = [place for target in connector.discovery.targets for place in target.places]
+    places += [Endpoint("tcp", host="discovered", options=beacon.discovered) for beacon in connector.discovery.beacons]
+    for place in places:
+        offered(place, connector.options.supervision)
+        options = read(place, _spoken)
+        if options.secure:
+            client_context(options.tls)
 
 
 def _spoken(name: str, text: str) -> bool:

@@ -54,6 +54,13 @@ NO_EFFECT: Final[Mapping[str, str]] = {
     "writeCheckTime": "silence is watched by wireFormat.maxInactivityDuration",
     "http.enableTrace": "TRACE is not answered",
     "verifyHost": "a listener has no host name to verify",
+    "useLocalHost": "the system chooses the address to dial from",
+    "stackSize": "one thread serves all connections",
+    "create": "a broker of this process is found by its name, and dialled again until it is there",
+    "waitForStart": "a broker of this process is found by its name, and dialled again until it is there",
+    "marshal": "what goes to a broker of this process is encoded, always",
+    "async": "what goes to a broker of this process is encoded, always",
+    "asyncQueueDepth": "what goes to a broker of this process is encoded, always",
 }
 OPENWIRE_ONLY: Final = frozenset(
     (

@@ -185,7 +185,7 @@ def test_texts_that_are_refused_say_what_would_do(name: str, text: str, word: st
     with pytest.raises(InvalidOption) as caught:
         QueueOptions.__settings__[name].parse(text, Dialect.CLASSIC)
     assert word in caught.value.remedy
-    assert name in caught.value.message
+    assert f" option {QueueOptions.__settings__[name].spelling(Dialect.CLASSIC) or name} (" in caught.value.message
 
 
 def test_each_dialect_reads_its_own_names() -> None:

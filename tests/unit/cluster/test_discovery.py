@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.environment import MILLISECOND, SECOND
-from entrepot.base.errors import InvalidURI
-from entrepot.cluster.connector import connector_of
+from entrepot.base.errors import InvalidOption, InvalidURI
+from entrepot.cluster.connector import NetworkConnector, connector_of
 from entrepot.cluster.discovery import (
     Beacon,
     Forgotten,
@@ -84,7 +84,9 @@ def test_no_datagram_does_harm(data: bytes) -> None:
 
 def test_attributes_of_a_connector_may_stand_in_its_uri() -> None:
     options = connector_of("static:(tcp://a:1)?networkTTL=3&initialReconnectDelay=7", 2, duplex=True)
-    assert options.network_ttl == 3
+    assert (options.consumer_ttl, options.message_ttl) == (3, 3)
+    said = NetworkConnector(connector_of("static:(tcp://a:1)?networkTTL=3&messageTTL=1", 1, duplex=False)).options
+    assert (said.consumer_ttl, said.message_ttl) == (3, 1), "what was said is not taken for the default"
     assert options.name == "NC-2"
     assert options.duplex
     assert options.uri == "static:(tcp://a:1)?initialReconnectDelay=7"
@@ -107,3 +109,38 @@ def test_dns_sd_names_a_group(text: str) -> None:
 def test_places_without_a_port_are_told_apart() -> None:
     targets = parse_connector("static:(vm://a,vm://b,unix:///run/c)").targets
     assert [target.key for target in targets] == ["vm://a", "vm://b", "unix:///run/c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("static:(tcp://u:p@a:1)", "userName"),
+        ("static:(tcp://a:1)?duplex=true", 'duplex="true"'),
+        ("static:(failover:(tcp://a:1)?randomise=true)", "did you mean randomize"),
+    ],
+)
+def test_what_a_bridge_would_not_heed_is_refused(text: str, word: str) -> None:
+    with pytest.raises((InvalidURI, InvalidOption)) as caught:
+        parse_connector(text)
+    assert word in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("static:(failover:(tcp://a:1,tcp://b:1)?maxReconnectAttempts=0&randomize=false)", []),
+        ("static:(failover:(tcp://a:1)?maxReconnectAttempts=9&timeout=5)", ["maxReconnectAttempts=9", "timeout=5"]),
+        ("fanout:(static:(tcp://a:1))?minAckCount=2", ["minAckCount=2"]),
+        ("zeroconf://g?weight=3", ["weight=3"]),
+        ("rendezvous://g", ["rendezvous:"]),
+    ],
+)
+def test_what_has_no_effect_on_a_bridge_is_said(text: str, words: list[str]) -> None:
+    notes = parse_connector(text).notes
+    assert len(notes) == len(words)
+    assert all(word in note for word, note in zip(words, notes, strict=True))
+
+
+def test_nested_options_go_to_each_place_of_a_failover() -> None:
+    (target,) = parse_connector("static:(failover:(tcp://a:1,tcp://b:1?keepAlive=false)?nested.keepAlive=true)").targets
+    assert [place.options for place in target.places] == [{"keepAlive": "true"}, {"keepAlive": "true"}]

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from entrepot.base.errors import InvalidConfiguration
+from entrepot.cluster.connector import NetworkConnector
 from entrepot.config.classic import read as read_file
 from entrepot.config.classic.policies import DEFAULTS
 from entrepot.config.classic.policy_elements import ELSEWHERE, KINDS
@@ -335,6 +336,29 @@ def test_a_network_connector_is_read_in_full() -> None:
     )
     assert made.dynamically_included == (IncludedDestination(pattern="T", topic=True, force_durable=True),)
     assert made.statically_included == (IncludedDestination(pattern="s", topic=False),)
+
+
+def test_a_ttl_that_is_said_wins_over_network_ttl_also_when_it_is_the_default() -> None:
+    connector = '<networkConnector uri="static:(tcp://b:1)" networkTTL="3" messageTTL="1"/>'
+    (made,) = config(broker(f"<networkConnectors>{connector}</networkConnectors>")).networks
+    bridging = NetworkConnector(made.options).options
+    assert (bridging.consumer_ttl, bridging.message_ttl) == (3, 1)
+
+
+def test_the_registry_of_brokers_is_refused_and_the_transport_is_not() -> None:
+    body = '<networkConnectors><networkConnector uri="{}"/></networkConnectors>'
+    assert any("registry" in what for what in errors(broker(body.format("http://a:1/discovery-registry/default"))))
+    assert config(broker(body.format("static:(http://a:1)"))).networks
+
+
+def test_one_mistake_is_one_error() -> None:
+    body = '<networkConnectors><networkConnector uri="${nobody}"/></networkConnectors>'
+    assert errors(broker(body)) == ["nobody says what ${nobody} is"]
+
+
+def test_an_element_that_is_written_as_an_attribute_is_said_to_be_one() -> None:
+    (found,) = read(broker(attributes='systemUsage="#limits"')).findings.of(Severity.ERROR)
+    assert found.remedy == "it is an element: <broker><systemUsage>...</systemUsage>"
 
 
 def test_a_network_connector_that_does_not_run_says_so_and_one_that_does_is_silent() -> None:

@@ -16,7 +16,7 @@ from entrepot.base.errors import InvalidOption, InvalidURI
 from entrepot.base.uri import Composite, Endpoint, parse
 from entrepot.cluster.clients import read_filter
 from entrepot.cluster.discovery import parse_beacon
-from entrepot.cluster.options import NetworkConnectorOptions
+from entrepot.cluster.options import NetworkConnectorOptions, spread
 from entrepot.config.classic.destinations import included
 from entrepot.config.findings import Severity
 from entrepot.config.model import Connector, NetworkConnector
@@ -94,7 +94,7 @@ class Connectors:
         name = bean.text("name") or text.partition("?")[0]
         starts = bean.get("autoStart", True)
         if not text:
-            self.reader.error(bean, "it has no uri", 'give one, like uri="tcp://0.0.0.0:61616"')
+            self._no_uri(bean, 'give one, like uri="tcp://0.0.0.0:61616"')
         elif not starts:
             self.reader.note(bean, "it is not opened", "take autoStart out to open it", "autoStart")
         else:
@@ -102,6 +102,12 @@ class Connectors:
             if bean.text(CLUSTER_FILTER):
                 flags[CLUSTER_FILTER] = self._filter(bean)
             self._place(bean, name, text, "uri", self._discovery(bean), flags)
+
+    def _no_uri(self, bean: Bean, remedy: str) -> None:
+        """Say so once: a ``uri`` whose placeholder has no value is an error already."""
+        attribute = bean.element.attributes.get("uri")
+        if attribute is None or not attribute.text.strip():
+            self.reader.error(bean, "it has no uri", remedy)
 
     def _filter(self, bean: Bean) -> str:
         """Return which brokers the clients hear of; an error for what is no list of expressions."""
@@ -237,15 +243,17 @@ class Connectors:
         except InvalidOption as error:
             self.reader.error(bean, error.message, error.remedy)
             return None
-        if "networkTTL" in bean.values:  # its setter writes both; they may be set one by one behind it
-            options = options.replaced(
-                consumer_ttl=options.consumer_ttl if "consumerTTL" in bean.values else options.network_ttl,
-                message_ttl=options.message_ttl if "messageTTL" in bean.values else options.network_ttl,
-            )
+        if "networkTTL" in bean.values:
+            options = spread(options, bean.values)
         if not options.uri:
-            self.reader.error(bean, "it has no uri", 'give one, like uri="static:(tcp://other:61616)"')
+            self._no_uri(bean, 'give one, like uri="static:(tcp://other:61616)"')
             return None
         if not self._checked(bean, options.uri, "uri"):
+            return None
+        if parse(options.uri).scheme in (HTTP, HTTPS):
+            what = "the registry of brokers behind http: is not asked here"
+            remedy = 'list the brokers: uri="static:(http://host:port)" for the http transport'
+            self.reader.error(bean, what, remedy, "uri")
             return None
         if options.static and not lists["staticallyIncludedDestinations"]:
             self.reader.warn(bean, "a static bridge without destinations carries nothing", "name some", "staticBridge")

@@ -73,7 +73,7 @@ class WireFormatOptions(msgspec.Struct, frozen=True, kw_only=True):
                 continue
             field = OPTION_NAMES.get(name)
             if field is None:
-                raise InvalidOption(f"there is no option wireFormat.{name}")
+                raise InvalidOption(f"there is no option wireFormat.{name}", remedy=f"known: {', '.join(OPTION_NAMES)}")
             values[field] = _parsed(name, text, cls.__annotations__[field])
         made = cls(**values)  # type: ignore[arg-type]
         if not VERSION_MIN <= made.version <= VERSION_MAX:
