@@ -430,8 +430,11 @@ def changes(a: Options, b: Options) -> list[Change]:
     ]
 
 
-def refuse_unknown(names: Iterable[str], known: Iterable[str]) -> None:
-    """Do nothing if there are no ``names``; else raise InvalidOption with the nearest of ``known``, and all of them."""
+def refuse_unknown(names: Iterable[str], known: Iterable[str], elsewhere: Iterable[str] = ()) -> None:
+    """Do nothing if there are no ``names``; else raise InvalidOption with the nearest of ``known``, and all of them.
+
+    ``elsewhere``: names that may have been meant too, and are not listed.
+    """
     unknown = list(names)
     if not unknown:
         return
@@ -439,9 +442,10 @@ def refuse_unknown(names: Iterable[str], known: Iterable[str]) -> None:
 
     by_folded = {name.lower(): name for name in known}
     near: dict[str, None] = {}
+    candidates = {name.lower(): name for name in elsewhere} | by_folded
     for name in unknown:
-        for match in get_close_matches(name.lower(), by_folded, n=3, cutoff=0.6):
-            near[by_folded[match]] = None
+        for match in get_close_matches(name.lower(), candidates, n=3, cutoff=0.6):
+            near[candidates[match]] = None
     listing = ", ".join(sorted(by_folded.values()))
     guess = f"did you mean {' or '.join(near)}? " if near else ""
     what = "is no option" if len(unknown) == 1 else "are no options"

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.base.errors import InvalidOption, InvalidURI
-from entrepot.base.settings import Dialect, Options, Unit, setting
+from entrepot.base.settings import Dialect, Options, Unit, refuse_unknown, setting
 from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse, split_options
 from entrepot.cluster.options import NetworkConnectorOptions, ReconnectOptions
 from entrepot.protocols.announcement import parse_announcement
@@ -139,7 +139,8 @@ def _discovery(found: Endpoint | Composite) -> Discovery:
                 f"{name} is an attribute of the network connector, not an option of {found.scheme}:",
                 remedy=f"""write {name}="{own[name]}" beside its uri""",
             )
-    reconnect = ReconnectOptions.read(own, Dialect.URI)
+    reconnect, unknown = ReconnectOptions.take(own, Dialect.URI)
+    refuse_unknown(unknown, ReconnectOptions.names(Dialect.URI), NetworkConnectorOptions.names(Dialect.CLASSIC))
     if found.scheme in (*STATIC, "discovery", "fanout"):
         targets = tuple(_target(member, discovered) for member in found.members)
         if not targets:

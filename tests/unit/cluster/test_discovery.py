@@ -117,6 +117,7 @@ def test_places_without_a_port_are_told_apart() -> None:
         ("static:(tcp://u:p@a:1)", "userName"),
         ("static:(tcp://a:1)?duplex=true", 'duplex="true"'),
         ("static:(failover:(tcp://a:1)?randomise=true)", "did you mean randomize"),
+        ("static:(tcp://a:1)?netwrkTTL=2", "did you mean networkTTL"),
     ],
 )
 def test_what_a_bridge_would_not_heed_is_refused(text: str, word: str) -> None:
