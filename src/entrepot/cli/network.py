@@ -29,6 +29,8 @@ from entrepot.client.session import Session
 from entrepot.core.management import ADDRESS, OPERATION, RESOURCE
 
 BROKERS_MOST: Final = 200
+FOREIGN: Final = "ActiveMQ"
+"""What programs call themselves that do not know our questions."""
 OPENWIRE_SCHEMES: Final = ("tcp:", "ssl:", "nio:", "openwire:")
 
 Ask = Callable[..., Awaitable[Any]]
@@ -132,6 +134,8 @@ class Survey:
 
     async def _ask_there(self, place: str, user: str | None, password: str | None) -> list[dict[str, Any]]:
         async with connect(place, user=user, password=password) as connection, connection.session() as session:
+            if connection.program.startswith(FOREIGN):  # it would keep the question in a queue, for ever
+                raise Unreachable(f"it is {connection.program}, which has no answer; a bridge to it says what it wants")
             return await self._question(_over(session, self.patience))
 
 

@@ -388,6 +388,11 @@ class Connection(Closing):
         """The URL of the broker in use, or of the last one; credentials hidden."""
         return self._inner.broker
 
+    @property
+    def program(self) -> str:
+        """Which program the broker in use says it is, like ``entrepot`` or ``ActiveMQ 5.17.2``; "" when it does not."""
+        return self._inner.program
+
 
 def connect(
     url: str,

@@ -161,6 +161,11 @@ class Connection(Closing):
         place = None if self._parts is None else self._parts.lifeline.place
         return "" if place is None else place.masked()
 
+    @property
+    def program(self) -> str:
+        """Which program the broker in use says it is, like ``entrepot`` or ``ActiveMQ 5.17.2``; "" when it does not."""
+        return "" if self._parts is None else self._parts.lifeline.program
+
     def __await__(self) -> Generator[object, None, Self]:
         return self.open().__await__()
 

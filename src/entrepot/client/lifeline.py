@@ -200,6 +200,12 @@ class Lifeline:
         """Discovery lost one."""
         self.perform(self.failover.remove(place, self._now()))
 
+    @property
+    def program(self) -> str:
+        """Which program the broker in use says it is; "" without one."""
+        current = self._transports.get(self.failover.current)
+        return "" if current is None or current.client is None else current.client.program
+
     async def close(self, grace: float) -> None:
         """Take leave of the broker and drop the rest; wait up to ``grace`` s for the socket to be gone."""
         current = self._transports.get(self.failover.current)

@@ -120,6 +120,10 @@ class Consumer:
         """Return who this is, for people."""
         return f"consumer {self.key} of {self.connection}" if self.connection else f"consumer {self.key}"
 
+    def pulls(self) -> i64:
+        """Return how many messages a reader that gets only what it asks for waits for; -1: it is no such reader."""
+        return -1
+
     def peer(self) -> str:
         """Return the name of the broker that reads here through a bridge; "" for a client."""
         return ""

@@ -375,6 +375,10 @@ def _why_waits(
             else:
                 tally.add(UNEXPLAINED, f"{consumer.called()} could take them", "report this: a bug", messages=1)
             return
+    for consumer in queue.roster.consumers:
+        if consumer.window.is_open() and queue.roster.reserved_for(consumer, message) is not None:
+            _why_not(broker, queue, consumer, message, tally, census)  # an idle one, and it is another's
+            return
     for consumer in takers:
         full = why_full(broker, consumer)
         tally.add(full.code, full.text, full.remedy, messages=1, who=consumer.called())
@@ -438,6 +442,9 @@ def why_full(broker: BrokerCore, consumer: Consumer) -> Objection:
     """Return why ``consumer`` takes nothing more, whatever it is."""
     window = consumer.window
     who = consumer.called()
+    if consumer.pulls() == 0:
+        text = f"{who} has prefetch 0: it gets a message when it asks for one, and asks for none now"
+        return Objection("no-credit", text, "it must ask: receive(), or a prefetch over 0")
     if window.paused:
         if consumer.peer():
             return Objection("bridge-busy", f"{who} is closing, or its broker does not read", "entrepot bridge list")
@@ -447,7 +454,7 @@ def why_full(broker: BrokerCore, consumer: Consumer) -> Objection:
     since = _age(broker, consumer)
     shared = " (shared by all queues of its subscription)" if len(window.consumers) > 1 else ""
     if window.used >= window.messages:
-        text = f"{who} holds {window.used} of {window.messages} unsettled{shared}, the last settled {since} ago"
+        text = f"{who} holds {window.used} of {window.messages} unsettled{shared} and settled none for {since}"
         code = "bridge-busy" if consumer.peer() else "prefetch"
         return Objection(code, text, _wake(consumer))
     text = f"{who} holds {window.used_octets:,} of {window.octets:,} octets unsettled{shared}"
@@ -476,7 +483,7 @@ def _facts(broker: BrokerCore, queue: Queue, consumer: Consumer) -> ConsumerFact
         peer=consumer.peer(),
         takes=bool(window.is_open()),
         in_flight=len(consumer.in_flight),
-        prefetch=-1 if window.messages >= UNLIMITED else int(window.messages),
+        prefetch=0 if consumer.pulls() >= 0 else -1 if window.messages >= UNLIMITED else int(window.messages),
         idle_ms=int(broker.now - consumer.settled_at) // MILLISECOND,
         selector="" if consumer.selector is None else consumer.selector.text,
         priority=int(consumer.priority),

@@ -144,7 +144,8 @@ def test_an_exclusive_consumer_elsewhere() -> None:
     rig.reader(Q, 1, exclusive=True)
     rig.reader(Q, 10)
     rig.send_all(Q, range(3))
-    assert codes(rig) == {"prefetch": 2}
+    assert codes(rig) == {"exclusive": 2}  # another one is idle, and may not
+    assert "holds 1 of 1 unsettled" in told(rig).reasons[0].text
     rig = Rig()
     rig.reader(Q, 1, exclusive=True, selector="colour = 'red'")
     rig.reader(Q, 10)
@@ -158,7 +159,10 @@ def test_the_owner_of_a_group_is_busy_and_its_groups_can_be_reset() -> None:
     rig.send(Q, "1", group="g")
     rig.reader(Q, 10)
     rig.send(Q, "2", group="g")
-    assert codes(rig) == {"prefetch": 1}  # the owner may take it, and takes nothing
+    assert codes(rig) == {"group": 1}  # another one is idle, and may not
+    (reason,) = told(rig).reasons
+    assert "holds 1 of 1 unsettled" in reason.text
+    assert "regroup Q --group 'g'" in reason.remedy
     assert told(rig).next.who == ""
     rig.queue("Q").close_group("g")
     assert codes(rig) == {}

@@ -194,6 +194,11 @@ class OpenWireClient(Session):
         """The version of OpenWire that was agreed, or offered."""
         return self._decoder.wire_format.version
 
+    @property
+    def program(self) -> str:
+        """Which program the peer says it is, like ``ActiveMQ 5.17.2``; "" before it did, or when it does not."""
+        return self._decoder.wire_format.peer
+
     def _number(self) -> i32:
         self._commands = self._commands + 1 if self._commands < COMMANDS_MAX else 1
         return self._commands

@@ -99,6 +99,10 @@ class OpenWireConsumer(Consumer):
                 return
         session.dispatch_anew(self, message, deliveries)
 
+    def pulls(self) -> i64:
+        """Return what was asked for and did not come yet; -1: messages come unasked."""
+        return self.subscription.pulls if self.subscription.pulling else -1
+
     def ended(self, why: str) -> None:
         """Tell the client that this consumer gets nothing any more."""
         self.session.subscription_ended(self.subscription, why)

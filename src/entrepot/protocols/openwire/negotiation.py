@@ -119,7 +119,8 @@ def _parsed(name: str, text: str, annotation: str) -> object:
 class WireFormat:
     """How one connection speaks: constant once agreed. ``stack_traces`` changes the layout of throwables.
 
-    ``offer`` not None: nothing is agreed yet, the next frame must be the peer's `WireFormatInfo`.
+    ``offer`` not None: nothing is agreed yet, the next frame must be the peer's `WireFormatInfo`. ``peer``: what it
+    calls itself, like ``ActiveMQ 5.17.2``.
     Delays are in milliseconds, 0 for never; ``max_frame_size`` is in octets.
     """
 
@@ -137,6 +138,7 @@ class WireFormat:
         max_inactivity_initial_ms: int = 0,
         version_min: int = 0,
         offer: WireFormatInfo | None = None,
+        peer: str = "",
     ) -> None:
         self.version = version
         self.tight = tight
@@ -149,6 +151,7 @@ class WireFormat:
         self.max_inactivity_initial_ms = max_inactivity_initial_ms
         self.version_min = version_min
         self.offer = offer
+        self.peer = peer
 
     @classmethod
     def before_agreement(cls, offer: WireFormatInfo, *, version_min: int = 0) -> WireFormat:
@@ -219,7 +222,14 @@ def negotiate(local: WireFormatInfo, remote: WireFormatInfo, *, version_min: int
         max_inactivity_ms=_delay(ours, theirs, "MaxInactivityDuration"),
         max_inactivity_initial_ms=_delay(ours, theirs, "MaxInactivityDurationInitalDelay"),
         version_min=version_min,
+        peer=_program(theirs),
     )
+
+
+def _program(properties: dict[str, object]) -> str:
+    """Return which program a peer says it is, like ``ActiveMQ 5.17.2``; "" when it does not say."""
+    said = (properties.get("ProviderName"), properties.get("ProviderVersion"))
+    return " ".join(one for one in said if isinstance(one, str) and one)
 
 
 def _both(ours: dict[str, object], theirs: dict[str, object], name: str) -> bool:

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from entrepot.core.controls import Census
+from entrepot.core.explain import explain
 from entrepot.protocols.openwire.commands import (
     ActiveMQMessage,
     ActiveMQQueue,
@@ -605,3 +607,14 @@ def test_what_expires_is_told_without_its_body(hub: Hub) -> None:
     assert isinstance(about, ActiveMQTextMessage)
     assert about.content is None
     assert about.message_id == message.message_id
+
+
+def test_a_consumer_that_pulls_and_does_not_ask_is_said_to_give_no_credit(hub: Hub) -> None:
+    client = hub.client()
+    consumer_id = client.consume(QUEUE, prefetch=0)
+    client.send("q", "a", "b")
+    told = explain(hub.rig.broker, hub.rig.queue("q"), Census())
+    assert [(reason.code, reason.messages) for reason in told.reasons] == [("no-credit", 2)]
+    assert told.consumers[0].prefetch == 0
+    client.post(MessagePull(consumer_id=consumer_id, destination=QUEUE, timeout=0))
+    assert client.texts() == ["a"]
