@@ -794,3 +794,9 @@ def test_zones_are_said_where_activemq_does_not_look() -> None:
 @pytest.mark.parametrize("text", ["zone='a b'", "zone=ams", "colour='red'", "client-zone='ams=?'", "zone"])
 def test_what_is_no_zone_is_an_error(text: str) -> None:
     assert len(errors(f"<?entrepot {text}?>{broker()}")) == 1
+
+
+def test_a_broker_whose_connectors_all_wait_for_an_operator_starts() -> None:
+    reading = read(broker(listen=connectors('uri="tcp://a:1" autoStart="false"')))
+    assert reading.config is not None
+    assert any("none of its transport connectors is opened" in what for what in said(reading, Severity.WARNING))

@@ -83,8 +83,10 @@ class Connectors:
         more = [text.strip() for text in broker.text("transportConnectorURIs").split(URI_LIST) if text.strip()]
         for number, text in enumerate(more, 1):
             self._place(broker, f"connector-{number}", text, "transportConnectorURIs")
-        if not beans and not more:
-            self.reader.warn(broker, "no client can connect: it has no transport connector", "add one")
+        opened = [bean for bean in beans if bean.get("autoStart", True)]
+        if not opened and not more:
+            none = "it has no transport connector" if not beans else "none of its transport connectors is opened"
+            self.reader.warn(broker, f"no client can connect: {none}", "add one")
         elif not self.found:
             self.reader.error(broker, "none of its transport connectors can start", "add one that this build speaks")
         return tuple(self.found)

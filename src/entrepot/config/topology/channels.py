@@ -242,12 +242,9 @@ def _in_group(network: Network, channel: Channel) -> Iterator[Issue]:
             if channel not in member.channels and any(group in listener.groups for listener in member.listeners)
         ]
         if not heard:
-            yield Issue(
-                Severity.WARNING,
-                channel.spot,
-                f"no other broker of these files announces itself in {group.partition('?')[0]}",
-                f'give a transportConnector discoveryUri="{group.partition("?")[0]}"',
-            )
+            uri = group.removesuffix("?group=default")
+            what = f"no other broker of these files announces itself in {uri}"
+            yield Issue(Severity.WARNING, channel.spot, what, f'give a transportConnector discoveryUri="{uri}"')
 
 
 def pairs(network: Network) -> Iterator[Issue]:

@@ -197,24 +197,25 @@ def hops(network: Network) -> Iterator[Issue]:
     """Find TTLs that are shorter than the ways: messages for consumers behind them wait where they were sent."""
     count = len(network.nodes)
     far, real = distances(count, network.links), served(count, network.links)
-    short: dict[tuple[int, str], tuple[Channel, list[str], int]] = {}
+    short: dict[tuple[int, str], tuple[Channel, dict[str, int]]] = {}
     for one in range(count):
         for two in range(count):
             inside = network.nodes[one].members and network.nodes[two].members
             if inside and far[one][two] > 0 and real[one][two] == UNREACHED:
                 for link in _too_short(shortest(one, two, count, network.links)):
                     said = f"{network.nodes[one].name} to {network.nodes[two].name}"
-                    _, pairs, needed = short.setdefault((link.owner, link.channel.name), (link.channel, [], 0))
-                    pairs.append(said)
-                    short[link.owner, link.channel.name] = (link.channel, pairs, max(needed, far[one][two]))
-    for channel, pairs, needed in short.values():
+                    _, pairs = short.setdefault((link.owner, link.channel.name), (link.channel, {}))
+                    pairs[said] = far[one][two]
+    for channel, pairs in short.values():
+        needed = max(pairs.values())
+        length = f"{needed} hops" if needed == min(pairs.values()) else f"up to {needed} hops"
         remedy = (
             f'networkTTL="{needed}" on every connector of the way (messageTTL and consumerTTL where they are given)'
         )
         yield Issue(
             Severity.WARNING,
             channel.spot,
-            f"messages do not get from {_some(pairs)}: that takes {needed} hops, and {_ttl_text(channel)}",
+            f"messages do not get from {_some(list(pairs))}: that takes {length}, and {_ttl_text(channel)}",
             f"max-hops {needed} on every node of the way" if channel.cluster else remedy,
         )
 

@@ -14,8 +14,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from entrepot.base.errors import InvalidConfiguration, InvalidOption, InvalidURI
-from entrepot.base.uri import Composite, Endpoint, parse
-from entrepot.cluster.discovery import parse_connector
+from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse
+from entrepot.cluster.discovery import MULTICAST_HOST, MULTICAST_PORT, parse_connector
 from entrepot.config.findings import Severity
 from entrepot.config.model import BrokerConfig, NetworkConnector
 from entrepot.config.reading import Bean, Reading
@@ -269,6 +269,8 @@ def _groups(text: str) -> Iterator[str]:
 
 def _group(place: Endpoint) -> str:
     host = place.host or place.path or "default"
+    if place.scheme == "multicast" and host == MULTICAST_HOST and place.port in (NO_PORT, MULTICAST_PORT):
+        host = "default"
     return f"{place.scheme}://{host}?group={place.options.get('group', 'default')}"
 
 
@@ -278,7 +280,9 @@ def _found_by(text: str) -> tuple[tuple[tuple[Address, ...], ...], tuple[str, ..
         found = parse(text)
     except InvalidURI:
         return (), (), "", False
-    groups = tuple(_groups(text)) if isinstance(found, Endpoint) else ()
+    while isinstance(found, Composite) and found.scheme in ("discovery", "fanout") and len(found.members) == 1:
+        found = found.members[0]
+    groups = tuple(_groups(found.format())) if isinstance(found, Endpoint) else ()
     nested = isinstance(found, Composite) and any(
         isinstance(one, Composite) and one.scheme == FAILOVER and one.options.get("maxReconnectAttempts") != "0"
         for one in found.members
@@ -341,8 +345,9 @@ class _Joining:
             for channel in member.channels:
                 if channel.core and not first:
                     continue  # who takes over has the identity of the other, and its place in the cluster
-                for target in self._targets(number, channel):
-                    self._join(number, channel, target)
+                targets = self._targets(number, channel)
+                for target in targets:
+                    self._join(number, channel, target, alone=len(targets) == 1)
         self._learn()
         return Network(
             members=self.members,
@@ -424,9 +429,14 @@ class _Joining:
         first = self.members[self.nodes[self.home[number]].members[0]]
         return [one.uri for one in first.channels] == [one.uri for one in self.members[number].channels]
 
-    def _join(self, owner: int, channel: Channel, target: int) -> None:
+    def _join(self, owner: int, channel: Channel, target: int, *, alone: bool) -> None:
+        """Make the links of a channel to ``target``; ``alone``: it leads nowhere else."""
         source = self.home[owner]
         if source == target:
+            if not channel.cluster:
+                severity = Severity.WARNING if alone else Severity.NOTE  # one list for all brokers is good practice
+                what = "it leads back to this broker itself, and such a bridge is given up"
+                self.issues.append(Issue(severity, channel.spot, what, "name another broker: check host and port"))
             return
         self.links.append(Link(source, target, channel, owner))
         if channel.duplex:

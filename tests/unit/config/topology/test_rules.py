@@ -406,3 +406,30 @@ def test_anonymous_access_realms_and_ones_own_broker() -> None:
     own = Files().add("a", connector("b:61616"), body=USERS.format("", "secret")).add("b")
     found(own, "would not let its own bridge in", WARNING, "a.xml")
     found(Files().add("a", connector("b:61616", 'userName="u"')).add("b"), "asks nobody for a password", NOTE)
+
+
+# -- lists and groups that miss ----------------------------------------------------------------------------------------
+
+
+def test_a_connector_that_leads_back_to_its_own_broker() -> None:
+    found(Files().add("a", connector("localhost:61616")), "leads back to this broker itself", WARNING, "a.xml")
+    files = Files().add("a", connector("static:(tcp://a:61616,tcp://b:61616)", name="all")).add("b")
+    found(files, "leads back to this broker itself", NOTE, "a.xml")
+    absent(chain("a", "b"), "leads back")
+
+
+def test_a_group_that_nobody_announces_himself_in_is_named_with_its_name() -> None:
+    files = Files().add("a", connector("multicast://default?group=x", name="m"))
+    files.add("b")
+    files.texts["b.xml"] = files.texts["b.xml"].replace("<transportConnector ", ANNOUNCED.replace("lt", "lt?group=y"))
+    found(files, "announces itself in multicast://default?group=x", WARNING, "a.xml")
+
+
+@pytest.mark.parametrize(
+    "uri", ["discovery:(multicast:default)", "multicast://239.255.2.3:6155", "fanout:(multicast://default)"]
+)
+def test_a_group_is_the_same_whatever_way_it_is_written(uri: str) -> None:
+    files = Files().add("a", connector(uri, name="m"))
+    files.add("b")
+    files.texts["b.xml"] = files.texts["b.xml"].replace("<transportConnector ", ANNOUNCED)
+    absent(files, "announces itself", "no link leads")
