@@ -21,11 +21,19 @@ Broker = classic.Classic | ours.Entrepot
 
 
 def bridging(
-    kind: str, home: Path, *, name: str, to: list[Broker], duplex: bool, attributes: str = "", connector: str = ""
+    kind: str,
+    home: Path,
+    *,
+    name: str,
+    to: list[Broker],
+    duplex: bool,
+    attributes: str = "",
+    connector: str = "",
+    version: str = classic.VERSION,
 ) -> Broker:
     """Return a broker with one network connector to each of ``to``. ``attributes``: as in XML, `networkTTL="2"`.
 
-    ``connector``: attributes of the transport connector (Classic).
+    ``connector``: attributes of the transport connector (Classic). ``version``: of ActiveMQ.
     """
     pairs = [one.partition("=") for one in attributes.split()]
     query = "&".join(key + "=" + value.strip('"') for key, _, value in pairs)
@@ -34,7 +42,7 @@ def bridging(
         uris = [f"static:({one.url})?{agent}" + (f"&{query}" if query else "") for one in to]
         arguments = [word for uri in uris for word in ("--connect", uri)]
         return ours.Entrepot(home, name=name, arguments=(*arguments, *(["--duplex"] if duplex else [])))
-    made = classic.Classic(home, name=name, connector=connector)
+    made = classic.Classic(home, name=name, connector=connector, version=version)
     connectors = "".join(
         f'<networkConnector name="NC{number}" uri="static:({one.url})?{agent.replace("&", "&amp;")}" '
         f'duplex="{str(duplex).lower()}" {attributes}/>'
