@@ -476,15 +476,14 @@ class Bridge(LinkPort):
         self._introduced = self._trial = self._flying = 0
         self.answers_probes = not self.duplex
         self.canary = self._canary_topic = ""
-        handed = [feed for feed in self.feeds.values() if feed.instead is not None]
+        ended_feeds = list(self.feeds.values())
         self._draining.clear()
         for demand in list(self.feeds):
             self.feeds.pop(demand)
             if demand.info.consumer_id is not None:
                 self.advisories.consumer_removed(demand.info.consumer_id)
-        for feed in handed:
-            if feed.instead is not None:
-                self._hand_over(feed.demand, (feed.instead,))
+        for feed in ended_feeds:  # nothing is on its way any more
+            self._release(feed)
         for where in list(self.temporaries):
             self._drop_temporary(where)
         self.inbound.clear()
@@ -739,10 +738,14 @@ class Bridge(LinkPort):
         if isinstance(feed, BridgeFeed):
             if self.feeds.get(feed.demand) is feed:
                 del self.feeds[feed.demand]
-            if feed.forget and feed.durable_name:
-                self._forget_durable(feed.durable_name)
-            elif feed.instead is not None:
-                self._hand_over(feed.demand, (feed.instead,))
+            self._release(feed)
+
+    def _release(self, feed: BridgeFeed) -> None:
+        """``feed`` reads no more: do with its durable subscription what was asked for when it was unsubscribed."""
+        if feed.forget and feed.durable_name:
+            self._forget_durable(feed.durable_name)
+        elif feed.instead is not None:
+            self._hand_over(feed.demand, (feed.instead,))
 
     def _durable_queue(self, demand: Demand) -> Queue | None:
         """Return what holds the messages of a durable demand of any bridge here."""
@@ -805,6 +808,10 @@ class Bridge(LinkPort):
 
     def _forget_durable(self, name: str) -> None:
         self._stop_draining(name)
+        for feed in self.feeds.values():
+            if feed.retiring and feed.durable_name == name:
+                feed.forget = True  # once all that it sent is answered for
+                return
         try:
             self.broker.forget_durable(self.names.local_client, name)
             self.broker.secure()  # one that came back after a crash would fill for nobody

@@ -178,7 +178,7 @@ class Interests:
         self.demands.pop(demand, None)
         served = demand.consumers()
         for candidate, owner in list(self.suppressed.items()):
-            if any(consumer_id in served for consumer_id in candidate.info.network_consumer_path or ()):
+            if candidate.serves(served) or any(one in demand.durables for one in candidate.durables):
                 del self.suppressed[candidate]
                 owner.pending += owner.admit(candidate)
 
@@ -352,16 +352,17 @@ class AdvisoryDemand:
         served = [demand for demand in self.demands if (client_id, name) in demand.durables]
         for demand in served:
             del demand.durables[(client_id, name)]
+        left: dict[str, None] = {} if self.options.conduit_subscriptions else {name: None}
         for candidate in self._suppressed():
             known = candidate.durables.pop((client_id, name), self) is None
             if known and not candidate.remote and not candidate.durables:
                 del self.interests.suppressed[candidate]
+                left[candidate.durable_name] = None  # it may have been served here before
         for demand in served:
             if not demand.durables:
                 effects += self._drop(demand, forget=not self._is_used(demand.durable_name, demand))
-        used = self._is_used(name)
-        if not served and not used and not self.options.conduit_subscriptions:
-            effects.append(ForgetDurable(name))
+        if not served:
+            effects += [ForgetDurable(one) for one in left if not self._is_used(one)]
         return effects
 
     def reconciled(self, told: Sequence[ConsumerInfo]) -> list[Effect]:
@@ -401,7 +402,7 @@ class AdvisoryDemand:
         waiting = self._suppressed()
         if any(info.consumer_id in demand.remote and demand.where == where for demand in [*self.demands, *waiting]):
             return []  # said twice: a replay after a live advisory
-        if self.options.conduit_subscriptions and self._merge(info, where, durable=forced or bool(durable)):
+        if self._merge(info, where, durable=forced or bool(durable)):
             return []
         demand = self._made(info, where)
         demand.remote[info.consumer_id] = None
@@ -425,12 +426,18 @@ class AdvisoryDemand:
         return [*(Unsubscribe(one) for one in restored), *effects]
 
     def admit(self, demand: Demand) -> list[Effect]:
-        """Keep ``demand``, or remember it while its consumer is served another way."""
-        if not self._is_suppressed(demand):
+        """Keep ``demand``, have it joined to a conduit, or remember it while its consumer is served another way."""
+        if self._is_suppressed(demand):
+            self.ignored += 1
+            self.interests.suppressed[demand] = self
+            return [LookAgain()] if demand.durable_name else []
+        conduits = self._conduits(demand.where, durable=demand.durable_name != "", for_network=demand.for_network)
+        if demand.static or not conduits:
             return self._keep(demand)
-        self.ignored += 1
-        self.interests.suppressed[demand] = self
-        return [LookAgain()] if demand.durable_name else []
+        for conduit in conduits:  # several that waited for the same way: one subscription is for all of them
+            conduit.remote.update(demand.remote)
+            conduit.durables.update(demand.durables)
+        return []
 
     def _is_used(self, durable: str, besides: Demand | None = None) -> bool:
         """Return whether somebody else needs the durable subscription of that name, now or when another way is gone."""
@@ -450,10 +457,20 @@ class AdvisoryDemand:
 
     def _merge(self, info: ConsumerInfo, where: Destination, *, durable: bool) -> bool:
         """Count the consumer in every demand that covers ``where``; False when there is none (conduit, 1.7)."""
+        conduits = self._conduits(where, durable=durable, for_network=info.network_subscription)
+        for demand in conduits:
+            assert info.consumer_id is not None
+            demand.remote[info.consumer_id] = None
+            if _durable_name(info, where):
+                self._note_durable(demand, info)
+        return bool(conduits)
+
+    def _conduits(self, where: Destination, *, durable: bool, for_network: bool) -> list[Demand]:
+        """Return the demands that a consumer of ``where`` may share; ``for_network``: it is itself a bridge's."""
         shared = self.options.conduit_network_queue_subscriptions
-        if info.network_subscription and is_queue(where) and not shared:
-            return False
-        matched = False
+        if not self.options.conduit_subscriptions or (for_network and is_queue(where) and not shared):
+            return []
+        found: list[Demand] = []
         for demand in self.demands:
             alone = demand.for_network and is_queue(demand.where) and not shared and not demand.static
             if demand.restored and demand.where == where and durable:
@@ -462,12 +479,8 @@ class AdvisoryDemand:
                 continue
             if durable is False and demand.durable_name and not demand.static and not self.lists.forces_durable(where):
                 continue  # what a durable one holds was meant for the durable ones
-            assert info.consumer_id is not None
-            demand.remote[info.consumer_id] = None
-            if _durable_name(info, where):
-                self._note_durable(demand, info)
-            matched = True
-        return matched
+            found.append(demand)
+        return found
 
     def _made(self, info: ConsumerInfo, where: Destination) -> Demand:
         """Return the demand of a consumer of the far side, with what will be announced here."""

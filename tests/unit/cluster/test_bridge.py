@@ -7,7 +7,7 @@ import pytest
 from bridged import INTERVAL, Network
 from entrepot.base.compiled import is_compiled
 from entrepot.base.environment import MILLISECOND
-from entrepot.cluster.demand import Subscribe, Unsubscribe
+from entrepot.cluster.demand import ForgetDurable, Subscribe, Unsubscribe
 from entrepot.cluster.link import State
 from entrepot.cluster.options import BridgeFilterOptions
 from entrepot.core.diversion import composite
@@ -665,6 +665,26 @@ def test_a_durable_subscription_that_another_bridge_serves_hands_over_what_it_ho
         network.run(1500)
     assert subscriptions(network, "A") == ["NC-2_B_inbound_A.NC-DS_A_T"], "one subscription fills for ever"
     assert network.seen == {**{f"m{number}": ["B"] for number in range(10)}, "last": ["B"]}
+
+
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_durable_subscription_that_is_unsubscribed_while_answers_are_awaited_goes(lost: bool, late: bool) -> None:
+    network = Network(76, [("A", "B")]).start()
+    a = network.sites["A"]
+    network.sites["B"].read(T, durable="d")
+    network.run(500)
+    (bridge,) = a.bridges()
+    (demand,) = bridge.demand.demands
+    a.send(T, "m")
+    assert bridge.link.under_way
+    later = [ForgetDurable(demand.durable_name)] if late else []
+    a.turn(lambda: bridge._obey([*bridge.demand._drop(demand, forget=not late), *later]))
+    assert subscriptions(network, "A"), "what is on its way is answered for first"
+    if lost:
+        a.switch(0, start=False)
+    network.run(500)
+    assert subscriptions(network, "A") == []
 
 
 def test_a_connector_that_is_stopped_and_started_marks_what_may_have_arrived() -> None:

@@ -328,3 +328,50 @@ def test_what_waits_for_a_reader_that_another_bridge_serves_elsewhere_is_drained
     assert far.heard(longer) == [LookAgain()]
     (effect,) = far.restore([("T", "s"), ("U", "s")])
     assert effect == Drain(next(iter(interests.suppressed)), (serving,))
+
+
+@pytest.mark.parametrize("where", [Q, T])
+def test_readers_that_waited_for_another_way_share_one_demand_when_it_is_gone(where: Destination) -> None:
+    interests = Interests()
+    options = {"interests": interests, "suppress_duplicate_queues": True}
+    one, beside = made(**options), made(**options)
+    for number in (1, 2):
+        one.heard(consumer(number, where))
+    for number in (1, 2):
+        assert beside.heard(consumer(number, where)) == []
+    one.end()
+    (demand,) = beside.demands
+    assert only(beside.pending) is demand, "each message would cross twice"
+    assert list(demand.remote) == [ConsumerId("far", 1, 1), ConsumerId("far", 1, 2)]
+    beside.pending.clear()
+    assert beside.heard(RemoveInfo(object_id=ConsumerId("far", 1, 1))) == []
+    assert beside.heard(RemoveInfo(object_id=ConsumerId("far", 1, 2))) == [Unsubscribe(demand)]
+
+
+def test_durable_readers_that_waited_for_another_way_share_one_subscription_that_goes_with_the_last() -> None:
+    interests = Interests()
+    one, beside = made(interests=interests), made(interests=interests)
+    for bridge in (one, beside):
+        bridge.heard(durable(1, "c"))
+        bridge.heard(durable(2, "d"))
+    one.heard(RemoveInfo(object_id=ConsumerId("far", 1, 2)))  # the second is away, and served all the same
+    one.end()
+    demand = only(beside.pending)
+    assert list(demand.durables) == [("c", "s"), ("d", "s")]
+    assert not interests.suppressed
+    assert beside.heard(RemoveSubscriptionInfo(client_id="c", subscription_name="s")) == []
+    last = RemoveSubscriptionInfo(client_id="d", subscription_name="s")
+    assert beside.heard(last) == [Unsubscribe(demand, forget=True)]
+
+
+def test_what_was_held_before_goes_with_the_last_reader_that_another_way_serves() -> None:
+    interests = Interests()
+    one, beside = made(interests=interests), made(interests=interests)
+    for bridge in (one, beside):
+        bridge.heard(durable(1, "c"))
+        bridge.heard(durable(2, "d"))
+    for number, client in ((1, "c"), (2, "d")):
+        beside.heard(RemoveInfo(object_id=ConsumerId("far", 1, number)))
+        effects = beside.heard(RemoveSubscriptionInfo(client_id=client, subscription_name="s"))
+    assert effects == [ForgetDurable(NAMES.durable("T"))]
+    assert not interests.suppressed
