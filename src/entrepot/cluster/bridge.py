@@ -291,6 +291,7 @@ class Bridge(LinkPort):
         self.temporaries: dict[Destination, DestinationInfo] = {}
         self._implied: dict[Destination, None] = {}  # those that only a consumer has told of so far
         self._draining: dict[str, BridgeFeed] = {}  # durable subscription -> what reads it although it is suppressed
+        self._fresh: dict[str, None] = {}  # durable subscriptions that were made on this connection
         self.inbound: Final = Inbound(self)
         self.told: list[str] = []  # what the operator should know, newest last
         self.answers_probes = not options.duplex
@@ -403,6 +404,7 @@ class Bridge(LinkPort):
         self.wire = wire
         here = self.broker.options.name
         self._runs += 1
+        self._fresh.clear()
         token = self.broker.entropy.token(4).hex()
         self.names = Names(
             self.options.name,
@@ -464,7 +466,7 @@ class Bridge(LinkPort):
         """Serve durable subscriptions of before whose readers are away, if the connection is still the same."""
         if run == self._runs and self.link.state is State.OPEN:
             queues = [(queue.owner, queue.address) for queue in self.broker.table.queues.values() if queue.owner]
-            self._obey(self.demand.restore(durables_of(queues, self.names.local_client)))
+            self._obey(self.demand.restore(durables_of(queues, self.names.local_client), self._fresh))
 
     def lost(self, why: str) -> None:
         """The link gave the connection up."""
@@ -673,6 +675,7 @@ class Bridge(LinkPort):
         self.feeds[demand] = feed
         if demand.durable_name and self._durable_queue(demand) is None:
             self.neighbourhood.began[_durable_name(demand)] = int(self.broker.number)
+            self._fresh[demand.durable_name] = None
         try:
             if self.subject is not None:
                 self.broker.access.consume(self.subject, addresses, bool(demand.durable_name))
@@ -762,8 +765,8 @@ class Bridge(LinkPort):
         if source is None or source.roster.consumers:
             return
         beside = [bridge.names.there_id for bridge in self.neighbourhood.bridges for one in to if one in bridge.feeds]
-        if source.name not in self.neighbourhood.began and any(there != self.names.there_id for there in beside):
-            # It is older than this run: somebody who is away since before may be reached this way only.
+        if before.durable_name not in self._fresh and any(there != self.names.there_id for there in beside):
+            # It is older than this connection: somebody who is away since before may be reached this way only.
             self.broker.timetable.add(_Restore(int(self.broker.now) + RESTORE_AFTER, self, self._runs))
             return
         targets: list[tuple[Queue, int]] = []

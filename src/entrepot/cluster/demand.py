@@ -10,7 +10,7 @@ a demand that is neither static nor durable has at least one consumer; all deman
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -219,56 +219,64 @@ class AdvisoryDemand:
             effects += self._static(one)
         return effects
 
-    def restore(self, durables: Iterable[tuple[str, str]]) -> list[Effect]:
+    def restore(self, durables: Iterable[tuple[str, str]], fresh: Container[str] = ()) -> list[Effect]:
         """Take up durable subscriptions (topic, name) of this bridge from before, now that its readers were heard of.
 
         One whose readers are all served by other bridges goes to those; others are served as they were, because their
-        readers are away, unless ``dynamicOnly``.
+        readers are away, unless ``dynamicOnly`` and none of them was heard of. ``fresh``: names of those made on this
+        connection, so that all whom they ever served have been heard of.
         """
         effects: list[Effect] = []
         for topic, name in durables:
             where = ActiveMQTopic(topic)
             mine = [demand for demand in self.demands if demand.durable_name == name]
-            serving = [] if any(not demand.restored for demand in mine) else self._beside(where, name)
-            if serving:
+            if any(not demand.restored for demand in mine):
+                continue
+            waiting = [one for one in self._suppressed() if one.durable_name == name and one.where == where]
+            conduit = self.options.conduit_subscriptions
+            serving = self._beside(waiting, known=conduit and name in fresh and not mine)
+            if serving and mine:
                 for demand in mine:
                     del self.demands[demand]
                     self.interests.demands.pop(demand, None)
                     effects.append(Unsubscribe(demand, instead=serving[0]))
-                if not mine:
-                    waiting = next(one for one in self._suppressed() if one.durable_name == name and one.where == where)
-                    effects.append(HandOver(waiting, tuple(serving)))
-            if serving or mine:
-                continue
-            if self.options.dynamic_only or not self.options.conduit_subscriptions:
-                effects += self._drained(where, name)
-                continue
-            if name != self.names.durable(topic) or not self._permits(where):
-                continue
-            demand = self._made(ConsumerInfo(broker_path=[BrokerId(self.names.there_id)]), where)
-            demand.restored = True
-            self._make_durable(demand, name)
-            effects += self._keep(demand)
+            elif serving:
+                effects.append(HandOver(waiting[0], tuple(serving)))
+            elif not conduit:
+                effects += self._drained(waiting)
+            elif not mine and (waiting or not self.options.dynamic_only):
+                effects += self._restored(where, name)
         return effects
 
-    def _drained(self, where: Destination, name: str) -> list[Effect]:
+    def _drained(self, waiting: Sequence[Demand]) -> list[Effect]:
         """Have what waits here for readers who are served another way now brought to them; Classic leaves it."""
-        waiting = [one for one in self._suppressed() if one.durable_name == name and one.where == where]
         shared = [found for one in waiting if (found := self.interests.sharing(one)) is not None]
         serving = tuple(dict.fromkeys(demand for demand, _ in shared if demand.durable_name))
         return [Drain(waiting[0], serving)] if serving else []
 
-    def _beside(self, where: Destination, name: str) -> list[Demand]:
-        """Return the demands that serve all whom the durable subscription ``name`` would serve, over other bridges
-        to the same broker; none where one of them leads elsewhere: a reader who is away may be reached this way only.
+    def _restored(self, where: Destination, name: str) -> list[Effect]:
+        """Serve the durable subscription ``name`` as it was; whom it serves is not known."""
+        if name != self.names.durable(where.physical_name or "") or not self._permits(where):
+            return []
+        demand = self._made(ConsumerInfo(broker_path=[BrokerId(self.names.there_id)]), where)
+        demand.restored = True
+        self._make_durable(demand, name)
+        return self._keep(demand)
+
+    def _beside(self, waiting: Sequence[Demand], *, known: bool) -> list[Demand]:
+        """Return the demands of other bridges that serve all who are ``waiting`` here; none if somebody else may be.
+
+        Unless all readers are ``known``, only bridges to the same broker will do: one who has been away since before
+        may be reached this way only.
         """
         found: dict[Demand, None] = {}
-        for one in self._suppressed():
-            if one.durable_name == name and one.where == where:
-                shared = self.interests.sharing(one)
-                if shared is None or not shared[0].durable_name or shared[1].names.there_id != self.names.there_id:
-                    return []
-                found[shared[0]] = None
+        for one in waiting:
+            shared = self.interests.sharing(one)
+            if shared is None or not shared[0].durable_name:
+                return []
+            if not known and shared[1].names.there_id != self.names.there_id:
+                return []
+            found[shared[0]] = None
         return list(found)
 
     def end(self) -> list[Effect]:
@@ -360,7 +368,10 @@ class AdvisoryDemand:
                 left[candidate.durable_name] = None  # it may have been served here before
         for demand in served:
             if not demand.durables:
-                effects += self._drop(demand, forget=not self._is_used(demand.durable_name, demand))
+                used = self._is_used(demand.durable_name, demand)
+                effects += self._drop(demand, forget=not used)
+                if used and not any(one.durable_name == demand.durable_name for one in self.demands):
+                    effects.append(LookAgain())  # only those use it who are served another way
         if not served:
             effects += [ForgetDurable(one) for one in left if not self._is_used(one)]
         return effects
@@ -406,7 +417,6 @@ class AdvisoryDemand:
             return []
         demand = self._made(info, where)
         demand.remote[info.consumer_id] = None
-        restored = [one for one in self.demands if one.restored and one.where == where]
         if durable:
             self._note_durable(demand, info)
             name = durable + (demand.name if several else "")
@@ -417,13 +427,7 @@ class AdvisoryDemand:
             self._make_durable(demand, self.names.durable(demand.name))
         if self.options.conduit_subscriptions:
             demand.info.selector = None  # all of the far side shares it (classic.md 1.7)
-        effects = self.admit(demand)
-        if not demand.durable_name or demand not in self.demands:
-            return effects
-        for one in restored:  # now it is known whom it serves, and over which way
-            del self.demands[one]
-            self.interests.demands.pop(one, None)
-        return [*(Unsubscribe(one) for one in restored), *effects]
+        return self.admit(demand)
 
     def admit(self, demand: Demand) -> list[Effect]:
         """Keep ``demand``, have it joined to a conduit, or remember it while its consumer is served another way."""
@@ -433,11 +437,19 @@ class AdvisoryDemand:
             return [LookAgain()] if demand.durable_name else []
         conduits = self._conduits(demand.where, durable=demand.durable_name != "", for_network=demand.for_network)
         if demand.static or not conduits:
-            return self._keep(demand)
+            return [*self._replaced(demand), *self._keep(demand)]
         for conduit in conduits:  # several that waited for the same way: one subscription is for all of them
             conduit.remote.update(demand.remote)
             conduit.durables.update(demand.durables)
         return []
+
+    def _replaced(self, demand: Demand) -> list[Effect]:
+        """Let ``demand`` have what was restored for it: now it is known whom it serves, and over which way."""
+        restored = [one for one in self.demands if one.restored and one.durable_name == demand.durable_name]
+        for one in restored:
+            del self.demands[one]
+            self.interests.demands.pop(one, None)
+        return [Unsubscribe(one) for one in restored]
 
     def _is_used(self, durable: str, besides: Demand | None = None) -> bool:
         """Return whether somebody else needs the durable subscription of that name, now or when another way is gone."""

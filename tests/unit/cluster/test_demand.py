@@ -375,3 +375,47 @@ def test_what_was_held_before_goes_with_the_last_reader_that_another_way_serves(
         effects = beside.heard(RemoveSubscriptionInfo(client_id=client, subscription_name="s"))
     assert effects == [ForgetDurable(NAMES.durable("T"))]
     assert not interests.suppressed
+
+
+def elsewhere(demand: AdvisoryDemand) -> AdvisoryDemand:
+    demand.begin(Names("NC", "A", "id-A", "C", "id-C", "C->A:1"))
+    return demand
+
+
+def beyond(number: int, client: str) -> ConsumerInfo:
+    """What the far broker tells of its own subscription for a reader of C's."""
+    return durable(number, client, ("id-C",))
+
+
+def test_a_fresh_subscription_whose_other_reader_is_served_elsewhere_hands_over_what_it_holds() -> None:
+    interests = Interests()
+    short, long = elsewhere(made(interests=interests)), made(interests=interests, consumer_ttl=-1)
+    direct = only(short.heard(durable(1, "c")))
+    assert long.heard(beyond(1, "B-for-c")) == [LookAgain()]
+    demand = only(long.heard(durable(2, "d")))
+    effects = long.heard(RemoveSubscriptionInfo(client_id="d", subscription_name="s"))
+    assert effects == [Unsubscribe(demand), LookAgain()], "it would fill for nobody"
+    name = NAMES.durable("T")
+    (waiting,) = interests.suppressed
+    assert long.restore([("T", name)], fresh=[name]) == [HandOver(waiting, (direct,))]
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_an_old_subscription_is_served_as_it_was_when_one_of_its_readers_is_heard_of(dynamic: bool) -> None:
+    interests = Interests()
+    short, long = elsewhere(made(interests=interests)), made(interests=interests, consumer_ttl=-1, dynamic_only=dynamic)
+    short.heard(durable(1, "c"))
+    assert long.heard(beyond(1, "B-for-c")) == [LookAgain()]
+    assert only(long.restore([("T", NAMES.durable("T"))])).restored, "another may be away that is reached this way only"
+
+
+def test_a_reader_that_has_waited_for_another_way_takes_over_what_was_restored() -> None:
+    interests = Interests()
+    one, beside = elsewhere(made(interests=interests)), made(interests=interests, consumer_ttl=-1)
+    one.heard(durable(1, "c"))
+    beside.heard(beyond(1, "B-for-c"))
+    restored = only(beside.restore([("T", NAMES.durable("T"))]))
+    one.end()
+    first, *rest = beside.pending
+    assert first == Unsubscribe(restored), "two demands cannot read one subscription"
+    assert list(beside.demands) == [only(rest)]
