@@ -11,7 +11,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from entrepot.base.environment import MILLISECOND
+from entrepot.base.environment import MILLISECOND, SECOND, Duration
 from entrepot.cluster.crossing import has_no_path
 from entrepot.cluster.options import BridgeFilterOptions
 from entrepot.core.consumer import Objection
@@ -23,11 +23,14 @@ from entrepot.protocols.openwire.commands import BrokerId, ConsumerInfo
 from entrepot.protocols.openwire.convert import OPENWIRE_LANGUAGE
 
 UNLIMITED: Final = -1
+TURN_AFTER: Final[Duration] = SECOND  # between two turns of a message that runs to and fro
+TURN_TOGETHER: Final[Duration] = 100 * MILLISECOND  # a queue is looked through once for all that may turn within that
 ADVISORY: Final = "ActiveMQ.Advisory."
 CONSUMER_ADVISORY: Final = ADVISORY + "Consumer."
 VIRTUAL_ADVISORY: Final = ADVISORY + "VirtualDestination.Consumer."
 TEMPORARY_ADVISORIES: Final = (ADVISORY + "TempQueue", ADVISORY + "TempTopic")
 
+TURNED: Final = "it was here before"
 REPLAY_ON: Final = (
     'networkBridgeFilterFactory <conditionalNetworkBridgeFilterFactory replayWhenNoConsumers="true"/> in the policy'
 )
@@ -191,6 +194,10 @@ class Replay(Rule):
 
     Classic reconsiders a message that delay or rate held back at the next occasion only; this rule asks the queue to
     look again when the time has come. Nothing here depends on a duplicate audit, so there is none to be switched off.
+
+    What came back once and is to go there once more waits for `TURN_AFTER` at least: where the TTL lets it go nowhere
+    else, two brokers without a reader would pass it to each other as fast as they can, for ever, as Classic's do (a
+    decision of ours). Its first return, and its way to a broker that it has not seen, are as quick as the policy says.
     """
 
     def __init__(self, path: BrokerPath, options: BridgeFilterOptions) -> None:
@@ -207,16 +214,23 @@ class Replay(Rule):
         if not why:
             return self._limit(queue) if limited and queue is not None else ""
         replayed = self.options.replay_when_no_consumers and queue is not None and queue.routing == ANYCAST
-        if not replayed or self.path.target not in message_path(message):
+        path = message_path(message) if replayed else ()
+        if self.path.target not in path:
             return why
         assert queue is not None
         if self._is_wanted(message, queue):
             return why + ", and a consumer here wants it"
-        due = self._arrived(message) * MILLISECOND + self.options.replay_delay
+        arrived = self._arrived(message) * MILLISECOND
+        due = arrived + self.options.replay_delay
+        reason = "replayDelay"
+        if self.path.here in path and self.options.replay_delay < TURN_AFTER:
+            due = arrived + TURN_AFTER
+            due += -due % TURN_TOGETHER
+            reason = TURNED
         wall = int(queue.host.wall) * MILLISECOND
         if due > wall:
             self._later(queue, int(queue.host.now) + due - wall)
-            return f"{why}, and it may go back in {(due - wall) // MILLISECOND} ms (replayDelay)"
+            return f"{why}, and it may go back in {(due - wall) // MILLISECOND} ms ({reason})"
         return self._limit(queue) if limited else ""
 
     def objection(self, message: Message, queue: Queue | None) -> Objection | None:
@@ -226,6 +240,10 @@ class Replay(Rule):
             return None
         if "rateLimit" in why or "replayDelay" in why:
             return Objection("replay-waits", why, "wait, or change rateLimit and replayDelay of the bridge filter")
+        if TURNED in why:
+            return Objection(
+                "replay-waits", why, "read it where it is, or raise messageTTL: it runs between two brokers"
+            )
         if "a consumer here wants it" in why:
             return Objection(
                 "replay-wanted-here",

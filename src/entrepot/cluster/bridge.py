@@ -438,7 +438,7 @@ class Bridge(LinkPort):
                 ConsumerInfo(
                     consumer_id=self._listener,
                     destination=ActiveMQTopic(topics),
-                    prefetch_size=self.options.advisory_prefetch or self.options.prefetch,
+                    prefetch_size=self.options.advisory_window,
                     dispatch_async=True,
                 )
             )
@@ -609,7 +609,7 @@ class Bridge(LinkPort):
         if not self._canary_back(message):
             self._obey(self.demand.heard(message.data_structure))
         self._unacknowledged += 1
-        prefetch = self.options.advisory_prefetch or self.options.prefetch
+        prefetch = self.options.advisory_window
         if self._unacknowledged * 100 >= prefetch * self.options.advisory_ack_percentage and self.wire is not None:
             self.wire.post(
                 MessageAck(

@@ -11,14 +11,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from entrepot.base.environment import Instant
+from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.base.settings import Dialect
-from entrepot.base.uri import parse
+from entrepot.base.uri import Endpoint, parse
 from entrepot.cluster.bridge import LOOP, Bridge, Neighbourhood
 from entrepot.cluster.discovery import Discovery, Forgotten, Found, Target, parse_connector
-from entrepot.cluster.link import Effect, LinkCore, LinkOptions, State
+from entrepot.cluster.link import INTERVALS_SILENT, Effect, LinkCore, LinkOptions, State
 from entrepot.cluster.lists import Lists
 from entrepot.cluster.options import NetworkConnectorOptions, spread
+from entrepot.protocols.openwire.negotiation import WIRE_FORMAT, WireFormatOptions
 
 Perform = Callable[[Bridge, list[Effect]], None]
 
@@ -130,3 +131,17 @@ def connector_of(text: str, number: int, *, duplex: bool) -> NetworkConnectorOpt
     uri = replace(found, options=rest).format()
     name = options.name if "name" in found.options else ("NC" if number == 1 else f"NC-{number}")
     return options.replaced(uri=uri, name=name, duplex=duplex or options.duplex)
+
+
+def offered(place: Endpoint, interval: Duration) -> WireFormatOptions:
+    """Return what a bridge offers at ``place``: who has nothing to say is heard in each interval of supervision.
+
+    Each end writes something in a third of the inactivity agreed on, and a peer that was not heard for three intervals
+    is given up: by the accepting end too, which finds a connection that is deaf on its side while this end sees a peer
+    that lives and takes nothing. What the URI says goes before that. Raises InvalidOption.
+    """
+    options = WireFormatOptions.of(place)
+    if f"{WIRE_FORMAT}maxInactivityDuration" in place.options:
+        return options
+    inactivity = min(options.max_inactivity_duration, max(1, INTERVALS_SILENT * interval // MILLISECOND))
+    return replace(options, max_inactivity_duration=inactivity)

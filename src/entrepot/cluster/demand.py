@@ -521,8 +521,8 @@ class AdvisoryDemand:
         return Demand(local, where, for_network=info.network_subscription)
 
     def _prefetch(self, where: Destination) -> int:
-        if (where.physical_name or "").startswith(ADVISORY) and self.options.advisory_prefetch > 0:
-            return self.options.advisory_prefetch
+        if (where.physical_name or "").startswith(ADVISORY):
+            return self.options.advisory_window
         return self.options.prefetch
 
     def _priority(self, own: int, hops: int) -> int:

@@ -8,15 +8,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, assert_never
 
-import msgspec
-
-from entrepot.base.environment import MILLISECOND, Duration
 from entrepot.base.errors import OperatorError
 from entrepot.base.uri import Endpoint, parse
 from entrepot.cluster.bridge import LOOP, Bridge, Neighbourhood, Opening
-from entrepot.cluster.connector import NetworkConnector
+from entrepot.cluster.connector import NetworkConnector, offered
 from entrepot.cluster.discovery import Beacon, Found, Hearing
-from entrepot.cluster.link import INTERVALS_SILENT, Effect
+from entrepot.cluster.link import Effect
 from entrepot.cluster.reception import NetworkSession
 from entrepot.io.announcing import ZeroconfBrowser
 from entrepot.io.connection import Connection, Turn
@@ -26,7 +23,7 @@ from entrepot.io.tcp import dial
 from entrepot.io.tls import client_context
 from entrepot.protocols.failover import Dial, Drop, GiveUp, Warn
 from entrepot.protocols.openwire.client import OpenWireClient
-from entrepot.protocols.openwire.negotiation import WIRE_FORMAT, WireFormatOptions
+from entrepot.protocols.openwire.negotiation import WIRE_FORMAT
 from entrepot.protocols.session import Session, Shell
 
 DRAIN_PATIENCE_S: Final = 5.0  # for what is on its way when the broker stops; the peer answers within a sync
@@ -236,19 +233,6 @@ def _row(
         "initiator": initiator,
         "duplex": False,
     }
-
-
-def offered(place: Endpoint, interval: Duration) -> WireFormatOptions:
-    """Return what a bridge offers at ``place``: who has nothing to say is heard in each interval of supervision.
-
-    Each end writes something in a third of the inactivity agreed on, and a peer that was not heard for three intervals
-    is given up. What the URI says goes before that. Raises InvalidOption.
-    """
-    options = WireFormatOptions.of(place)
-    if f"{WIRE_FORMAT}maxInactivityDuration" in place.options:
-        return options
-    inactivity = min(options.max_inactivity_duration, max(1, INTERVALS_SILENT * interval // MILLISECOND))
-    return msgspec.structs.replace(options, max_inactivity_duration=inactivity)
 
 
 def verify(connector: NetworkConnector) -> None:

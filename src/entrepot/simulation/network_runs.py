@@ -23,7 +23,7 @@ from entrepot.simulation.sites import Site
 from entrepot.simulation.world import Lots
 
 SETTLING_MS: Final = 1_500  # every bridge is open and demand has gone round, also over nine hops
-HEALING_MS: Final = 25_000  # below the 30 s after which OpenWire itself gives a silent connection up
+HEALING_MS: Final = 25_000  # far beyond three intervals of supervision and the redelivery of all that was under way
 MOVING_S_MAX: Final = 120
 LULL_MS: Final = 5_000  # what is cut is found within three intervals of 1 s
 QUESTIONS: Final = 3  # the first may come before the news of its temporary destination
@@ -121,7 +121,6 @@ class NetworkRun:
         near, far = self.more.one_of(self.plan.wires)
         if not _is_joined(self.plan, (near, far)):
             return
-        self.network.hang_up()
         self.network.cut(near, far, silent=self.more.chance(0.3))
         self.network.run(LULL_MS)
         self._ask_and_judge(f"while {near} and {far} are cut")

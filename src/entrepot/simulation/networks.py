@@ -151,13 +151,6 @@ class Network:
             elif (near_name, far_name) == (other, one):
                 far.deaf = True
 
-    def hang_up(self) -> None:
-        """Break every connection that is deaf at one end: brokers may take longer to find out than anybody waits."""
-        for _, _, near, far in list(self.cables):
-            if near.deaf or far.deaf:
-                near.lose()
-                far.lose()
-
     def slow(self, one: str, other: str) -> None:
         """Make what joins two sites slow, as long as these connections last."""
         self.world.note(f"slow {one} {other}")

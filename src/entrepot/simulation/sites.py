@@ -16,7 +16,7 @@ from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.admission import message_path
 from entrepot.cluster.bridge import Bridge, Neighbourhood, Opening
-from entrepot.cluster.connector import NetworkConnector
+from entrepot.cluster.connector import NetworkConnector, offered
 from entrepot.cluster.link import Effect
 from entrepot.cluster.outlook import outlook
 from entrepot.cluster.reception import NetworkSession
@@ -39,7 +39,6 @@ from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.bodies import pack_properties, text_message
 from entrepot.protocols.openwire.client import OpenWireClient
 from entrepot.protocols.openwire.convert import message_of
-from entrepot.protocols.openwire.negotiation import WireFormatOptions
 from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.session import NEVER
 from entrepot.simulation.cables import End
@@ -242,7 +241,8 @@ class Site:
         near, far = self.network.lay(self, target)
         self.ends.append(near)
         self.cables[(bridge, attempt)] = near
-        near.session = OpenWireClient(near, WireFormatOptions(), Opening(bridge, attempt), self.world.time)
+        offer = offered(place, bridge.link.options.interval)
+        near.session = OpenWireClient(near, offer, Opening(bridge, attempt), self.world.time)
 
         def accept() -> None:
             assert target.neighbourhood is not None

@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from entrepot.base.compiled import is_compiled
 from entrepot.cluster.admission import (
+    TURN_AFTER,
+    TURN_TOGETHER,
+    TURNED,
     All,
     BrokerPath,
     Interpreted,
@@ -102,7 +105,7 @@ class Back:
         self.rig.send("Q")
         self.queue = self.rig.queue("Q")
         self.rig.bodies("Q")
-        self.rule = Replay(BrokerPath("B", 1), BridgeFilterOptions(**options))
+        self.rule = Replay(BrokerPath("B", 1, "A"), BridgeFilterOptions(**options))
 
     def refusal(self, came: int = 1, *path: str) -> str:
         return self.rule.refusal(message(*(path or ("B",)), came=came), self.queue)
@@ -133,6 +136,26 @@ def test_a_message_that_may_go_back_later_is_looked_at_again_without_any_other_o
     assert "replayDelay" in back.refusal(came=back.rig.wall)
     back.rig.wait(3000)
     assert [at - began for at in looked] == [2 * SECOND]
+
+
+@pytest.mark.skipif(is_compiled(), reason="replaces a method, which native callers do not see")
+def test_a_message_that_runs_to_and_fro_takes_its_time() -> None:
+    """Two brokers without a reader once passed such messages to each other as fast as they could, for ever."""
+    back = Back(replay_when_no_consumers=True)
+    looked = []
+    back.rule.look_again = lambda queue: looked.append(back.rig.now)  # type: ignore[method-assign]
+    came = back.rig.wall
+    assert not back.refusal(came, "B"), "it is here for the first time"
+    assert TURNED in back.refusal(came, "A", "B")
+    found = back.rule.objection(message("A", "B", came=came), back.queue)
+    assert found is not None
+    assert (found.code, "messageTTL" in found.remedy) == ("replay-waits", True)
+    began = back.rig.now
+    back.rig.wait(3000)
+    assert [TURN_AFTER <= at - began <= TURN_AFTER + TURN_TOGETHER for at in looked] == [True]
+    assert not back.refusal(came, "A", "B")
+    slow = Back(replay_when_no_consumers=True, replay_delay=5 * SECOND)
+    assert "4900 ms (replayDelay)" in slow.refusal(slow.rig.wall - 100, "A", "B")
 
 
 def test_returns_are_limited_in_a_window() -> None:

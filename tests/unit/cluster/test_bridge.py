@@ -169,6 +169,24 @@ def test_a_broken_cable_is_found_and_everything_arrives(silent: bool, duplex: bo
     assert not network.unmarked
 
 
+@pytest.mark.parametrize("duplex", [False, True])
+@pytest.mark.parametrize("deaf", ["AB", "BA"])
+def test_a_half_open_connection_is_found_also_with_messages_on_their_way(deaf: str, duplex: bool) -> None:
+    """What is deaf at B looks from A like a broker that lives and is full: then it is B that finds out."""
+    network = Network(9, [("A", "B")], duplex=duplex).start()
+    network.sites["B"].read(Q)
+    network.run(500)
+    network.deafen(*deaf)
+    for number in range(20):
+        network.sites["A"].send(Q, f"m{number}")
+    network.run(3 * INTERVAL // MILLISECOND + 500)
+    (bridge,) = network.sites["A"].bridges()
+    assert bridge.link.counts.failures == 1
+    network.run(1000)
+    assert sorted(network.seen) == sorted(f"m{number}" for number in range(20))
+    assert not network.unmarked
+
+
 def test_a_peer_that_accepts_and_says_nothing_is_given_up() -> None:
     network = Network(10, [("A", "B")]).start()
     network.run(300)

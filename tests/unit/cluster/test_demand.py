@@ -72,6 +72,21 @@ def test_a_demand_says_here_where_it_comes_from() -> None:
     assert info.priority == -5
 
 
+@pytest.mark.parametrize(
+    ("options", "prefetch"),
+    [
+        ({"prefetch": 1}, 100),  # behind hundreds of others, a reader that left was once served for two more minutes
+        ({"prefetch": 500}, 500),
+        ({"prefetch": 500, "advisory_prefetch": 7}, 7),
+    ],
+)
+def test_news_does_not_wait_for_the_prefetch_of_messages(options: dict[str, Any], prefetch: int) -> None:
+    (effect,) = made(**options).subscribed(consumer(1, ActiveMQTopic("ActiveMQ.Advisory.Consumer.>")))
+    assert isinstance(effect, Subscribe)
+    assert effect.demand.info.prefetch_size == prefetch
+    assert NetworkConnectorOptions(**options).advisory_window == prefetch
+
+
 @pytest.mark.parametrize(("hops", "priority"), [(1, -5), (2, -8), (3, -9), (4, -10)])
 def test_priority_falls_with_every_hop(hops: int, priority: int) -> None:
     path = tuple(f"id-{number}" for number in range(hops - 1))

@@ -728,6 +728,7 @@ class OpenWireSession(Session):
                 self.write_octets(frame)
         if not self.readable:
             self.readable = True
+            self.heard = self.broker.now  # nobody listened meanwhile
             self.shell.resumed()
 
     def _target(self, destination: Destination) -> Target:

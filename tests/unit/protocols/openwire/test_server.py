@@ -215,6 +215,25 @@ def test_a_full_queue_withholds_the_answer_and_acknowledgements_come_through() -
     assert type(client.answer_to(numbers[-1])) is Response
 
 
+def test_who_was_not_read_for_want_of_room_is_not_taken_for_silent_when_there_is_some() -> None:
+    """Its connection once ended in the moment in which it could have gone on."""
+    hub = Hub(Rig({"q": {"max_octets": "2000", "full": "BLOCK"}}))
+    producer = hub.client(wire=WireFormatOptions(max_inactivity_duration=3_000))
+    while producer.session.readable:
+        producer.post(producer.text(QUEUE, "x" * 500))
+    producer.wait(10_000)
+    assert not producer.session.closing
+    reader = hub.client()
+    reader.consume(QUEUE)
+    for dispatch in reader.dispatches():
+        reader.ack(dispatch, dispatch)
+    assert producer.session.readable
+    producer.wait(2_000)
+    assert not producer.session.closing
+    producer.wait(2_000)
+    assert producer.session.closing, "and now it is"
+
+
 def test_a_window_is_given_back_by_producer_acks(hub: Hub) -> None:
     client = hub.client()
     client.producer(window=10_000)
