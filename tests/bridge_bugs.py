@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import count
 from typing import Any
 
+import msgspec
+
 from entrepot.cluster.admission import BrokerPath, Replay
 from entrepot.cluster.bridge import Bridge
 from entrepot.cluster.crossing import Crossing
@@ -18,10 +20,11 @@ from entrepot.cluster.demand import AdvisoryDemand, Interests
 from entrepot.cluster.link import LinkCore, State
 from entrepot.core.broker import BrokerCore
 from entrepot.protocols.openwire.advisories import Advisories
+from entrepot.simulation import sites
 
 
 @contextmanager
-def patched(owner: type, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
+def patched(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
     genuine = getattr(owner, name)
     setattr(owner, name, make(genuine))
     try:
@@ -86,6 +89,19 @@ def _looks_away(genuine: Any) -> Any:
         return []
 
     return look
+
+
+def _agrees_on_silence(genuine: Any) -> Any:
+    def offered(place: Any, interval: int) -> Any:
+        return msgspec.structs.replace(genuine(place, interval), max_inactivity_duration=0)
+
+    return offered
+
+
+@contextmanager
+def unsupervised() -> Iterator[None]:
+    with patched(LinkCore, "_look", _looks_away), patched(sites, "offered", _agrees_on_silence):
+        yield
 
 
 def _ignores_the_path(genuine: Any) -> Any:
@@ -170,7 +186,7 @@ HISTORIC: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "demand is not told to who subscribes late": lambda: patched(Advisories, "replay", _nothing),
     "a message is settled before the peer has it": lambda: patched(Bridge, "forward", _settles_before_the_answer),
     "what was under way is forgotten": lambda: patched(LinkCore, "_clear", _forgets_what_was_under_way),
-    "the canary is never sent and silence is ignored": lambda: patched(LinkCore, "_look", _looks_away),
+    "the canary is never sent and silence is ignored": unsupervised,
 }
 
 OTHERS: dict[str, Callable[[], AbstractContextManager[None]]] = {

@@ -26,6 +26,12 @@ FOUND = {  # a few of tests/hunt.py, by a seed that is run without the bug as we
     "a durable subscription that is superseded keeps what it holds": 4,
     "demand ends with the first of several readers": 4,
 }
+RARE = {  # the same, in networks that are drawn for a rare coincidence
+    "temporary destinations are not served another way": 1,
+    "nothing goes back for who moved": 2,
+    "durable demand is not synced": 3,
+}
+DIRECTED = 8
 FAILED = Path(__file__).with_name("regressions-networks.txt")
 
 
@@ -48,6 +54,21 @@ def test_networks_of_two_to_ten_brokers_keep_every_promise(seed: int, extras: bo
     assert not result.failed, (
         f"seed {seed}: {result.violations}; python -m entrepot.simulation --networks{more} --seed {seed}"
     )
+
+
+@pytest.mark.parametrize("seed", range(1, DIRECTED + 1))
+def test_networks_drawn_for_a_rare_coincidence_keep_every_promise(seed: int) -> None:
+    result = run_network(seed, directed=True)
+    assert not result.failed, (
+        f"seed {seed}: {result.violations}; python -m entrepot.simulation --networks --directed --seed {seed}"
+    )
+
+
+@pytest.mark.skipif(is_compiled(), reason="native callers do not see a replaced method: planted in the plain build")
+@pytest.mark.parametrize(("bug", "seed"), RARE.items())
+def test_planted_bugs_are_found_by_the_coincidence_that_they_need(bug: str, seed: int) -> None:
+    with planted(bug):
+        assert run_network(seed, directed=True).failed, f"seed {seed} does not find any more: {bug}"
 
 
 @pytest.mark.skipif(is_compiled(), reason="native callers do not see a replaced method: planted in the plain build")

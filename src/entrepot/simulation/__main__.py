@@ -20,6 +20,8 @@ def main(arguments: list[str]) -> int:
         parser().error("--keep and --shrink are about the steps of a single broker; this has none")
     if (options.pairs or options.zones) and options.trace is not None:
         parser().error("--trace is about single brokers and networks; this has none")
+    if options.directed and (options.plain or not options.networks):
+        parser().error("--directed is about networks, and its plans have all that came in")
     if options.seed is not None:
         return _one(options)
     return _many(options)
@@ -41,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--zones", action="store_true", help="run two zones of brokers with 300 clients")
     found.add_argument("--networks", action="store_true", help="run networks of 2 to 10 brokers")
     found.add_argument("--plain", action="store_true", help="with --networks: plans as they were before extras came in")
+    found.add_argument("--directed", action="store_true", help="with --networks: drawn for rare coincidences")
     found.add_argument("--hashes", action="store_true", help="print the hash of every trace")
     return found
 
@@ -57,7 +60,7 @@ def _one(options: argparse.Namespace) -> int:
     if options.pairs or options.zones:
         result = (run_pair if options.pairs else run_zones)(options.seed)
     elif options.networks:
-        result = run_network(options.seed, lines=lines, extras=not options.plain)
+        result = run_network(options.seed, lines=lines, extras=not options.plain, directed=options.directed)
     else:
         result = run(options.seed, keep=keep, lines=lines)
     _report(result)
@@ -74,7 +77,7 @@ def _one(options: argparse.Namespace) -> int:
 def _many(options: argparse.Namespace) -> int:
     began = default_timer()
     seeds = range(options.first, options.first + options.seeds)
-    networks = partial(run_network, extras=not options.plain)
+    networks = partial(run_network, extras=not options.plain, directed=options.directed)
     play = run_pair if options.pairs else run_zones if options.zones else networks if options.networks else run
     failed: list[int] = []
     totals: dict[str, int] = {}
@@ -91,7 +94,8 @@ def _many(options: argparse.Namespace) -> int:
     if failed:
         say("failed: " + " ".join(str(seed) for seed in failed))
         way = "--pairs" if options.pairs else "--zones" if options.zones else "--trace trace.txt --shrink"
-        way = "--networks --trace trace.txt" if options.networks else way
+        kind = " --directed" if options.directed else " --plain" if options.plain else ""
+        way = f"--networks{kind} --trace trace.txt" if options.networks else way
         say(f"look at one: python -m entrepot.simulation --seed {failed[0]} {way}")
         if options.shrink:
             _shrink(failed[0])

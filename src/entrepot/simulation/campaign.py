@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from entrepot.simulation.directed import DirectedRun
 from entrepot.simulation.machine import Parts
 from entrepot.simulation.network_runs import NetworkRun
 from entrepot.simulation.pairs import Pair
@@ -63,12 +64,13 @@ def run_zones(seed: int) -> Result:
     return Result(seed, region.world.digest(), tuple(violations), counts, 0)
 
 
-def run_network(seed: int, *, lines: bool = False, extras: bool = True) -> Result:
+def run_network(seed: int, *, lines: bool = False, extras: bool = True, directed: bool = False) -> Result:
     """Run the network of ``seed``: two to ten brokers, bridges and faults. It has no plan of steps to shrink.
 
     ``extras``: False for the plan that ``seed`` stood for before operators, programs that ask and some options came in.
+    ``directed``: another network, drawn for a rare coincidence.
     """
-    network = NetworkRun(seed, lines=lines, extras=extras)
+    network = DirectedRun(seed, lines=lines) if directed else NetworkRun(seed, lines=lines, extras=extras)
     violations = network.run()
     world = network.network.world
     kept = () if world.lines is None else tuple(world.lines)

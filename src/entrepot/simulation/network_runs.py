@@ -41,9 +41,10 @@ class NetworkRun:
 
     def __init__(self, seed: int, *, lines: bool = False, extras: bool = True) -> None:
         """``extras``: False makes the world that ``seed`` was before there were any: regressions are found so."""
-        self.lots: Final = Lots(f"{seed}/plan")
-        self.more: Final = Lots(f"{seed}/extras")
-        self.plan: Final[Plan] = draw(self.lots, draw_extras(self.more) if extras else NO_EXTRAS)
+        lots, more, plan = self._draw(seed, extras)
+        self.lots: Final = lots
+        self.more: Final = more
+        self.plan: Final = plan
         self.network: Final = Drawn(seed, self.plan, lines=lines)
         self.network.world.events_max = EVENTS_MAX
         self.sent = 0
@@ -58,6 +59,11 @@ class NetworkRun:
                 self.talk.ask_at(seat.site, topic=seat.topic)
             else:
                 self.talk.answer_at(seat.site)
+
+    def _draw(self, seed: int, extras: bool) -> tuple[Lots, Lots, Plan]:
+        """Return the plan, and the lots that it left for what happens."""
+        lots, more = Lots(f"{seed}/plan"), Lots(f"{seed}/extras")
+        return lots, more, draw(lots, draw_extras(more) if extras else NO_EXTRAS)
 
     def run(self) -> list[str]:
         """Return what went wrong."""
@@ -79,13 +85,13 @@ class NetworkRun:
                 self._seat(reading, reading.site)
         self.talk.start()
         network.run(SETTLING_MS)
+        self._begin()
         for _ in range(self.lots.between(10, 40)):
             self._step()
             self._extra_step()
             network.run(self.lots.skewed(1, 600))
             network.explained()
-        if self.plan.seats and self.plan.cyclic and self.more.chance(0.5):
-            self._lull()
+        self._between()
         self._mend()
         network.run(2_000)
         for reading in self.plan.readings:
@@ -115,13 +121,20 @@ class NetworkRun:
         for reading in self.plan.readings:
             self.network.sites[reading.site].leave(reading.key + BESIDE_IT)
 
-    def _lull(self) -> None:
+    def _begin(self) -> None:
+        """Every bridge is open, and nothing was sent yet."""
+
+    def _between(self) -> None:
         """One cable stays cut, and there is another way: what is asked is answered all the same."""
+        if not (self.plan.seats and self.plan.cyclic and self.more.chance(0.5)):
+            return
         self._mend()
         near, far = self.more.one_of(self.plan.wires)
-        if not _is_joined(self.plan, (near, far)):
-            return
-        self.network.cut(near, far, silent=self.more.chance(0.3))
+        if is_joined(self.plan, (near, far)):
+            self._cut_and_ask(near, far, silent=self.more.chance(0.3))
+
+    def _cut_and_ask(self, near: str, far: str, *, silent: bool) -> None:
+        self.network.cut(near, far, silent=silent)
         self.network.run(LULL_MS)
         self._ask_and_judge(f"while {near} and {far} are cut")
 
@@ -288,16 +301,20 @@ class NetworkRun:
         site = self.network.sites[self.lots.one_of(alive)]
         for _ in range(self.lots.between(1, 12)):
             reading = self.lots.one_of(self.plan.readings)
-            identity = f"m{self.sent}"
-            self.sent += 1
-            text = self.lots.one_of(reading.targets)
-            colours = {"colour": reading.colour} if reading.colour else None
-            wanted = [one for one in self.plan.readings if text in one.targets and one.colour == reading.colour]
-            if text == f"topic://{VIRTUAL}" and not self._has(site, reading):
-                wanted = []  # nobody's queue was known here yet: as with any topic
-            self.expected[identity] = wanted
-            self.texts[identity] = text
-            site.send(text, identity, properties=colours)
+            self._send_for(site, reading, self.lots.one_of(reading.targets))
+
+    def _send_for(self, site: Site, reading: Reading, text: str = "") -> None:
+        """Send what ``reading`` is owed; to the destination ``text``, its first one if not said."""
+        text = text or reading.targets[0]
+        identity = f"m{self.sent}"
+        self.sent += 1
+        colours = {"colour": reading.colour} if reading.colour else None
+        wanted = [one for one in self.plan.readings if text in one.targets and one.colour == reading.colour]
+        if text == f"topic://{VIRTUAL}" and not self._has(site, reading):
+            wanted = []  # nobody's queue was known here yet: as with any topic
+        self.expected[identity] = wanted
+        self.texts[identity] = text
+        site.send(text, identity, properties=colours)
 
     def _has(self, site: Site, reading: Reading) -> bool:
         return site.broker is not None and reading.text.partition("://")[2] in site.broker.table.queues
@@ -445,7 +462,7 @@ class Drawn(Network):
             super().circled(site, body, path)
 
 
-def _is_joined(plan: Plan, without: Wire) -> bool:
+def is_joined(plan: Plan, without: Wire) -> bool:
     """Return whether the network is one also without a cable."""
     first = next(iter(plan.blueprints))
     known, at = {first: None}, [first]
