@@ -8,7 +8,9 @@ they are in docs/networks/far-hosts.md.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import socket
 import threading
 import time
 from collections import Counter
@@ -23,7 +25,7 @@ import ours
 import pytest
 from test_bad_wires import FOUND_S, Process, is_open, supervised, until, waiting
 from test_network import fresh
-from wires import Weather, Wire, enter
+from wires import NOTHING, Weather, Wire, enter
 
 from entrepot.client.connection import Connection, connect
 from entrepot.client.message import Message
@@ -145,6 +147,38 @@ def flows(*both: Seen) -> float:
         lambda: all(seen.last > began or len(seen.counts) == COUNT for seen in both), "nothing crosses after a cut"
     )
     return time.monotonic() - began
+
+
+def test_the_wire_does_what_its_weather_says(wire: Wire) -> None:
+    """Else nothing below says anything."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
+        here.bind((wire.here, 0))
+        here.settimeout(0.3)
+        place = here.getsockname()
+        got: list[tuple[float, int]] = []
+
+        async def shout() -> None:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as there:
+                for number in range(500):
+                    there.sendto(f"{time.monotonic()} {number}".encode(), place)
+
+        def hear() -> list[tuple[float, int]]:
+            wire.run(shout)
+            got.clear()
+            with contextlib.suppress(TimeoutError):
+                while True:
+                    words = here.recv(100).split()
+                    got.append((time.monotonic() - float(words[0]), int(words[1])))
+            return got
+
+        wire.weather(NOTHING, Weather(delay_ms=50, jitter_ms=20, loss=0.2))
+        assert 340 < len(hear()) < 460
+        assert min(late for late, _ in got) > 0.029
+        assert [number for _, number in got] != sorted(number for _, number in got), "nothing overtook anything"
+        wire.deafen(here=True)
+        assert hear() == []
+        wire.heal()
+        assert hear()
 
 
 @pytest.mark.timeout(300)

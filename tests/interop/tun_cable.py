@@ -38,15 +38,14 @@ class Direction:
 
     def __init__(self, source: int, target: int, chance: random.Random) -> None:
         self.source, self.target, self.chance = source, target, chance
-        self.delay_s, self.jitter_s, self.loss, self.octets_s, self.in_order = 0.0, 0.0, 0.0, 0.0, False
+        self.delay_s = self.jitter_s = self.loss = self.octets_s = 0.0
         self.free = 0.0  # when the packet before has left the sender, at the rate given
-        self.last = 0.0  # when the packet before arrives
         self.waiting: list[tuple[float, int, bytes]] = []
         self.came = self.lost = self.dropped = 0
 
     def become(self, said: dict[str, float]) -> None:
         self.delay_s, self.jitter_s = said["delay_ms"] / 1000, said["jitter_ms"] / 1000
-        self.loss, self.octets_s, self.in_order = said["loss"], said["rate_kbit"] * 125, bool(said["in_order"])
+        self.loss, self.octets_s = said["loss"], said["rate_kbit"] * 125
         if self.loss >= 1:
             self.waiting.clear()  # a cut: nor does anything arrive that is under way
 
@@ -69,11 +68,7 @@ class Direction:
         left = now
         if self.octets_s:
             left = self.free = max(now, self.free) + size / self.octets_s
-        due = left + max(0.0, self.delay_s + self.chance.uniform(-self.jitter_s, self.jitter_s))
-        if self.in_order:
-            due = max(due, self.last)
-        self.last = due
-        return due
+        return left + max(0.0, self.delay_s + self.chance.uniform(-self.jitter_s, self.jitter_s))
 
     def give(self, now: float) -> float:
         """Write what is due, and return when something will be; infinity where nothing waits."""

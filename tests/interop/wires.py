@@ -34,7 +34,6 @@ class Weather(NamedTuple):
     jitter_ms: float = 0
     loss: float = 0  # 0 to 1
     rate_kbit: float = 0  # 0: as fast as it goes
-    in_order: bool = False
 
     @property
     def netem(self) -> list[str]:
