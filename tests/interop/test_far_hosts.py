@@ -2,7 +2,7 @@
 """Brokers on two hosts, over a wire with delay, loss, cuts and deafness: real kernels' TCP on both sides (`wires.py`).
 
 A short form by default. ``FAR_HOSTS=full`` runs every kind of bridge in every weather, longer, and prints its figures;
-they are in docs/networks/far-hosts.md.
+they are in docs/bridges.md.
 """
 
 from __future__ import annotations
