@@ -206,6 +206,16 @@ class _Restore(Alarm):
         self.bridge.restore(self.run)
 
 
+class _Drained(Alarm):
+    def __init__(self, due: int, bridge: Bridge, run: int) -> None:
+        super().__init__(due)
+        self.bridge = bridge
+        self.run = run
+
+    def ring(self, now: int) -> None:
+        self.bridge.drained(self.run)
+
+
 class _Adopt(Alarm):
     def __init__(self, due: int, neighbourhood: Neighbourhood, where: Destination) -> None:
         super().__init__(due)
@@ -783,31 +793,37 @@ class Bridge(LinkPort):
         self.broker.secure()
 
     def _drain(self, waiting: Demand, serving: Sequence[Demand]) -> None:
-        """Let what `Drain` names cross, and look again until nothing of it is left. What came since stays."""
-        name = waiting.durable_name
+        """Let what `Drain` names cross until nothing of it is left. What came since stays."""
         source = self._durable_queue(waiting)
-        if source is None:
-            return
-        feed = self._draining.get(name)
         until = max(-1 if target is None else int(target.began) for target in map(self._durable_queue, serving))
-        refused = feed is not None and feed not in self.link.feeds
-        if refused or ((feed is None or feed.under_way == 0) and not _holds(source, until)):
-            self._stop_draining(name)
+        if source is None or waiting.durable_name in self._draining or not _holds(source, until):
             return
-        if feed is None:
-            where = Address(source.address, MULTICAST, False, source.name)
-            feed = BridgeFeed(self, waiting, [where], self._rule(waiting, where))
-            feed.durable_name = feed.client_id = ""  # it reads what is there, and is not the subscription
-            feed.no_local = True  # so that it is asked what it wants
-            feed.selector = None
-            feed.until = until
-            try:
-                self.link.add(feed)
-            except Refused as refusal:
-                self.say(f"what waits in {source.name} stays: {refusal}")
-                return
-            self._draining[name] = feed
-        self.broker.timetable.add(_Restore(int(self.broker.now) + RESTORE_AFTER, self, self._runs))
+        where = Address(source.address, MULTICAST, False, source.name)
+        feed = BridgeFeed(self, waiting, [where], self._rule(waiting, where))
+        feed.durable_name = feed.client_id = ""  # it reads what is there, and is not the subscription
+        feed.no_local = True  # so that it is asked what it wants
+        feed.selector = None
+        feed.until = until
+        try:
+            self.link.add(feed)
+        except Refused as refusal:
+            self.say(f"what waits in {source.name} stays: {refusal}")
+            return
+        if not self._draining:
+            self.broker.timetable.add(_Drained(int(self.broker.now) + RESTORE_AFTER, self, self._runs))
+        self._draining[waiting.durable_name] = feed
+
+    def drained(self, run: int) -> None:
+        """End what `_drain` began where it is done, if the connection is still the same; look again at the rest."""
+        if run != self._runs:
+            return
+        for name, feed in list(self._draining.items()):
+            source = self._durable_queue(feed.demand)
+            left = source is not None and feed in self.link.feeds and (feed.under_way or _holds(source, feed.until))
+            if not left:
+                self._stop_draining(name)
+        if self._draining:
+            self.broker.timetable.add(_Drained(int(self.broker.now) + RESTORE_AFTER, self, run))
 
     def _forget_durable(self, name: str) -> None:
         self._stop_draining(name)

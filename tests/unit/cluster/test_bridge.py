@@ -748,6 +748,8 @@ def test_what_waits_at_a_bridge_crosses_when_another_way_serves_its_reader_since
     network.run(5000)
     assert network.seen == {"later": ["B"], "m": ["B"]}, "what came since has crossed the other way"
     network.explained()
+    assert d.broker is not None
+    assert not d.broker.table.queues["NC_C_inbound_D.d"].roster.consumers, "it reads no longer than it must"
 
 
 def test_what_is_handed_over_behind_its_own_repetition_is_marked() -> None:
