@@ -159,6 +159,8 @@ class Neighbourhood:
         self.interests: Final = Interests()
         # Durable subscription of a bridge -> number of the last message before it was made; not after a restart.
         self.began: dict[str, int] = {}
+        # Numbers, first and last, of what was handed over: those copies are in one durable subscription alone.
+        self.poured: list[tuple[int, int]] = []
         self.bridges: dict[Bridge, None] = {}
         self.duplex: dict[tuple[str, str], Bridge] = {}  # connector's name and the initiator -> the end that we are
         self._serial = 0
@@ -785,7 +787,10 @@ class Bridge(LinkPort):
             if target is None or target is source:
                 return
             targets.append((target, self.neighbourhood.began.get(target.name, -1)))
-        moved = pour(self.broker, source, targets, self.link.doubts)
+        first = int(self.broker.number) + 1
+        moved = pour(self.broker, source, targets, self.link.doubts, self.neighbourhood.poured)
+        if moved:
+            self.neighbourhood.poured.append((first, int(self.broker.number)))
         said = ", ".join(target.name for target, _ in targets)
         self.say(f"{moved} messages of the durable subscription {source.name} go over to {said}")
         self.neighbourhood.began.pop(source.name, None)
@@ -1186,11 +1191,18 @@ def durable_list(acceptor: Acceptor, options: NetworkConnectorOptions, lists: Li
     )
 
 
-def pour(broker: BrokerCore, source: Queue, targets: Sequence[tuple[Queue, int]], doubts: Mapping[int, None]) -> int:
+def pour(
+    broker: BrokerCore,
+    source: Queue,
+    targets: Sequence[tuple[Queue, int]],
+    doubts: Mapping[int, None],
+    poured: Sequence[tuple[int, int]] = (),
+) -> int:
     """Move what waits in ``source`` to all of ``targets``; return how much. Raises StorageError.
 
     With each comes the number of the last message that it cannot have had itself; -1: nobody knows, so what it still
-    has is left out, and what has left it already may come twice. ``doubts``: messages that may have arrived already.
+    has is left out, and what has left it already may come twice. ``doubts``: messages that may have arrived already;
+    ``poured``: numbers of copies that were made here before, which no other queue can have had.
     """
     there: list[dict[int, None]] = [_numbers_in(target) if last < 0 else {} for target, last in targets]
     again = _repeated_in(broker, source)
@@ -1203,7 +1215,7 @@ def pour(broker: BrokerCore, source: Queue, targets: Sequence[tuple[Queue, int]]
             try:
                 wanted = 0
                 for (target, last), known in zip(targets, there, strict=True):
-                    if number not in known and (last < 0 or number <= last):
+                    if number not in known and (last < 0 or number <= last or _is_within(poured, number)):
                         copy = broker.renumbered(reference.message)
                         copy.redelivered = (
                             copy.redelivered or number in doubts or (bool(again) and broker.identity_of(copy) in again)
@@ -1215,6 +1227,10 @@ def pour(broker: BrokerCore, source: Queue, targets: Sequence[tuple[Queue, int]]
             finally:
                 broker.journal.end()
     return moved
+
+
+def _is_within(ranges: Sequence[tuple[int, int]], number: int) -> bool:
+    return any(first <= number <= last for first, last in ranges)
 
 
 def _holds(queue: Queue, until: int) -> bool:

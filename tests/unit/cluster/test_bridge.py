@@ -752,6 +752,35 @@ def test_what_waits_at_a_bridge_crosses_when_another_way_serves_its_reader_since
     assert not d.broker.table.queues["NC_C_inbound_D.d"].roster.consumers, "it reads no longer than it must"
 
 
+def test_what_was_handed_over_once_goes_over_again_although_its_copy_is_younger_than_who_gets_it() -> None:
+    network = Network(79, [("A", "B"), ("A", "B"), ("A", "B")]).start()
+    a = network.sites["A"]
+    first, second, third = range(3)
+    for number in (second, third):
+        a.switch(number, start=False)
+    network.sites["B"].read(T, durable="d")
+    network.run(500)
+    a.switch(first, start=False)
+    a.send(T, "m")  # it waits for the first
+    for number in (third, second):  # their subscriptions are made, one after the other
+        a.switch(number, start=True)
+        network.run(500)
+        a.switch(third, start=False)
+    a.switch(first, start=True)
+    network.run(500)
+    network.deafen("A", "B")
+    network.run(1000)  # the second has it now, and cannot bring it
+    for number in (first, second):
+        a.switch(number, start=False)
+    assert sorted(subscriptions(network, "A")) == [f"NC-{n}_B_inbound_A.NC-DS_A_T" for n in (2, 3)]
+    a.switch(third, start=True)
+    network.run(500)
+    assert not network.seen
+    a.switch(second, start=True)
+    network.run(3000)
+    assert network.seen == {"m": ["B"]}
+
+
 def test_what_is_handed_over_behind_its_own_repetition_is_marked() -> None:
     network = Network(76, [("A", "B"), ("B", "C"), ("B", "C")], options="networkTTL=2").start()
     a, b = network.sites["A"], network.sites["B"]
