@@ -18,8 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import classic
 import ours
 import pytest
+from cable import Cable
 from classic import free_port
 from test_network import fresh, run
 from wires import Weather, Wire
@@ -238,4 +240,35 @@ def test_a_frozen_peer_is_found_and_bridged_again_when_it_wakes(tmp_path: Path) 
         until(port, is_open)
     finally:
         near.kill()
+        far.kill()
+
+
+def test_canaries_come_back_from_activemq_on_the_second_connection_too(tmp_path: Path) -> None:
+    """Its audit took all ids below -63 for one, and every canary behind the first of a connection for a duplicate."""
+    if classic.unavailable():
+        pytest.skip(classic.unavailable())
+    far = classic.Classic(tmp_path / "far", name="far").start()
+    port = free_port()
+    near = None
+    try:
+        far.await_ready()
+        cable = Cable(far.port)
+        uri = f"static:(tcp://127.0.0.1:{cable.port})?supervisionInterval=50&initialReconnectDelay=50"
+        listen = f"auto://127.0.0.1:{port}"
+        near = Process(tmp_path / "near", "near", "--listen", listen, "--connect", uri, "--duplex").start()
+        until(port, lambda row: is_open(row) and row["sent"] == 0)
+        time.sleep(80 * 0.05)  # more than 63 of them
+        assert until(port, is_open)["connections"] == 1
+        cable.cut()
+        until(port, waiting)
+        cable.heal()
+        since = until(port, is_open)["connections"]
+        time.sleep(1.0)  # a canary that is lost ends the connection after 0.15 s
+        row = bridge(port)
+        assert row["state"] == "open"
+        assert row["connections"] == since
+        assert 0 <= row["canary_age_ms"] < 500
+    finally:
+        if near is not None:
+            near.kill()
         far.kill()

@@ -40,7 +40,7 @@ def explain(*, destination: str, url: str, patience: float, also: tuple[str, ...
         click.echo(to_json({"network": wide, "silent": found.silent}))
         return
     for answer in found.told:
-        _broker(answer, found.names)
+        _broker(answer, found.called)
     if wide:
         click.secho("the network", bold=True)
         for reason in wide:
@@ -91,7 +91,7 @@ def where(
     else:
         for answer in found.told:
             for place in answer["places"]:
-                _place(answer["broker"], place, found.names)
+                _place(answer["broker"], place, found.called)
             if answer["had"]:
                 click.echo(
                     f"{answer['broker']}: it was here and is no more: settled, sent on to another broker, or expired"
@@ -113,6 +113,9 @@ def where(
 
 def _broker(answer: dict[str, Any], names: dict[str, str]) -> None:
     head = click.style(answer["broker"], bold=True)
+    if answer.get("program"):
+        _foreign(f"{head} ({answer['program']})", answer)
+        return
     if not answer["queues"]:
         kind = "topic" if answer["topic"] else "queue"
         click.echo(f"{head}: has no {kind} {answer['destination']}" + (" subscription" if answer["topic"] else ""))
@@ -135,6 +138,19 @@ def _broker(answer: dict[str, Any], names: dict[str, str]) -> None:
             click.echo(f"  · {_consumer(consumer)}")
         if readers > CONSUMERS_SHOWN:
             click.echo(f"  · and {readers - CONSUMERS_SHOWN} more consumers")
+
+
+def _foreign(head: str, answer: dict[str, Any]) -> None:
+    """Show what can be seen of a broker of ActiveMQ from outside."""
+    if not answer["queues"]:
+        click.echo(f"{head}: has no queue {answer['destination']}")
+    for queue in answer["queues"]:
+        bridges = sum(1 for consumer in queue["consumers"] if consumer["peer"])
+        readers = len(queue["consumers"]) - bridges
+        click.echo(
+            f"{head}: {queue['queue']}: {queue['waiting']:,} waiting or in flight, as far as it shows them, "
+            f"{readers} consumer{'' if readers == 1 else 's'}, {bridges} bridge{'' if bridges == 1 else 's'}"
+        )
 
 
 def _reason(text: str, code: str, remedy: str) -> None:

@@ -22,6 +22,7 @@ from entrepot.base.uri import Endpoint
 from entrepot.base.uri import parse as parse_uri
 from entrepot.cli.dialogue import credentials, places
 from entrepot.cli.errors import describe_os_error
+from entrepot.cli.foreign import PROGRAM, standing
 from entrepot.cli.managing import answered, managing
 from entrepot.client.connection import connect
 from entrepot.client.message import Message
@@ -29,8 +30,6 @@ from entrepot.client.session import Session
 from entrepot.core.management import ADDRESS, OPERATION, RESOURCE
 
 BROKERS_MOST: Final = 200
-FOREIGN: Final = "ActiveMQ"
-"""What programs call themselves that do not know our questions."""
 OPENWIRE_SCHEMES: Final = ("tcp:", "ssl:", "nio:", "openwire:")
 
 Ask = Callable[..., Awaitable[Any]]
@@ -46,7 +45,7 @@ class Silent(msgspec.Struct, frozen=True):
 
 
 class Survey:
-    """What a network said. ``told``: an answer of each broker; ``names``: broker by node id."""
+    """What a network said. ``told``: an answer of each broker; ``names``: of those, broker by node id."""
 
     def __init__(self, operation: str, arguments: tuple[object, ...], patience: Duration) -> None:
         self.operation: Final = operation
@@ -54,8 +53,14 @@ class Survey:
         self.patience: Final = patience
         self.told: list[dict[str, Any]] = []
         self.names: dict[str, str] = {}
+        self.peers: dict[str, str] = {}  # the same of those that bridges know, ActiveMQ's among them
         self.silent: list[Silent] = []
         self._tried: dict[str, None] = {}
+
+    @property
+    def called(self) -> dict[str, str]:
+        """Broker by the identity that messages carry, of all that are known."""
+        return {**self.peers, **self.names}
 
     async def run(self, url: str) -> None:
         """Ask the broker at ``url``, then those that its bridges lead to or come from, and so on.
@@ -103,12 +108,19 @@ class Survey:
         """Put the question; return the rows of the broker's bridges."""
         answer = await ask(self.operation, *self.arguments)
         rows: list[dict[str, Any]] = await ask("describeBridges")
+        self.heard(rows)
         if answer["node"] not in self.names:
             self.names[answer["node"]] = answer["broker"]
             self.told.append(answer)
             if answer["url"]:
                 self._tried[_place(answer["url"])] = None
         return rows
+
+    def heard(self, rows: list[dict[str, Any]]) -> None:
+        """Learn the names of brokers from bridges to them."""
+        for row in rows:
+            if row.get("peer_id") and row.get("peer"):
+                self.peers[str(row["peer_id"])] = str(row["peer"])
 
     async def _reach(self, name: str, found: list[str], user: str | None, password: str | None) -> list[dict[str, Any]]:
         """Ask the broker ``name`` at the first of several places that answers."""
@@ -121,7 +133,7 @@ class Survey:
             tried = place
             try:
                 async with asyncio.timeout(self.patience / SECOND):
-                    return await self._ask_there(place, user, password)
+                    return await self._ask_there(name or place, place, user, password)
             except TimeoutError:
                 why = f"no answer within {self.patience / SECOND:g} s"
             except EntrepotError as error:
@@ -132,10 +144,14 @@ class Survey:
             self.silent.append(Silent(name or tried, tried, why))
         return []
 
-    async def _ask_there(self, place: str, user: str | None, password: str | None) -> list[dict[str, Any]]:
+    async def _ask_there(self, name: str, place: str, user: str | None, password: str | None) -> list[dict[str, Any]]:
         async with connect(place, user=user, password=password) as connection, connection.session() as session:
-            if connection.program.startswith(FOREIGN):  # it would keep the question in a queue, for ever
-                raise Unreachable(f"it is {connection.program}, which has no answer; a bridge to it says what it wants")
+            if connection.program.startswith(PROGRAM):  # it would keep the question in a queue, for ever
+                told = self.told[0] if self.told else {}
+                if self.operation != "explain" or not told or told["topic"]:
+                    raise Unreachable(f"it is {connection.program}, which cannot be asked that")
+                self.told.append(await standing(session, told["destination"], name, place, connection.program))
+                return []
             return await self._question(_over(session, self.patience))
 
 
@@ -214,6 +230,7 @@ async def survey(
                 answer = await desk.ask("broker", operation, *arguments, patience=found.patience)
                 found.told.append(answer)
                 found.names[answer["node"]] = answer["broker"]
+                found.heard(await desk.ask("broker", "describeBridges", patience=found.patience))
         else:
             await found.run(url)
     except TimeoutError:

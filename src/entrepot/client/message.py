@@ -206,6 +206,11 @@ class Received(Message):
         return int(self._command.expiration)
 
     @property
+    def advice(self) -> object:
+        """The command that an advisory is about, a ConsumerInfo for instance; None of any other message."""
+        return self._command.data_structure
+
+    @property
     def redelivered(self) -> bool:
         """Whether it was handed to a consumer before."""
         return self._delivery.redeliveries > 0

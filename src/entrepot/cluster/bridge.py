@@ -119,6 +119,7 @@ MESSAGES_PORTION: Final = 16 * 1024  # of messages, some 80 small ones
 ANSWERS_PORTION: Final = 2 * 1024  # of answers, 14 octets each
 LOOP: Final = "it leads back to this broker"
 CANARY: Final = "Canary"
+CANARY_PRODUCER: Final = 2
 CANARY_TOPIC: Final = ADVISORY + "Canary."
 # Readers that are there are told of in moments, and one that another bridge serves must not be sent what waits here.
 RESTORE_AFTER: Final = SECOND
@@ -432,6 +433,7 @@ class Bridge(LinkPort):
         connection = f"{here}->{there}-{token}-{self.serial}:{self._runs}"
         self._producer = ProducerId(connection, 1, SESSION)
         self._listener = ConsumerId(connection, SESSION, 1)
+        self._canaries = 0
         self._crossing = Crossing(self._producer, self.broker.node_id, self.broker.id_prefix)
 
     def _connection(self) -> str:
@@ -1003,7 +1005,10 @@ class Bridge(LinkPort):
         made.jms_type = CANARY
         made.timestamp = self.broker.wall
         self._canaries += 1
-        made.message_id = MessageId(producer_id=self._producer, producer_sequence_id=-self._canaries)
+        # A producer of its own, numbered from 1 on each connection: messages that came without an id are numbered by the
+        # bridge's producer, and an audit of ActiveMQ takes all ids below -63 for one (BitArrayBin.getBin).
+        origin = ProducerId(self._connection(), CANARY_PRODUCER, SESSION)
+        made.message_id = MessageId(producer_id=origin, producer_sequence_id=self._canaries)
         self._flying = wire.ask(made)
         return self._flying
 

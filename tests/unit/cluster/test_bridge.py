@@ -13,7 +13,8 @@ from entrepot.cluster.options import BridgeFilterOptions
 from entrepot.core.diversion import composite
 from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import Message
-from entrepot.protocols.openwire.commands import ActiveMQTopic, ConsumerInfo
+from entrepot.protocols.openwire import commands
+from entrepot.protocols.openwire.commands import ActiveMQTopic, ConsumerInfo, MessageId
 from entrepot.simulation.requests import Talk
 
 Q = "queue://Q"
@@ -251,6 +252,36 @@ def test_a_canary_comes_back_through_the_other_broker_on_every_link(duplex: bool
         assert bridge.link.counts.probes >= 2
         assert 0 < bridge.link.round_trip < 100 * MILLISECOND
         assert told["received"] == 0, "a canary is no message of anybody"
+
+
+@pytest.mark.skipif(is_compiled(), reason="replaces a method, which native callers do not see")
+def test_canaries_are_numbered_from_one_on_each_connection_apart_from_messages() -> None:
+    network = Network(35, [("A", "B")]).start()
+    (bridge,) = network.sites["A"].bridges()
+    seen: list[MessageId] = []
+    genuine = bridge._canary_back
+
+    def note(message: commands.Message) -> bool:
+        back = genuine(message)
+        if back and message.message_id is not None:
+            seen.append(message.message_id)
+        return back
+
+    bridge._canary_back = note  # type: ignore[method-assign]
+    network.run(70 * INTERVAL // MILLISECOND)
+    network.cut("A", "B")
+    network.run(20)
+    network.heal()
+    network.run(5 * INTERVAL // MILLISECOND)
+    by_producer: dict[str, list[int]] = {}
+    for each in seen:
+        assert each.producer_id is not None
+        assert each.producer_id != bridge._producer
+        by_producer.setdefault(str(each.producer_id), []).append(int(each.producer_sequence_id))
+    before, after = by_producer.values()
+    assert before == list(range(1, len(before) + 1))
+    assert after == list(range(1, len(after) + 1))
+    assert len(before) > 63
 
 
 def test_a_broker_that_refuses_the_canary_keeps_its_link() -> None:
