@@ -1005,7 +1005,7 @@ class Bridge(LinkPort):
         made.jms_type = CANARY
         made.timestamp = self.broker.wall
         self._canaries += 1
-        # A producer of its own, numbered from 1 on each connection: messages that came without an id are numbered by the
+        # Of a producer of its own, from 1 on each connection: messages that came without an id are numbered by the
         # bridge's producer, and an audit of ActiveMQ takes all ids below -63 for one (BitArrayBin.getBin).
         origin = ProducerId(self._connection(), CANARY_PRODUCER, SESSION)
         made.message_id = MessageId(producer_id=origin, producer_sequence_id=self._canaries)
