@@ -438,6 +438,8 @@ class LinkCore:
 
     def _clear(self) -> None:
         """Detach every feed: what is on its way goes back, in order, and will be marked when it goes again."""
+        for feed in self.feeds:
+            feed.window.paused = True  # what goes back, or is settled, must not bring more on its way here
         for consumer, number in self.under_way.values():
             self.doubts[number] = None
             self.counts.requeued += 1
@@ -471,6 +473,7 @@ class LinkCore:
         if feed not in self.feeds:
             return
         del self.feeds[feed]
+        feed.window.paused = True
         if feed.under_way > 0:
             for key in [key for key, (consumer, _) in self.under_way.items() if consumer.feed is feed]:
                 self.doubts[self.under_way.pop(key)[1]] = None

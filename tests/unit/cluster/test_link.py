@@ -149,6 +149,23 @@ def test_the_window_bounds_what_is_under_way_and_back_pressure_stops_it() -> Non
     assert len(setup.port.sent) == 4
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_who_is_removed_takes_nothing_more_for_what_is_settled_then(cut: bool) -> None:
+    setup = Setup().open()
+    setup.port.confirms = False
+    setup.rig.send_all("Q", ["a", "b", "c", "d", "e"])
+    feed = setup.feed(prefetch=2)
+    setup.port.confirms = True
+    if cut:
+        setup.link.failed(setup.link.attempt, "cut", setup.now)
+    else:
+        setup.link.remove(feed)
+    assert bodies(setup.port) == ["a", "b"], "more was written, and nobody waits for the answers"
+    assert not setup.link.under_way
+    setup.link.check()
+    assert setup.rig.queue("Q").count == 3
+
+
 def test_a_refusal_rebuilds_the_link_unless_it_is_about_one_message_for_good() -> None:
     setup = Setup().open()
     setup.rig.send_all("Q", ["a", "b"])
