@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from entrepot.simulation.network import Pipe, Weather
 from entrepot.simulation.workload import draw_plan
-from entrepot.simulation.world import World
+from entrepot.simulation.world import Bell, World
 
 
 def test_events_of_one_instant_come_in_the_order_in_which_they_were_asked_for() -> None:
@@ -15,6 +15,29 @@ def test_events_of_one_instant_come_in_the_order_in_which_they_were_asked_for() 
     world.later(5, lambda: seen.append("c"))
     world.run(world.time + 10)
     assert seen == ["a", "b", "c"]
+
+
+def test_a_bell_rings_once_for_each_deadline_however_often_it_came_nearer() -> None:
+    """Each ring asks for the next deadline, as brokers do: nearer deadlines made one more chain of rings each."""
+    world = World(1)
+    rung: list[int] = []
+
+    def ring() -> None:
+        rung.append(world.time)
+        bell.set(world.time + 1000)
+
+    bell = Bell(world, ring)
+    began = world.time
+    for nearer in (900, 700, 500, 800):
+        bell.set(began + nearer)
+    world.run(began + 3000)
+    assert [at - began for at in rung] == [500, 1500, 2500]
+    bell.hush()
+    world.run(began + 9000)
+    assert len(rung) == 3
+    bell.set(world.time - 1)
+    world.run(world.time)
+    assert len(rung) == 4
 
 
 def test_lots_of_different_names_do_not_disturb_one_another() -> None:

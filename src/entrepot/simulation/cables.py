@@ -7,14 +7,14 @@ that is deaf in one direction only is half open.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from entrepot.base.environment import Duration, Instant
-from entrepot.protocols.session import NEVER, Session, Shell
+from entrepot.protocols.session import Session, Shell
+from entrepot.simulation.world import Bell, World
 
 if TYPE_CHECKING:
     from entrepot.simulation.networks import Network
-    from entrepot.simulation.world import World
 
 
 class Machine(Protocol):
@@ -40,7 +40,7 @@ class End(Shell):
         self.other: End | None = None
         self.gone = False
         self.deaf = False
-        self.armed: Instant = NEVER
+        self.bell: Final = Bell(site.world, self.ring)
         self.noted = False
         self._clear: Instant = 0  # when what was written before has arrived: nothing overtakes when a link gets faster
 
@@ -102,14 +102,11 @@ class End(Shell):
     def arm(self) -> None:
         """See that `ring` comes at the deadline of the session."""
         assert self.session is not None
-        due = self.session.deadline()
-        if due < self.armed and not self.gone:
-            self.armed = due
-            self.site.world.later(max(0, due - self.site.world.time), self.ring)
+        if not self.gone:
+            self.bell.set(self.session.deadline())
 
     def ring(self) -> None:
         """The deadline may have come."""
-        self.armed = NEVER
         session = self.session
         if self.gone or session is None:
             return

@@ -20,14 +20,14 @@ from entrepot.core.policy import Policies
 from entrepot.core.ports import NoticePort
 from entrepot.core.recovery import recover
 from entrepot.journal.log import JournalCore, JournalOptions
-from entrepot.protocols.session import NEVER, Session, Shell
+from entrepot.protocols.session import Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
 from entrepot.protocols.stomp.server import StompSession
 from entrepot.simulation.disk import Later, SimulatedDisk
+from entrepot.simulation.world import Bell, World
 
 if TYPE_CHECKING:
     from entrepot.simulation.network import Link
-    from entrepot.simulation.world import World
 
 LARGE_OCTETS: Final = 6 * KIB  # bodies from here on are streamed to disk: small, so that it happens often
 HOPELESS: Final = 20  # crashes in a row during recovery, after which the fuse is taken out
@@ -137,7 +137,7 @@ class Machine:
         self.stomp.write_high_octets = 16 * KIB
         self._notices = Notices(world)
         self._written: list[Link] = []
-        self._due = NEVER
+        self._bell: Final = Bell(world, self._ring)
         self._booting = False
 
     # -- starting and stopping ----------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class Machine:
         if report.torn_segment:
             self.world.count("torn tail")
         self.broker = broker
-        self._due = NEVER
+        self._bell.hush()
         self.turn(lambda: None)
         self.world.later(options.compact_every, lambda: self._compact(broker))
 
@@ -294,16 +294,12 @@ class Machine:
         self.world.later(delay, lambda: self.turn(action))
 
     def _arm(self) -> None:
-        broker = self.broker
-        assert broker is not None
-        due = broker.deadline()
-        if due < self._due:
-            self._due = due
-            self.world.later(max(0, due - self.world.time), lambda: self._ring(broker))
+        assert self.broker is not None
+        self._bell.set(self.broker.deadline())
 
-    def _ring(self, broker: BrokerCore) -> None:
-        if self.broker is broker:
-            self._due = NEVER
+    def _ring(self) -> None:
+        broker = self.broker
+        if broker is not None:
             self.turn(lambda: broker.advance() if broker.deadline() <= self.world.time else None)
 
     def _compact(self, broker: BrokerCore) -> None:

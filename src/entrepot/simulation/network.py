@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from entrepot.base.environment import MICROSECOND, MILLISECOND, Duration
-from entrepot.protocols.session import NEVER, Session, Shell
+from entrepot.protocols.session import Session, Shell
 from entrepot.protocols.stomp.client import ConnectOptions, Event, StompClient
 from entrepot.protocols.stomp.server import StompSession
 from entrepot.simulation.machine import Machine
-from entrepot.simulation.world import Lots, World
+from entrepot.simulation.world import Bell, Lots, World
 
 PIECES_MAX: Final = 40  # a long buffer is not read octet by octet: the world would do nothing else
 SHOWN: Final = re.compile(rb"\ndestination:([^\n]+)\nmessage-id:[^\0]*?\nsim-id:([^\n]+)")
@@ -151,8 +151,8 @@ class Link:
         self.shown: list[tuple[str, str]] = []  # (destination, simulated id)
         self.client_gone = False
         self.server_gone = False
-        self._client_due = NEVER
-        self._server_due = NEVER
+        self._client_bell: Final = Bell(self.world, self._ring_client)
+        self._server_bell: Final = Bell(self.world, self._ring_server)
         self._shell = _ServerShell(self)
         self.client = StompClient(_ClientShell(self), options)
         self.server: Session = machine.accept(self._shell, peer.name)
@@ -201,13 +201,9 @@ class Link:
                 self.peer.closed(self)
 
     def _arm_client(self) -> None:
-        due = self.client.deadline()
-        if due < self._client_due:
-            self._client_due = due
-            self.world.later(max(0, due - self.world.time), self._ring_client)
+        self._client_bell.set(self.client.deadline())
 
     def _ring_client(self) -> None:
-        self._client_due = NEVER
         if not self.client_gone:
             if self.client.deadline() <= self.world.time:
                 self.client.advance(self.world.time)
@@ -272,13 +268,9 @@ class Link:
             outflow = outflow.following
 
     def _arm_server(self) -> None:
-        due = self.server.deadline()
-        if due < self._server_due:
-            self._server_due = due
-            self.world.later(max(0, due - self.world.time), self._ring_server)
+        self._server_bell.set(self.server.deadline())
 
     def _ring_server(self) -> None:
-        self._server_due = NEVER
         if not self.server_gone:
             self.machine.turn(self._advance_server)
 

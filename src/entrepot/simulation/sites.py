@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from entrepot.base.environment import MILLISECOND, Duration, Instant
+from entrepot.base.environment import MILLISECOND, Duration
 from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.admission import message_path
@@ -40,10 +40,10 @@ from entrepot.protocols.openwire.bodies import pack_properties, text_message
 from entrepot.protocols.openwire.client import OpenWireClient
 from entrepot.protocols.openwire.convert import message_of
 from entrepot.protocols.openwire.options import OpenWireOptions
-from entrepot.protocols.session import NEVER
 from entrepot.simulation.cables import End
 from entrepot.simulation.disk import SimulatedDisk
 from entrepot.simulation.subscribers import Reader
+from entrepot.simulation.world import Bell
 
 if TYPE_CHECKING:
     from entrepot.simulation.networks import Network
@@ -99,7 +99,7 @@ class Site:
         self.ends: list[End] = []
         self.cables: dict[tuple[Bridge, int], End] = {}
         self.readers: dict[str, Reader] = {}
-        self.due: Instant = NEVER
+        self.bell: Final = Bell(self.world, self._ring)
         self.runs = 0
         self.accepted = 0
 
@@ -134,7 +134,7 @@ class Site:
             say=lambda who, what: self.world.note(f"{self.name}: {who}: {what}"),
         )
         self.connectors = self.make_connectors()
-        self.due = NEVER
+        self.bell.hush()
         self.turn(lambda: found(config, broker))
         self.turn(acceptor.advisories.founded)
         self.turn(self._connect)
@@ -201,14 +201,11 @@ class Site:
             at += 1
         self.written.clear()
         broker.journal.flush()
-        due = broker.deadline()
-        if due < self.due:
-            self.due = due
-            self.world.later(max(0, due - self.world.time), lambda: self._ring(broker))
+        self.bell.set(broker.deadline())
 
-    def _ring(self, broker: BrokerCore) -> None:
-        if self.broker is broker:
-            self.due = NEVER
+    def _ring(self) -> None:
+        broker = self.broker
+        if broker is not None:
             self.turn(lambda: broker.advance() if broker.deadline() <= self.world.time else None)
 
     def _from_disk(self, delay: int, action: Callable[[], None]) -> None:

@@ -16,6 +16,7 @@ from random import Random
 from typing import Final, TypeVar
 
 from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant, WallTime
+from entrepot.protocols.session import NEVER
 
 EPOCH_MS: Final = 1_600_000_000_000  # any wall time will do; this one is easy to recognise in a trace
 EVENTS_MAX: Final = 400_000  # a usual world has a tenth of a thousandth of that left: beyond, it will never be quiet
@@ -136,3 +137,31 @@ class World:
                 return
         if not self.violations and (done is None or not done()):
             self.time = max(self.time, until)
+
+
+class Bell:
+    """Rings at the earliest instant that it was set to. What it was set to before is void then.
+
+    A core names one deadline, and an earlier one at any time. Were the later one rung too, and each ring asked for the
+    next, every deadline that comes nearer would leave one more chain of rings, for ever.
+    """
+
+    def __init__(self, world: World, ring: Callable[[], None]) -> None:
+        self._world = world
+        self._ring = ring
+        self._due: Instant = NEVER
+
+    def set(self, due: Instant) -> None:
+        """Ring at ``due``, at once when that is over, unless it rings earlier anyway."""
+        if due < self._due:
+            self._due = due
+            self._world.later(max(0, due - self._world.time), lambda: self._come(due))
+
+    def hush(self) -> None:
+        """Do not ring until it is set anew."""
+        self._due = NEVER
+
+    def _come(self, due: Instant) -> None:
+        if self._due == due:
+            self._due = NEVER
+            self._ring()

@@ -20,8 +20,7 @@ from entrepot.base.uri import Endpoint
 from entrepot.cluster.balance import TOLERANCE, Balance, Client
 from entrepot.cluster.census import Census, Facts
 from entrepot.protocols.failover import Dial, Drop, Effect, FailoverCore, FailoverOptions, Use
-from entrepot.protocols.session import NEVER
-from entrepot.simulation.world import World
+from entrepot.simulation.world import Bell, World
 
 PLANTED: Final = (
     "credulous",  # a broker that comes and goes is believed each time
@@ -181,7 +180,7 @@ class Program:
         self.known = list(region.sites)
         self.core: FailoverCore | None = None
         self._attempts: dict[int, Site] = {}
-        self._armed = NEVER
+        self._bell: Final = Bell(region.world, self._ring)
         if clever:
             options = FailoverOptions(zone=zone, max_reconnect_delay=2 * SECOND)
             places = [site.place.with_options({"zone": site.zone}) for site in region.sites]
@@ -307,15 +306,9 @@ class Program:
     def _arm(self) -> None:
         core = self.core
         assert core is not None
-        due = core.deadline()
-        if due < self._armed:
-            self._armed = due
-            self.world.later(max(0, due - self.world.time), lambda: self._ring(due))
+        self._bell.set(core.deadline())
 
-    def _ring(self, due: Instant) -> None:
-        if self._armed != due:
-            return
-        self._armed = NEVER
+    def _ring(self) -> None:
         core = self.core
         assert core is not None
         self._perform(core.advance(self.world.time) if core.deadline() <= self.world.time else [])
