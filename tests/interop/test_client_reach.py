@@ -138,6 +138,7 @@ def test_fanout(pair: list[Broker]) -> None:
                     assert message is not None
                     assert message.body == "to the primary"
                     primary = next(each for each in pair if each.url == connection.broker)
+                    assert connection.program
                     primary.kill()
                     await asyncio.sleep(0.1)
                     await to_queue.send("to the next")

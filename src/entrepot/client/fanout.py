@@ -46,8 +46,18 @@ class Fanout:
     @property
     def place(self) -> Endpoint | None:
         """The primary, or any that is there."""
-        there = [member.lifeline.place for member in self._members.values() if member.client in self.wire.members]
-        return there[0] if there else None
+        first = self._first
+        return None if first is None else first.lifeline.place
+
+    @property
+    def program(self) -> str:
+        """Which program that one says it is; "" without one."""
+        first = self._first
+        return "" if first is None else first.lifeline.program
+
+    @property
+    def _first(self) -> _Member | None:
+        return next((member for member in self._members.values() if member.client in self.wire.members), None)
 
     def start(self) -> None:
         """Dial all."""
