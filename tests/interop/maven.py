@@ -47,7 +47,8 @@ def jars(*wanted: str) -> Path:
     done = subprocess.run(command, cwd=work, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     if done.returncode != 0:
         shutil.rmtree(work, ignore_errors=True)
-        raise Unavailable(f"no Maven repository has {', '.join(wanted)}: {done.stdout[-300:]}")
+        said = next((line for line in done.stdout.splitlines() if "ERROR" in line), done.stderr[-300:])
+        raise Unavailable(f"no Maven repository has {', '.join(wanted)}: {said[:400]}")
     try:
         (work / "jars").rename(place)
     except OSError:  # another test run was quicker
