@@ -205,7 +205,7 @@ class Replay(Rule):
         self.options = options
         self._matched = 0
         self._window_began = 0
-        self._looking: dict[str, int] = {}  # queue -> when it will look again
+        self._looking: dict[str, _Later] = {}  # queue -> when it will look again, once
 
     def refusal(self, message: Message, queue: Queue | None) -> str:
         """Ask the path; where it refuses, ask whether the message may go back."""
@@ -284,13 +284,15 @@ class Replay(Rule):
         return f"{self.options.rate_limit} crossed already in this window (rateLimit)"
 
     def _later(self, queue: Queue, due: int) -> None:
-        known = self._looking.get(queue.name, 0)
-        if queue.host.asking or (known and known <= due):
+        known = self._looking.get(queue.name)
+        if queue.host.asking or (known is not None and known.due <= due):
             return
-        self._looking[queue.name] = due
+        if known is not None:  # each look finds all that is still to wait: two alarms would become four
+            known.cancelled = True
         timetable = getattr(queue.host, "timetable", None)
         if timetable is not None:
-            timetable.add(_Later(due, self, queue))
+            self._looking[queue.name] = _Later(due, self, queue)
+            timetable.add(self._looking[queue.name])
 
     @staticmethod
     def _arrived(message: Message) -> int:

@@ -23,6 +23,7 @@ from entrepot.cluster.admission import (
 from entrepot.cluster.lists import Included, Lists, destination_filter
 from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.cluster.properties import read_properties, write_properties
+from entrepot.core.queue import Queue
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.bodies import text_message
 from entrepot.protocols.openwire.commands import (
@@ -156,6 +157,25 @@ def test_a_message_that_runs_to_and_fro_takes_its_time() -> None:
     assert not back.refusal(came, "A", "B")
     slow = Back(replay_when_no_consumers=True, replay_delay=5 * SECOND)
     assert "4900 ms (replayDelay)" in slow.refusal(slow.rig.wall - 100, "A", "B")
+
+
+@pytest.mark.skipif(is_compiled(), reason="replaces a method, which native callers do not see")
+def test_a_queue_is_looked_through_once_for_each_time_that_comes() -> None:
+    """Each look once rang for every message that was to wait longer, and each of these looks did so again."""
+    back = Back(replay_when_no_consumers=True, replay_delay=2 * SECOND)
+    began = back.rig.wall
+    looked = []
+
+    def look(queue: Queue) -> None:
+        genuine(queue)
+        looked.append(back.rig.wall - began)
+        for came in range(began + 900, began, -100):  # the last one came first
+            back.refusal(came)
+
+    genuine, back.rule.look_again = back.rule.look_again, look  # type: ignore[method-assign]
+    look(back.queue)
+    back.rig.wait(5000)
+    assert looked == [0, *range(2100, 3000, 100)]
 
 
 def test_returns_are_limited_in_a_window() -> None:
