@@ -691,8 +691,7 @@ class Bridge(LinkPort):
             self.neighbourhood.began[_durable_name(demand)] = int(self.broker.number)
             self._fresh[demand.durable_name] = None
         try:
-            if self.subject is not None:
-                self.broker.access.consume(self.subject, addresses, bool(demand.durable_name))
+            self._ask_leave(addresses, durable=bool(demand.durable_name))
             self.link.add(feed)
         except EntrepotError as error:
             self.feeds.pop(demand, None)
@@ -717,6 +716,11 @@ class Bridge(LinkPort):
             if durable and replaced and feed.durable_name == durable:
                 self.link.remove(feed)
                 self.feeds.pop(feed.demand, None)
+
+    def _ask_leave(self, addresses: list[Address], *, durable: bool) -> None:
+        """Raise AccessDenied where the peer came in for somebody who may not read here."""
+        if self.subject is not None:
+            self.broker.access.consume(self.subject, addresses, durable)
 
     def _stop_draining(self, durable: str) -> None:
         feed = self._draining.pop(durable, None)
@@ -812,9 +816,10 @@ class Bridge(LinkPort):
         feed.selector = None
         feed.until = until
         try:
+            self._ask_leave([address_of(waiting.where)], durable=True)
             self.link.add(feed)
-        except Refused as refusal:
-            self.say(f"what waits in {source.name} stays: {refusal}")
+        except EntrepotError as error:
+            self.say(f"what waits in {source.name} stays: {error}")
             return
         if not self._draining:
             self.broker.timetable.add(_Drained(int(self.broker.now) + RESTORE_AFTER, self, self._runs))

@@ -10,6 +10,7 @@ from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.demand import ForgetDurable, Subscribe, Unsubscribe
 from entrepot.cluster.link import State
 from entrepot.cluster.options import BridgeFilterOptions
+from entrepot.core.directory import Directory, Subject
 from entrepot.core.diversion import composite
 from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import Message
@@ -753,8 +754,8 @@ def test_a_connector_that_is_stopped_and_started_marks_what_may_have_arrived() -
     assert not network.unmarked
 
 
-@pytest.mark.parametrize("crash", [False, True])
-def test_what_waits_at_a_bridge_crosses_when_another_way_serves_its_reader_since(crash: bool) -> None:
+def waiting_at_a_bridge(*, crash: bool = False) -> Network:
+    """Return a network where a message waits at D's bridge to C, and its reader at B is served over A since."""
     wires = [("D", "C"), ("C", "B"), ("D", "A"), ("A", "B")]
     network = Network(77, wires, options="networkTTL=3&conduitSubscriptions=false").start()
     d = network.sites["D"]
@@ -776,11 +777,29 @@ def test_what_waits_at_a_bridge_crosses_when_another_way_serves_its_reader_since
     assert network.seen == {"later": ["B"]}
     network.heal()
     d.switch(0, start=True)
+    network.run(500)
+    return network
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_what_waits_at_a_bridge_crosses_when_another_way_serves_its_reader_since(crash: bool) -> None:
+    network = waiting_at_a_bridge(crash=crash)
     network.run(5000)
     assert network.seen == {"later": ["B"], "m": ["B"]}, "what came since has crossed the other way"
     network.explained()
-    assert d.broker is not None
-    assert not d.broker.table.queues["NC_C_inbound_D.d"].roster.consumers, "it reads no longer than it must"
+    broker = network.sites["D"].broker
+    assert broker is not None
+    assert not broker.table.queues["NC_C_inbound_D.d"].roster.consumers, "it reads no longer than it must"
+
+
+def test_what_waits_at_a_bridge_stays_where_its_peer_may_not_read_it() -> None:
+    network = waiting_at_a_bridge()
+    bridge = next(one for one in network.sites["D"].bridges() if one.names.there == "C")
+    bridge.broker.access.protect(Directory([]), [])
+    bridge.subject = Subject("stranger")
+    network.run(5000)
+    assert network.seen == {"later": ["B"]}
+    assert any("stays" in said for said in bridge.told)
 
 
 def test_what_was_handed_over_once_goes_over_again_although_its_copy_is_younger_than_who_gets_it() -> None:
