@@ -115,6 +115,38 @@ def test_reasons_and_places_over_a_network(chain: Chain) -> None:
     assert "no answer from stomp://127.0.0.1:1" in west.do("explain", "Q", "--also", "stomp://127.0.0.1:1").stderr
 
 
+def test_a_broker_of_activemq_is_looked_at_and_not_asked(tmp_path: Path) -> None:
+    """One of ours that says it were one: what advisories and browsers show is the same."""
+    port = free_port()
+    for name in ("west", "north"):
+        (tmp_path / name).mkdir()
+    posing = f"openwire://127.0.0.1:{port}?wireFormat.providerName=ActiveMQ&wireFormat.providerVersion=5.17.2"
+    north = Running(tmp_path / "north", "--ephemeral", "--name", "north", "--listen", posing)
+    west = Running(
+        tmp_path / "west",
+        "--ephemeral",
+        "--name",
+        "west",
+        "--connect",
+        f"static:(tcp://127.0.0.1:{port})?name=to-north",
+    )
+    try:
+        until(lambda: "north (ActiveMQ 5.17.2): has no queue Q" in west.do("explain", "Q").stdout)
+        with blocking.connect(openwire(north)) as connection, connection.session() as session:
+            reader = session.consumer("queue://Q", prefetch=1)
+            assert west.do("send", "/queue/Q", given="1\n2\n3\n").returncode == 0
+            # ours shows no browser what is in flight, ActiveMQ does
+            shown = "north (ActiveMQ 5.17.2): Q: 2 waiting or in flight, as far as it shows them, 1 consumer, 0 bridges"
+            until(lambda: shown in west.do("explain", "Q").stdout)
+            assert reader.receive(5) is not None
+        until(lambda: "no client reads it there" in west.do("explain", "Q").stdout)
+        assert "north (it is ActiveMQ 5.17.2, which cannot be asked that)" in west.do("where", "ID:nobody").stderr
+    finally:
+        for one in (west, north):
+            if one.process.poll() is None:
+                one.stop()
+
+
 def test_traces_say_when_and_by_whom_a_message_was_settled(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="traces are read with pyarrow: pip install entrepot[spark]")
     port = free_port()

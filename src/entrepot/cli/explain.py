@@ -151,6 +151,9 @@ def _foreign(head: str, answer: dict[str, Any]) -> None:
             f"{head}: {queue['queue']}: {queue['waiting']:,} waiting or in flight, as far as it shows them, "
             f"{readers} consumer{'' if readers == 1 else 's'}, {bridges} bridge{'' if bridges == 1 else 's'}"
         )
+        if queue["waiting"] and not readers:
+            remedy = "what came over the network goes back only with replayWhenNoConsumers in that broker's policyEntry"
+            _reason("no client reads it there", "no-consumer", f"start a consumer; {remedy}")
 
 
 def _reason(text: str, code: str, remedy: str) -> None:
