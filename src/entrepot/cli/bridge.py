@@ -41,7 +41,7 @@ def bridge() -> None:
 
     A network connector makes one bridge to every broker that it finds. States: idle, dialling, opening, open, stalled
     (the peer lives and takes nothing), draining, waiting (for the next attempt), failed (no attempt is left), closed;
-    a connector without a bridge is searching or stopped. docs/networks.md says what moves a bridge from one to another.
+    a connector without a bridge is searching or stopped. docs/bridges.md says what moves a bridge from one to another.
     """
 
 

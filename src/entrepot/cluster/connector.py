@@ -20,6 +20,7 @@ from entrepot.cluster.link import INTERVALS_SILENT, Effect, LinkCore, LinkOption
 from entrepot.cluster.lists import Lists
 from entrepot.cluster.options import NetworkConnectorOptions, spread
 from entrepot.protocols.openwire.negotiation import WIRE_FORMAT, WireFormatOptions
+from entrepot.protocols.session import NEVER
 
 Perform = Callable[[Bridge, list[Effect]], None]
 
@@ -40,6 +41,7 @@ class NetworkConnector:
         self.bridges: dict[str, Bridge] = {}
         self._forgotten: dict[str, None] = {}  # announced no more, and connected still
         self.started = False
+        self.since: Instant = NEVER  # when it was stopped, or began to search
         self._neighbourhood: Neighbourhood | None = None
         self._perform: Perform = lambda bridge, effects: None
 
@@ -48,6 +50,7 @@ class NetworkConnector:
         self._neighbourhood = neighbourhood
         self._perform = perform
         self.started = True
+        self.since = now
         for target in self.discovery.targets:
             self.add(target, now)
 
@@ -98,6 +101,8 @@ class NetworkConnector:
 
     def stop(self, now: Instant) -> None:
         """End every bridge; what is on its way is given back. It may be started again."""
+        if self.started:
+            self.since = now
         self.started = False
         for key, bridge in list(self.bridges.items()):
             self._end(key, bridge, "the broker stops", now)

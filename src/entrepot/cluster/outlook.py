@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.patterns import MIXED, matches
+from entrepot.base.uri import parse
 from entrepot.cluster.admission import REPLAY_ON
 from entrepot.cluster.bridge import Bridge, Neighbourhood
 from entrepot.cluster.connector import NetworkConnector
@@ -38,8 +39,9 @@ def outlook(
                     "connector": options.name,
                     "peer": "",
                     "state": "searching" if connector.started else "stopped",
-                    "for_ms": -1,
+                    "for_ms": (now - connector.since) // MILLISECOND if connector.since <= now else -1,
                     "error": "",
+                    "place": parse(options.uri).masked(),
                     "sends": True,
                     "demand": False,
                     "suppressed": False,

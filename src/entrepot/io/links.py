@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, assert_never
 
+from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import OperatorError
 from entrepot.base.uri import Endpoint, parse
 from entrepot.cluster.bridge import LOOP, Bridge, Neighbourhood, Opening
@@ -70,9 +71,12 @@ class Links:
         for connector in self.connectors:
             if not connector.bridges:
                 state = "searching" if connector.started else "stopped"
-                rows.append(
-                    _row(connector.options.name, "", state, place=parse(connector.options.uri).masked(), initiator=True)
+                row = _row(
+                    connector.options.name, "", state, place=parse(connector.options.uri).masked(), initiator=True
                 )
+                if connector.since <= now:
+                    row["since_ms"] = (now - connector.since) // MILLISECOND
+                rows.append(row)
         return rows
 
     def switch(self, name: str, *, start: bool) -> bool:

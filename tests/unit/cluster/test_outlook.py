@@ -109,8 +109,9 @@ def test_a_stopped_connector_is_named_with_what_starts_it() -> None:
     site.turn(lambda: site.connectors[0].stop(network.world.time))
     site.send(Q, "m")
     network.run(100)
-    found = {str(reason["code"]): str(reason["remedy"]) for reason in across(everyone(network))}
-    assert "entrepot bridge start" in found["bridge-down"]
+    (reason,) = [one for one in across(everyone(network)) if one["code"] == "bridge-down"]
+    assert "entrepot bridge start" in str(reason["remedy"])
+    assert "is down since 0.1 s, stopped" in str(reason["text"])
 
 
 def test_demand_that_is_too_far_away() -> None:
