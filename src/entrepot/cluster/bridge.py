@@ -320,6 +320,7 @@ class Bridge(LinkPort):
         self._listener = ConsumerId("", SESSION, 1)
         self._runs = 0
         self._introduced = 0  # the answer to our ConnectionInfo
+        self._listening = 0  # and to our ConsumerInfo for advisories, if it comes: a duplex end of ActiveMQ gives none
         self._unacknowledged = 0
         self._here = BrokerId(self.broker.node_id)
         self._sync: bool = options.always_sync_send
@@ -448,7 +449,7 @@ class Bridge(LinkPort):
         if not self.options.static:
             self._canary_topic = canary_topic(self.options.name, self.names.here)
             topics = f"{destination_filter(self.options, self.lists)},{self._canary_topic}"
-            wire.post(
+            self._listening = wire.ask(
                 ConsumerInfo(
                     consumer_id=self._listener,
                     destination=ActiveMQTopic(topics),
@@ -489,7 +490,7 @@ class Bridge(LinkPort):
         if census is not None:
             self.neighbourhood.clients.left(census)
         ended = self.demand.end()
-        self._introduced = self._trial = self._flying = 0
+        self._introduced = self._listening = self._trial = self._flying = 0
         self.answers_probes = not self.duplex
         self.canary = self._canary_topic = ""
         ended_feeds = list(self.feeds.values())
@@ -591,6 +592,13 @@ class Bridge(LinkPort):
                 self.perform(self.link.failed(self.link.attempt, f"the other broker does not let us in: {why}", now))
             else:
                 self._open(now)
+            return
+        if number == self._listening and number:
+            self._listening = 0
+            if isinstance(response, ExceptionResponse):  # open, it would carry nothing, and nobody would know why
+                why = "" if exception is None else f"{exception.class_name}: {exception.message}"
+                said = f"the other broker lets us hear of no consumers: {why}"
+                self.perform(self.link.failed(self.link.attempt, said, now))
             return
         if not isinstance(response, ExceptionResponse):
             self.link.confirmed(number, now)

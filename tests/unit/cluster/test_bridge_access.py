@@ -110,3 +110,22 @@ def test_a_bridge_that_is_open_to_all_asks_nobody() -> None:
     assert list(made.seen) == ["m"]
     (bridge,) = made.sites["A"].bridges()
     assert bridge.link.state is State.OPEN
+
+
+def test_a_bridge_that_may_hear_of_no_consumer_says_so_and_is_not_open() -> None:
+    made = network(5, options=CREDENTIALS)
+    broker = made.sites["B"].broker
+    assert broker is not None
+    install(broker)
+    rules = [Rule(">", UNTYPED, {"admins": EVERYTHING})]
+    broker.access.protect(Directory([User("bridge", "plain:secret", ["bridges"])]), rules)
+    made.start()
+    made.run(2_000)
+    (bridge,) = made.sites["A"].bridges()
+    told = bridge.report(made.world.time)
+    assert told["state"] != "open"
+    assert "lets us hear of no consumers" in str(told["error"])
+    assert "not authorized to read from" in str(told["error"])
+    broker.access.protect(Directory([User("bridge", "plain:secret", ["admins"])]), rules)
+    made.run(5_000)
+    assert bridge.report(made.world.time)["state"] == "open"
