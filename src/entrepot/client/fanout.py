@@ -59,12 +59,6 @@ class Fanout:
     def _first(self) -> _Member | None:
         return next((member for member in self._members.values() if member.client in self.wire.members), None)
 
-    @property
-    def program(self) -> str:
-        """Which program the primary, or any that is there, says it is."""
-        there = [one.lifeline.program for one in self._members.values() if one.client in self.wire.members]
-        return there[0] if there else ""
-
     def start(self) -> None:
         """Dial all."""
         for member in self._members.values():
