@@ -246,8 +246,12 @@ def apply(policy: Policy, name: str, text: str) -> None:
     """Set the attribute that ``name`` (ours, or either dialect's) means from its text. Raises InvalidOption."""
     setting = _BY_NAME.get(name)
     if setting is None:
+        from difflib import get_close_matches  # noqa: PLC0415 - nobody needs it who makes no mistake
+
+        near = get_close_matches(name, list(_BY_NAME), n=1)
+        guess = f"did you mean {near[0]!r}? " if near else ""
         known = ", ".join(sorted(setting.name for setting in SETTINGS))
-        raise InvalidOption(f"there is no address setting {name!r}", remedy=f"known: {known}")
+        raise InvalidOption(f"there is no address setting {name!r}", remedy=f"{guess}known: {known}")
     try:
         setattr(policy, setting.name, _value(setting.kind, text.strip()))
     except ValueError as error:

@@ -17,6 +17,8 @@ from entrepot.base.uri import Endpoint
 from entrepot.io.connection import CLOSE_GRACE, WRITE_MARK_HIGH, WRITE_MARK_LOW, ConnectionOptions
 from entrepot.io.tls import TlsOptions
 from entrepot.protocols.detection import DETECTION_TIMEOUT
+from entrepot.protocols.openwire.negotiation import OPTION_NAMES, WIRE_FORMAT
+from entrepot.protocols.openwire.options import CLUSTER_FILTER, CLUSTER_FLAGS
 
 BACKLOG: Final = 5000  # Classic's; the kernel cuts it to net.core.somaxconn
 UNLIMITED: Final = 2**31 - 1
@@ -81,6 +83,8 @@ OPENWIRE_ONLY: Final = frozenset(
         "includePlatformDetails",
     )
 )
+OPENWIRE_NAMES: Final = ("allowLinkStealing", "auditNetworkProducers", *CLUSTER_FLAGS, CLUSTER_FILTER)
+"""Options of a listener's URI that OpenWire reads: for guesses at what was meant."""
 PREFIXES: Final = ("transport.socketOptions.", "transport.", "socket.")
 
 
@@ -172,7 +176,8 @@ def _without_effect(written: str, name: str) -> None:
         return
     import difflib  # noqa: PLC0415 - nobody needs it who makes no mistake
 
-    near = difflib.get_close_matches(name, [*TAKERS, *NO_EFFECT], n=1)
+    spoken = [*OPENWIRE_NAMES, *(f"{WIRE_FORMAT}{one}" for one in OPTION_NAMES)]
+    near = difflib.get_close_matches(name, [*TAKERS, *NO_EFFECT, *spoken], n=1)
     hint = f"did you mean {near[0]!r}?" if near else "leave it out, or see docs/reference for what a URI may say"
     raise InvalidOption(f"there is no transport option {written!r}", remedy=hint)
 

@@ -53,3 +53,9 @@ def test_the_cache_of_names_does_not_grow_for_ever():
     for number in range(30_000):
         policies.of(f"client.{number}")
     assert len(policies.merged) <= 10_001
+
+
+def test_a_misspelt_setting_is_refused_with_a_suggestion():
+    with pytest.raises(InvalidOption) as caught:
+        apply(Policy(), "max_deliverie", "3")
+    assert "did you mean 'max_deliveries'?" in caught.value.remedy

@@ -96,3 +96,15 @@ def test_a_bad_value_is_refused(query: str) -> None:
 
 def test_nothing_is_both_obeyed_and_without_effect() -> None:
     assert TAKERS.keys() & NO_EFFECT.keys() == set()
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("updateClusterClient", "updateClusterClients"),
+        ("wireFormat.maxInactivityDuraton", "wireFormat.maxInactivityDuration"),
+    ],
+)
+def test_what_openwire_would_have_read_is_guessed_too(written: str, meant: str) -> None:
+    with pytest.raises(InvalidOption, match=f"did you mean '{meant}'"):
+        options_of(f"{written}=1")
