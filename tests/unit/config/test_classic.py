@@ -800,3 +800,8 @@ def test_a_broker_whose_connectors_all_wait_for_an_operator_starts() -> None:
     reading = read(broker(listen=connectors('uri="tcp://a:1" autoStart="false"')))
     assert reading.config is not None
     assert any("none of its transport connectors is opened" in what for what in said(reading, Severity.WARNING))
+
+
+def test_a_broker_that_asks_for_no_jmx_gets_what_it_asks_for() -> None:
+    assert not said(read(broker(attributes='useJmx="false"')), Severity.NOTE)
+    assert said(read(broker(attributes='useJmx="true"')), Severity.NOTE)

@@ -85,7 +85,7 @@ BROKER: Final = Kind(
         "dedicatedTaskRunner:flag virtualThreadTaskRunner:flag taskRunnerPriority:number",
         "persistenceThreadPriority:number networkConnectorStartAsync:flag startAsync:flag",
     ),
-    no_effect(NO_JMX, "useJmx:flag mbeanInvocationTimeout:ms populateUserNameInMBeans:flag"),
+    no_effect(NO_JMX, "useJmx:flag=false mbeanInvocationTimeout:ms populateUserNameInMBeans:flag"),
     no_effect(
         STARTER,
         "useShutdownHook:flag restartAllowed:flag restartRequested:flag systemExitOnShutdown:flag",
