@@ -31,6 +31,15 @@ def credentials(network: Network) -> Iterator[Issue]:
                     f"{remote.name} does not let this bridge in: {why} ({there.file}:{there.line})",
                     "give userName and password (or remoteUserName and remotePassword) of a user of that broker",
                 )
+            elif user in remote.accounts.deaf and not link.channel.static_only:
+                there = remote.accounts.spot
+                yield Issue(
+                    Severity.ERROR,
+                    link.channel.spot,
+                    f"{remote.name} lets this bridge hear of no consumers: {user!r} may not read advisories "
+                    f"({there.file}:{there.line})",
+                    'read, write and admin for a group of that user: <authorizationEntry topic="ActiveMQ.Advisory.>" ...',
+                )
 
 
 def local_credentials(network: Network) -> Iterator[Issue]:

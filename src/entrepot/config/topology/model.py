@@ -171,9 +171,13 @@ class Channel(Struct, frozen=True, kw_only=True):
 
 
 class Accounts(Struct, frozen=True, kw_only=True):
-    """Who may connect. ``users``: name -> password; ``complete``: there are no others (not, with JAAS)."""
+    """Who may connect. ``users``: name -> password; ``complete``: there are no others (not, with JAAS).
+
+    ``deaf``: users who may not hear of consumers, which a bridge must.
+    """
 
     users: dict[str, str] = {}
+    deaf: tuple[str, ...] = ()
     anonymous: bool = False
     complete: bool = True
     spot: Spot = Spot()

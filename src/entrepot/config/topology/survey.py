@@ -13,12 +13,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from entrepot.base.errors import InvalidConfiguration, InvalidOption, InvalidURI
+from entrepot.base.errors import AccessDenied, InvalidConfiguration, InvalidOption, InvalidURI
 from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse
 from entrepot.cluster.discovery import MULTICAST_HOST, MULTICAST_PORT, parse_connector
 from entrepot.config.findings import Severity
 from entrepot.config.model import BrokerConfig, NetworkConnector
 from entrepot.config.reading import Bean, Reading
+from entrepot.config.security import protect
 from entrepot.config.topology.bridges import bridges
 from entrepot.config.topology.clusters import Cluster
 from entrepot.config.topology.graph import components
@@ -42,7 +43,12 @@ from entrepot.config.topology.model import (
     Spot,
 )
 from entrepot.config.xml import Element
+from entrepot.core.access import Access
+from entrepot.core.directory import Subject
+from entrepot.core.routing import RoutingTable
+from entrepot.model.address import MULTICAST, Destination
 
+CONSUMER_ADVISORIES: Final = "ActiveMQ.Advisory.Consumer.>"
 LAYERS: Final = ("tcp", "nio", "ssl", "unix")
 FAILOVER: Final = "failover"
 PORT: Final = 61616
@@ -238,10 +244,29 @@ class _View:
                     if user.name == "authenticationUser"
                 }
                 anonymous = self.flag(element, "anonymousAccessAllowed", False)
-                return Accounts(users=users, anonymous=anonymous, spot=self.spot(element))
+                return Accounts(users=users, deaf=self._deaf(), anonymous=anonymous, spot=self.spot(element))
             if element.name.startswith("jaas") and element.name.endswith("Plugin"):
                 return Accounts(complete=False, spot=self.spot(element))
         return None
+
+    def _deaf(self) -> tuple[str, ...]:
+        """Return the users who may not read advisories about consumers: the very code decides that a broker runs."""
+        draft = self.reading.draft
+        if draft is None or not draft.security.users or draft.security.rules is None:
+            return ()
+        access = Access(RoutingTable(), {})
+        try:
+            protect(draft.security, access)
+        except InvalidOption:
+            return ()
+        heard = [Destination(CONSUMER_ADVISORIES, MULTICAST)]
+        found = []
+        for user in draft.security.users:
+            try:
+                access.consume(Subject(user.name, user.groups), heard, durable=False)
+            except AccessDenied:
+                found.append(user.name)
+        return tuple(found)
 
     def replays(self) -> Iterator[Replay]:
         for entry in self.root.walk():

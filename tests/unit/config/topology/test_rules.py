@@ -433,3 +433,21 @@ def test_a_group_is_the_same_whatever_way_it_is_written(uri: str) -> None:
     files.add("b")
     files.texts["b.xml"] = files.texts["b.xml"].replace("<transportConnector ", ANNOUNCED)
     absent(files, "announces itself", "no link leads")
+
+
+RIGHTS = (
+    "<authorizationPlugin><map><authorizationMap><authorizationEntries>"
+    '<authorizationEntry queue=">" read="g" write="g" admin="g"/>'
+    '<authorizationEntry topic="{}" read="g" write="g" admin="g"/>'
+    "</authorizationEntries></authorizationMap></map></authorizationPlugin></plugins>"
+)
+
+
+@pytest.mark.parametrize(("topic", "deaf"), [("news.>", True), ("ActiveMQ.Advisory.>", False), (">", False)])
+def test_a_user_who_may_not_hear_of_consumers_is_no_user_for_a_bridge(topic: str, deaf: bool) -> None:
+    files = Files().add("a", connector("b:61616", 'userName="net" password="pw12"'))
+    files.add("b", body=USERS.format("", "pw12").replace("</plugins>", RIGHTS.format(topic)))
+    if deaf:
+        found(files, "b lets this bridge hear of no consumers: 'net' may not read advisories", ERROR, "a.xml")
+        files.texts["a.xml"] = files.texts["a.xml"].replace('password="pw12"', 'password="pw12" staticBridge="true"')
+    absent(files, "hear of no consumers")
