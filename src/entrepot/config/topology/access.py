@@ -38,7 +38,7 @@ def credentials(network: Network) -> Iterator[Issue]:
                     link.channel.spot,
                     f"{remote.name} lets this bridge hear of no consumers: {user!r} may not read advisories "
                     f"({there.file}:{there.line})",
-                    'read, write and admin for a group of that user: <authorizationEntry topic="ActiveMQ.Advisory.>" ...',
+                    'read, write and admin for one of its groups: <authorizationEntry topic="ActiveMQ.Advisory.>" ...',
                 )
 
 
