@@ -320,6 +320,7 @@ class Bridge(LinkPort):
         self._listener = ConsumerId("", SESSION, 1)
         self._runs = 0
         self._introduced = 0  # the answer to our ConnectionInfo
+        self.forbidden: dict[str, str] = {}  # where our user may not send there -> what the other broker said
         self._listening = 0  # and to our ConsumerInfo for advisories, if it comes: a duplex end of ActiveMQ gives none
         self._unacknowledged = 0
         self._here = BrokerId(self.broker.node_id)
@@ -491,6 +492,7 @@ class Bridge(LinkPort):
             self.neighbourhood.clients.left(census)
         ended = self.demand.end()
         self._introduced = self._listening = self._trial = self._flying = 0
+        self.forbidden.clear()
         self.answers_probes = not self.duplex
         self.canary = self._canary_topic = ""
         ended_feeds = list(self.feeds.values())
@@ -621,7 +623,8 @@ class Bridge(LinkPort):
         self.neighbourhood.interests.gone(feed.demand)
         if feed.demand.info.consumer_id is not None:
             self.advisories.consumer_removed(feed.demand.info.consumer_id)
-        why = "" if exception is None else exception.message
+        why = "" if exception is None else exception.message or ""
+        self.forbidden[feed.demand.name] = why
         self.say(f"nothing more is forwarded for {feed.demand.name}: the other broker says: {why}")
 
     def _dispatched(self, dispatch: MessageDispatch) -> None:

@@ -46,6 +46,7 @@ def outlook(
                     "demand": False,
                     "suppressed": False,
                     "permitted": True,
+                    "forbidden": "",
                     "consumer_ttl": options.consumer_ttl,
                     "message_ttl": options.message_ttl,
                     "conduit": options.conduit_subscriptions,
@@ -76,6 +77,7 @@ def _row(bridge: Bridge, name: str, *, topic: bool, now: Instant) -> dict[str, o
             if owner is bridge.demand
         ),
         "permitted": bridge.permits(name, topic=topic),
+        "forbidden": next((why for one, why in bridge.forbidden.items() if matches(one, name, MIXED)), ""),
         "consumer_ttl": options.consumer_ttl,
         "message_ttl": options.message_ttl,
         "conduit": options.conduit_subscriptions,
@@ -98,6 +100,7 @@ def across(told: Sequence[Mapping[str, Any]], silent: Sequence[str] = ()) -> lis
             continue
         found += _ways_closed(here)
         found += _ways_suppressed(here)
+        found += _ways_forbidden(here)
         for there in told:
             if there is not here and any(_client(one) for one in _readers(there)):
                 found += _between(here, there, told)
@@ -171,6 +174,20 @@ def _ways_suppressed(here: Mapping[str, Any]) -> list[dict[str, object]]:
     return found
 
 
+def _ways_forbidden(here: Mapping[str, Any]) -> list[dict[str, object]]:
+    """Note the bridges whose user may not send there: consumers beyond asked, and the other broker refused."""
+    return [
+        _reason(
+            here,
+            "forbidden",
+            f"{row['peer']} lets the user of {row['connector']} not send there: {row['forbidden']}",
+            f"give that user the right to write there, then entrepot bridge stop and start {row['connector']}",
+        )
+        for row in here["bridges"]
+        if row.get("forbidden") and row["state"] == "open"
+    ]
+
+
 def _between(
     here: Mapping[str, Any], there: Mapping[str, Any], told: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, object]]:
@@ -184,7 +201,7 @@ def _between(
     first = way[0]
     hops = len(way)
     ttl = min(row["consumer_ttl"] for row in way)
-    if first["demand"]:
+    if first["demand"] or first.get("forbidden"):
         return []
     if not all(row["permitted"] for row in way):
         closed = next(row for row in way if not row["permitted"])

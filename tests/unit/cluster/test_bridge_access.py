@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bridged import Network
+from bridged import Network, SiteCensus
 from entrepot.cluster.link import State
+from entrepot.cluster.outlook import across
 from entrepot.core.access import ADMIN, CONSUME, CREATE, EVERYTHING, READ, WRITE, Rule
+from entrepot.core.controls import explained
 from entrepot.core.directory import Directory, User
 from entrepot.core.management import install
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
@@ -62,6 +64,12 @@ def test_what_the_user_of_a_bridge_may_not_send_stays_here() -> None:
         made.sites["A"].send(f"queue://{name}", name)
     made.run(2_000)
     assert list(made.seen) == ["open"]
+    site = made.sites["A"]
+    assert site.broker is not None
+    told = explained(site.broker, SiteCensus(site), "queue://closed")
+    (reason,) = [one for one in across([told]) if one["code"] == "forbidden"]
+    assert "not authorized to write to: queue://closed" in str(reason["text"])
+    assert [one["code"] for one in across([explained(site.broker, SiteCensus(site), "queue://open")])] == []
 
 
 def test_on_a_duplex_bridge_rights_hold_both_ways() -> None:
