@@ -241,6 +241,7 @@ class BridgeFeed(Feed):
         self.rule = rule
         self.temporary = is_temporary(demand.where)
         self.topic = addresses[0].routing == MULTICAST
+        self.counted = not is_interpreted(demand.name)
         self.where: Destination | None = None  # of the last message
         self.forget = False  # a durable one goes with all that it holds when it is retired
         self.instead: Demand | None = None  # who has what it holds then

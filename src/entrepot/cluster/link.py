@@ -181,6 +181,7 @@ class Feed(Subscription):
         self.octets = link.options.window_octets
         self.tracked = True
         self.forwarded = 0
+        self.counted = True  # its messages are somebody's, not what the ends of the link tell each other
         self.refused = 0
         self.under_way = 0
         self.over = ""  # why the broker ended it
@@ -518,7 +519,8 @@ class LinkCore:
             self._bury_later(consumer, message, str(error))
             return
         feed.forwarded += 1
-        self.counts.forwarded += 1
+        if feed.counted:
+            self.counts.forwarded += 1
         if confirmation:
             self.under_way[confirmation] = (consumer, number)
             feed.under_way += 1

@@ -337,6 +337,17 @@ def test_what_is_reported_of_a_bridge_follows_it() -> None:
     assert told["failures"]
 
 
+def test_what_the_ends_tell_each_other_is_not_counted_as_sent() -> None:
+    network = Network(36, [("A", "B")], duplex=True).start()
+    for site in network.sites.values():
+        site.read(Q)
+        site.read("queue://other")
+    network.run(2_000)
+    ends = [bridge for site in network.sites.values() for bridge in site.bridges()]
+    assert any(feed.forwarded for bridge in ends for feed in bridge.feeds.values())
+    assert [bridge.report(network.world.time)["sent"] for bridge in ends] == [0, 0]
+
+
 @pytest.mark.parametrize("duplex", [False, True])
 @pytest.mark.parametrize("synced", [False, True])
 def test_a_subscription_that_went_while_the_bridge_was_down_goes_here_too_if_lists_are_compared(
