@@ -607,7 +607,7 @@ class Bridge(LinkPort):
             self.link.confirmed(number, now)
             return
         if _is_forbidden(exception):
-            self._give_up(number, exception)
+            self._give_up(number, exception, now)
             return
         name = "" if exception is None else (exception.class_name or "").rpartition(".")[2]
         found = self.link.under_way.get(number)
@@ -615,9 +615,9 @@ class Bridge(LinkPort):
         why = name if exception is None else f"{name}: {exception.message}"
         self.perform(self.link.rejected(number, why, for_good=gone, now=now))
 
-    def _give_up(self, number: int, exception: Throwable | None) -> None:
+    def _give_up(self, number: int, exception: Throwable | None, now: Instant) -> None:
         """The other broker lets our user not send there: stop trying, or one destination would break all others."""
-        feed = self.link.forbidden(number)
+        feed = self.link.forbidden(number, now)
         if not isinstance(feed, BridgeFeed) or feed.demand not in self.demand.demands:
             return
         self.demand.demands.pop(feed.demand)

@@ -543,11 +543,7 @@ class LinkCore:
         feed = found[0].feed
         feed.under_way -= 1
         self._settle(*found)
-        if feed.retiring and feed.under_way == 0:
-            self.remove(feed)
-            self.port.retired(feed)
-        if self.state is State.DRAINING and not self.under_way:
-            self._due = now
+        self._arrived(feed, now)
         return True
 
     def rejected(self, confirmation: int, why: str, *, for_good: bool, now: Instant) -> list[Effect]:
@@ -569,9 +565,10 @@ class LinkCore:
             self.counts.dead += 1
             self.port.failed_forward(consumer.feed, reference.message, why)
             queue.reject(consumer, number, why)
+        self._arrived(consumer.feed, now)
         return []
 
-    def forbidden(self, confirmation: int) -> Feed | None:
+    def forbidden(self, confirmation: int, now: Instant) -> Feed | None:
         """The peer takes nothing of what this feed brings: it ends, and its messages go back for others to have.
 
         Return the feed; None when ``confirmation`` stands for nothing of ours.
@@ -587,10 +584,16 @@ class LinkCore:
         queue = consumer.queue
         if queue is not None:
             queue.give_back(consumer, number, False)
-        if feed.under_way == 0:
+        self._arrived(feed, now)
+        return feed
+
+    def _arrived(self, feed: Feed, now: Instant) -> None:
+        """One message of ``feed`` was answered for, however: what waits for the last of them waits no longer."""
+        if feed.retiring and feed.under_way == 0:
             self.remove(feed)
             self.port.retired(feed)
-        return feed
+        if self.state is State.DRAINING and not self.under_way:
+            self._due = now
 
     def writable(self, ready: bool) -> None:
         """The peer does not read fast enough (False), or does again."""

@@ -188,6 +188,30 @@ def test_a_feed_that_retires_waits_for_what_is_under_way() -> None:
     assert setup.rig.bodies("Q") == ["b"]
 
 
+def test_a_feed_that_retires_is_gone_when_the_last_under_way_is_refused_for_good() -> None:
+    setup = Setup().open()
+    setup.rig.send_all("Q", ["a", "b"])
+    feed = setup.feed(prefetch=1)
+    assert not setup.link.retire(feed)
+    setup.link.rejected(1, "the temporary topic is gone", for_good=True, now=setup.now)
+    assert feed not in setup.link.feeds, "nothing is on its way any more, and it stayed for ever"
+    assert setup.rig.bodies("Q") == ["b"]
+
+
+@pytest.mark.parametrize("refused", ["for good", "forbidden"])
+def test_a_link_that_drains_is_closed_when_the_last_under_way_is_refused(refused: str) -> None:
+    setup = Setup().open()
+    setup.rig.send("Q", "a")
+    setup.feed(prefetch=1)
+    setup.link.drain(setup.now)
+    assert setup.link.deadline() > setup.now
+    if refused == "forbidden":
+        assert setup.link.forbidden(1, setup.now) is not None
+    else:
+        setup.link.rejected(1, "the temporary topic is gone", for_good=True, now=setup.now)
+    assert setup.link.deadline() <= setup.now
+
+
 def test_a_feed_that_retires_may_be_wanted_again_before_all_arrived() -> None:
     setup = Setup().open()
     feed = setup.feed()
