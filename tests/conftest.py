@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -38,14 +39,39 @@ def pytest_configure() -> None:
     os.environ["PYTHONPATH"] = str(IMPORTED_FROM)
 
 
-@pytest.hookimpl(tryfirst=True)  # before a worker names its tests by their groups
+# The longest first, so that no worker waits for the other at the end; what is left out here comes last.
+ORDER = ("spark", "interop", "shell", "simulation")
+TRIED_AGAIN = {"spark", "interop", "shell"}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a file on one worker: they share brokers and compiled programs.
+    """Put the longest first, and let some be tried again.
 
     What depends on other programs and on the clock of a busy machine is tried again before it counts as failed, and
     listed as such; what decides by itself (units, simulation) never is.
     """
+    items.sort(key=lambda item: ORDER.index(_folder(item.nodeid)) if _folder(item.nodeid) in ORDER else len(ORDER))
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
-        if {"shell", "interop", "spark"} & set(item.path.parts):
+        if _folder(item.nodeid) in TRIED_AGAIN:
             item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=1))
+
+
+def _folder(nodeid: str) -> str:
+    """Return ``spark`` for a test in ``tests/spark``."""
+    return nodeid.removeprefix("tests/").partition("/")[0]
+
+
+@pytest.hookimpl(optionalhook=True)  # without pytest-xdist nobody asks
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep the tests of a file on one worker, and all that share a Spark session: fixtures are made once.
+
+    xdist does so itself by the mark ``xdist_group``, which it appends to the names of tests: pytest 9.2 does not take
+    that, and each test goes where it likes, without a word.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if _folder(nodeid) == "spark" else nodeid.partition("::")[0]
+
+    return ByFile(config, log)

@@ -40,13 +40,11 @@ def run(mode: str, arguments: list[str], *, whole: bool) -> int:
     root = COMPILED if mode == "compiled" else SOURCE
     environment = {**os.environ, "PYTHONPATH": str(root), "ENTREPOT_EXPECT_BUILD": mode}
     # Half of the time goes to waiting for processes and for disks: as many tests at once as there are processors, those
-    # of one file (with Spark: of all files) one after another, because they share brokers and sessions.
-    spread = (
-        ["--numprocesses", str(min(os.cpu_count() or 1, 4)), "--dist", "loadgroup", "-rR", "--durations=15"]
-        if whole
-        else []
-    )
-    command = [sys.executable, "-m", "pytest", "-o", f"pythonpath={root} tests", *spread, *arguments]
+    # of one file (with Spark: of all files) one after another, because they share brokers and sessions. How they are
+    # spread says tests/conftest.py.
+    workers = str(min(os.cpu_count() or 1, 4))
+    spread = ["--numprocesses", workers, "--dist", "loadscope", "--no-loadscope-reorder", "-rR", "--durations=15"]
+    command = [sys.executable, "-m", "pytest", "-o", f"pythonpath={root} tests", *(spread if whole else []), *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
