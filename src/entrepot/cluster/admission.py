@@ -231,6 +231,8 @@ class Replay(Rule):
         if due > wall:
             self._later(queue, int(queue.host.now) + due - wall)
             return f"{why}, and it may go back in {(due - wall) // MILLISECOND} ms ({reason})"
+        if queue.host.asking and self._looks_soon(queue):
+            return f"{why}, and it may go back within a millisecond ({reason})"
         return self._limit(queue) if limited else ""
 
     def objection(self, message: Message, queue: Queue | None) -> Objection | None:
@@ -293,6 +295,11 @@ class Replay(Rule):
         if timetable is not None:
             self._looking[queue.name] = _Later(due, self, queue)
             timetable.add(self._looking[queue.name])
+
+    def _looks_soon(self, queue: Queue) -> bool:
+        """Return whether a look is due before the wall clock, which counts milliseconds, counts on."""
+        look = self._looking.get(queue.name)
+        return look is not None and 0 <= look.due - int(queue.host.now) < MILLISECOND
 
     @staticmethod
     def _arrived(message: Message) -> int:

@@ -139,6 +139,20 @@ def test_a_message_that_may_go_back_later_is_looked_at_again_without_any_other_o
     assert [at - began for at in looked] == [2 * SECOND]
 
 
+def test_who_asks_between_the_millisecond_and_the_look_is_told_that_it_comes() -> None:
+    """The wall clock counts milliseconds, the look is set in nanoseconds: explain said "report this: a bug" between."""
+    back = Back(replay_when_no_consumers=True, replay_delay=2 * SECOND)
+    broker = back.rig.broker
+    came = back.rig.wall
+    broker.tick(back.rig.now + 400_000, back.rig.wall)  # 0.4 ms later it is the same millisecond
+    assert "2000 ms (replayDelay)" in back.refusal(came)
+    broker.tick(back.rig.now + 2 * SECOND, back.rig.wall + 2000)
+    broker.asking = True
+    assert "within a millisecond (replayDelay)" in back.refusal(came)
+    broker.asking = False
+    assert not back.refusal(came), "who would send it does"
+
+
 @pytest.mark.skipif(is_compiled(), reason="replaces a method, which native callers do not see")
 def test_a_message_that_runs_to_and_fro_takes_its_time() -> None:
     """Two brokers without a reader once passed such messages to each other as fast as they could, for ever."""
