@@ -98,6 +98,14 @@ class Demand:
         path = self.info.network_consumer_path or ()
         return any(one in wanted for one in path) or any(one in wanted for one in self.remote)
 
+    def holds_for(self, other: Demand) -> bool:
+        """Return whether a durable reader of ``other`` is among its own, at the same broker beside us.
+
+        Who comes back is another consumer, and one of two bridges hears of him first.
+        """
+        mine, its = self.info.broker_path or [], other.info.broker_path or []
+        return mine[-1:] == its[-1:] and any(one in self.durables for one in other.durables)
+
     @property
     def empty(self) -> bool:
         """Whether nothing needs it any more."""
@@ -190,7 +198,7 @@ class Interests:
         """
         wanted = candidate.consumers()
         for demand, owner in self.demands.items():
-            if demand.where == candidate.where and demand.serves(wanted):
+            if demand.where == candidate.where and (demand.serves(wanted) or demand.holds_for(candidate)):
                 return demand, owner
         return None
 
@@ -419,6 +427,9 @@ class AdvisoryDemand:
         demand.remote[info.consumer_id] = None
         if durable:
             self._note_durable(demand, info)
+            for one in waiting:  # he was away, and is back as another consumer
+                if one.where == where and one.durables and not one.remote and demand.covers(one):
+                    del self.interests.suppressed[one]
             name = durable + (demand.name if several else "")
             if self.options.conduit_subscriptions:
                 name = self.names.durable(demand.name)

@@ -434,3 +434,18 @@ def test_a_reader_that_has_waited_for_another_way_takes_over_what_was_restored()
     first, *rest = beside.pending
     assert first == Unsubscribe(restored), "two demands cannot read one subscription"
     assert list(beside.demands) == [only(rest)]
+
+
+def test_a_durable_reader_that_comes_back_stays_with_the_way_that_serves_it_whoever_hears_of_it_first() -> None:
+    interests = Interests()
+    one, beside = made(interests=interests), made(interests=interests)
+    serving = only(one.heard(durable(1, "c")))
+    assert beside.heard(durable(1, "c")) == [LookAgain()]
+    for bridge in (beside, one):
+        bridge.heard(RemoveInfo(object_id=ConsumerId("far", 1, 1)))
+    assert beside.heard(durable(2, "c")) == [LookAgain()], "all would cross twice"
+    (waiting,) = interests.suppressed  # and not one more each time
+    assert list(waiting.remote) == [ConsumerId("far", 1, 2)]
+    assert beside.restore([("T", NAMES.durable("T"))]) == [HandOver(waiting, (serving,))], "it is known who has it"
+    assert one.heard(durable(2, "c")) == []
+    assert list(serving.remote) == [ConsumerId("far", 1, 2)]
