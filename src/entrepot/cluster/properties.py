@@ -10,6 +10,7 @@ a duplex bridge alone.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 from entrepot.base.errors import InvalidDestination, InvalidOption
@@ -58,14 +59,14 @@ def read_properties(text: str) -> tuple[NetworkConnectorOptions, Lists]:
     """Return what the far end says about the bridge; what cannot be read keeps its default."""
     found = dict(_pairs(text))
     lists = {field: _included(found.get(key, "")) for key, field in LISTS.items()}
-    known = NetworkConnectorOptions.names(Dialect.CLASSIC)
-    options = NetworkConnectorOptions()
-    for name, value in found.items():
-        if name in known and name not in IGNORED:
-            try:
+    told = {name: value for name, value in found.items() if name not in IGNORED}
+    try:
+        options, _ = NetworkConnectorOptions.take(told, Dialect.CLASSIC)
+    except InvalidOption:
+        options = NetworkConnectorOptions()
+        for name, value in told.items():
+            with suppress(InvalidOption):
                 options, _ = NetworkConnectorOptions.take({name: value}, Dialect.CLASSIC, base=options)
-            except InvalidOption:
-                continue
     return options, Lists(**lists)
 
 

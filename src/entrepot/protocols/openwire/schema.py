@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -370,6 +371,7 @@ def _ancestors(each: Type) -> list[str]:
     return found
 
 
+@cache
 def message_layout(version: int) -> int:
     """Return the oldest version that lays messages out as ``version`` does: equal layouts, equal octets (loose).
 
