@@ -371,9 +371,17 @@ class NetworkRun:
             ]
             if stuck:
                 self._fault(f"{len(stuck)} of {len(self.network.accepted)} stuck: {stuck[:3]}")
-        twice = [identity for identity in self.network.unmarked if not self._is_copied(identity)]
+        twice = [
+            identity
+            for identity in self.network.unmarked
+            if not self._is_copied(identity) and not self._may_overtake(identity)
+        ]
         if twice and not self.network.crashed and not self.plan.cyclic:
             self._fault(f"came twice unmarked: {twice[:CAME_TWICE_SHOWN]}")
+
+    def _may_overtake(self, identity: str) -> bool:
+        """Return whether the copy that is marked may have come first, on the link beside the one that was lost."""
+        return self.plan.twins and identity in self.network.marked
 
     def _is_topic(self, identity: str) -> bool:
         """Return whether it was sent to a topic: without demand that is nowhere, and rightly so."""

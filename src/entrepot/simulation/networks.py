@@ -39,6 +39,7 @@ class Network:
         self.kept: dict[tuple[str, str], dict[str, int]] = {}  # site and reader -> identity -> how often
         self.hops: dict[int, int] = {}  # brokers crossed -> messages
         self.unmarked: list[str] = []
+        self.marked: dict[str, None] = {}  # came as one that may have come before, at least once
         self.crashed = False
         self.touched: dict[str, None] = {}  # sites that did something since the last check
         self.octets = 0  # that were sent from one broker to another
@@ -88,7 +89,9 @@ class Network:
         self.arrived(body, path)
         mine = self.kept.setdefault((site.name, reader.key), {})
         again = body in mine if reader.text.startswith("topic") else body in self.seen
-        if again and deliveries == 0 and not message.redelivered:
+        if deliveries > 0 or message.redelivered:
+            self.marked[body] = None
+        elif again:
             self.unmarked.append(body)
         mine[body] = mine.get(body, 0) + 1
         self.seen.setdefault(body, []).append(site.name)
