@@ -176,16 +176,13 @@ def _ways_suppressed(here: Mapping[str, Any]) -> list[dict[str, object]]:
 
 def _ways_forbidden(here: Mapping[str, Any]) -> list[dict[str, object]]:
     """Note the bridges whose user may not send there: consumers beyond asked, and the other broker refused."""
-    return [
-        _reason(
-            here,
-            "forbidden",
-            f"{row['peer']} lets the user of {row['connector']} not send there: {row['forbidden']}",
-            f"give that user the right to write there, then entrepot bridge stop and start {row['connector']}",
-        )
-        for row in here["bridges"]
-        if row.get("forbidden") and row["state"] == "open"
-    ]
+    found = []
+    for row in here["bridges"]:
+        if row.get("forbidden") and row["state"] == "open":
+            text = f"{row['peer']} lets the user of {row['connector']} not send there: {row['forbidden']}"
+            remedy = f"let that user write there, then entrepot bridge stop and start {row['connector']}"
+            found.append(_reason(here, "forbidden", text, remedy))
+    return found
 
 
 def _between(
