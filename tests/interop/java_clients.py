@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Final
 import classic
 
 SOURCES: Final = Path(__file__).with_name("java")
+CACHE: Final = Path(__file__).resolve().parents[2] / "build" / "java"
 NEEDED: Final = (
     "activemq-client.jar",
     "activemq-openwire-legacy.jar",
@@ -34,21 +37,16 @@ def unavailable() -> str:
 
 
 class Program:
-    """The programs, compiled into ``classes``; `run` returns what one printed."""
+    """The programs, compiled; `run` returns what one printed."""
 
-    def __init__(self, classes: Path, jars: Path | None = None) -> None:
+    def __init__(self, jars: Path | None = None) -> None:
         """``jars``: a directory with ``activemq-client`` 6, instead of Debian's 5; there JMS is ``jakarta.jms``."""
         self.options: list[str] = []  # of the virtual machine
-        sources = sorted(SOURCES.glob("*.java"))
-        if jars is None:
-            self.path = ":".join([str(classes), *(f"/usr/share/java/{name}" for name in NEEDED)])
-        else:
-            self.path = f"{classes}:{jars}/*"
-            for source in sources:
-                (classes / source.name).write_text(source.read_text().replace("javax.jms", "jakarta.jms"))
-            sources = [classes / source.name for source in sources]
-        command = ["javac", "-nowarn", "-cp", self.path, "-d", str(classes), *map(str, sources)]
-        subprocess.run(command, check=True, timeout=120)
+        libraries = ":".join(f"/usr/share/java/{name}" for name in NEEDED) if jars is None else f"{jars}/*"
+        sources = {each.name: each.read_text() for each in sorted(SOURCES.glob("*.java"))}
+        if jars is not None:
+            sources = {name: text.replace("javax.jms", "jakarta.jms") for name, text in sources.items()}
+        self.path = f"{_compiled(sources, libraries)}:{libraries}"
 
     def command(self, name: str, *arguments: str) -> list[str]:
         return ["java", "-XX:TieredStopAtLevel=1", *self.options, "-cp", self.path, name, *arguments]
@@ -59,3 +57,28 @@ class Program:
         )
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         return done.stdout
+
+
+def _compiled(sources: dict[str, str], libraries: str) -> Path:
+    """Return a directory with the classes of ``sources``: compiled once (3 s), then taken from ``build/java``."""
+    made_of: list[object] = [sources]
+    for each in (shutil.which("javac") or "", *libraries.split(":")):
+        file = Path(each).resolve()  # what Maven fetched is a directory that is named by the versions in it
+        made_of.append((str(file), file.is_file() and file.stat().st_mtime_ns))
+    key = hashlib.sha256(repr(made_of).encode()).hexdigest()[:16]
+    place = CACHE / key
+    if place.is_dir():
+        return place
+    work = CACHE / f"{key}.{os.getpid()}"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    for name, text in sources.items():
+        (work / name).write_text(text)
+    command = ["javac", "-nowarn", "-cp", libraries, "-d", str(work), *(str(work / name) for name in sources)]
+    subprocess.run(command, check=True, timeout=120)
+    try:
+        work.rename(place)
+    except OSError:  # another worker was quicker
+        assert place.is_dir()
+        shutil.rmtree(work)
+    return place

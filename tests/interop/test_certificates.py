@@ -40,8 +40,8 @@ pytestmark = pytest.mark.skipif(bool(java_clients.unavailable()), reason=f"Java 
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> java_clients.Program:
-    return java_clients.Program(tmp_path_factory.mktemp("classes"))
+def program() -> java_clients.Program:
+    return java_clients.Program()
 
 
 @pytest.fixture(scope="module")

@@ -32,8 +32,8 @@ pytestmark = pytest.mark.skipif(bool(java_clients.unavailable()), reason=java_cl
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> java_clients.Program:
-    return java_clients.Program(tmp_path_factory.mktemp("spread"))
+def program() -> java_clients.Program:
+    return java_clients.Program()
 
 
 def make(kind: str, home: Path, name: str, to: list[Broker], *arguments: str) -> Broker:

@@ -122,8 +122,7 @@ def features(text: str) -> dict[str, list[str]]:
 
 
 def test_java_clients_are_served_as_over_a_socket(jars: Path, tmp_path: Path) -> None:
-    (tmp_path / "classes").mkdir()
-    program = Program(tmp_path / "classes")
+    program = Program()
     program.path = f"{program.path}:{jars}/*"
     program.options = OPENED
     brokers = [HttpEntrepot(tmp_path / name, name=name) for name in ("polled", "spoken")]

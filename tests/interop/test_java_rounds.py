@@ -36,13 +36,12 @@ pytestmark = pytest.mark.skipif(bool(unavailable()), reason=f"Java clients: {una
 
 
 @pytest.fixture(scope="module", params=["5.17", NEWER])
-def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Program:
+def program(request: pytest.FixtureRequest) -> Program:
     """`Rounds` with the client of Debian, and with a newer one."""
-    classes = tmp_path_factory.mktemp("classes")
     if request.param != NEWER:
-        return Program(classes)
+        return Program()
     try:
-        return Program(classes, maven.jars(f"org.apache.activemq:activemq-client:{NEWER}"))
+        return Program(maven.jars(f"org.apache.activemq:activemq-client:{NEWER}"))
     except maven.Unavailable as why:
         pytest.skip(str(why))
 

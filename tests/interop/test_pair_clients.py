@@ -83,8 +83,8 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    return Program(tmp_path_factory.mktemp("classes"))
+def program() -> Program:
+    return Program()
 
 
 @pytest.mark.skipif(bool(java_unavailable()), reason=f"Java clients: {java_unavailable()}")

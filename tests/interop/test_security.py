@@ -54,8 +54,8 @@ pytestmark = pytest.mark.skipif(bool(java_clients.unavailable()), reason=f"Java 
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> java_clients.Program:
-    return java_clients.Program(tmp_path_factory.mktemp("classes"))
+def program() -> java_clients.Program:
+    return java_clients.Program()
 
 
 def transcripts(program: java_clients.Program, home: Path, plugins: str, *arguments: str) -> tuple[str, str]:

@@ -133,7 +133,7 @@ class Talk:
 @pytest.fixture(scope="module")
 def talks(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """The transcript of ActiveMQ, and ours."""
-    program = Program(tmp_path_factory.mktemp("classes"))
+    program = Program()
     theirs = classic.Classic(tmp_path_factory.mktemp("classic"), stomp=True)
     held: list[str] = []
     for broker in (theirs, ours.Entrepot(tmp_path_factory.mktemp("ours"), like=theirs)):

@@ -107,7 +107,7 @@ def talk(program: Program, broker: classic.Classic | ours.Entrepot) -> list[str]
 
 
 def test_maps_and_objects_come_out_as_activemq_writes_them(tmp_path: Path) -> None:
-    program = Program(tmp_path)
+    program = Program()
     theirs = classic.Classic(tmp_path / "classic", stomp=True, transformers=True)
     held: list[list[str]] = []
     for broker in (theirs, ours.Entrepot(tmp_path / "ours", like=theirs)):
