@@ -290,14 +290,15 @@ def test_any_number_of_masters_may_die_before_anything_is_compacted() -> None:
     lots = random.Random(1)
     shared = Shared()
     sent: list[int] = []
-    for epoch in range(1, 400):
+    masters = 400 if is_compiled() else 150  # each reads what all before it left: plain, 400 of them take 10 s
+    for epoch in range(1, masters):
         master = Master(shared, epoch, [])
         assert master.found() == sent, f"epoch {epoch}"
         master.send(lots)
         master.journal.flush()
         master.port.drain()
         sent += master.mine
-    assert len(shared.files) >= 399
+    assert len(shared.files) >= masters - 1
 
 
 def test_boundaries_of_segments_that_are_gone_are_forgotten() -> None:
