@@ -66,17 +66,19 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 async def arrives(source: Broker, where: str, consumer: Consumer) -> None:
-    """Send until something arrives: the bridge is open, and knows of the consumer."""
+    """Send until something arrives: the bridge is open, and knows of the consumer. All of it has arrived then."""
     async with connect(source.url) as connection, connection.session() as session:
         async with session.producer(where) as producer:
-            for _ in range(200):
-                await producer.send("probe", persistent=False)
-                if await consumer.receive(0.2) is not None:
+            for number in range(200):
+                await producer.send(f"probe {number}", persistent=False)
+                seen = await consumer.receive(0.2)
+                if seen is not None:
                     break
             else:
                 raise AssertionError("nothing ever crossed")
-    while await consumer.receive(0.5) is not None:
-        pass
+    while seen.body != f"probe {number}":
+        seen = await consumer.receive(PATIENCE)
+        assert seen is not None, f"probe {number} did not arrive"
 
 
 @pytest.mark.parametrize("kind", ["queue", "topic"])
