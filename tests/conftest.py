@@ -39,9 +39,10 @@ def pytest_configure() -> None:
     os.environ["PYTHONPATH"] = str(IMPORTED_FROM)
 
 
-# The longest first, so that no worker waits for the other at the end; what is left out here comes last.
-ORDER = ("spark", "interop", "shell", "simulation")
-TRIED_AGAIN = {"spark", "interop", "shell"}
+# The longest first, so that no worker waits for the other at the end; what is left out here comes last. Before all
+# others what measures the memory of Spark's Python workers: a peak is for ever.
+ORDER = ("spark/test_spark_memory.py", "spark/", "interop/", "shell/", "simulation/")
+TRIED_AGAIN = ("spark/", "interop/", "shell/")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,15 +51,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     What depends on other programs and on the clock of a busy machine is tried again before it counts as failed, and
     listed as such; what decides by itself (units, simulation) never is.
     """
-    items.sort(key=lambda item: ORDER.index(_folder(item.nodeid)) if _folder(item.nodeid) in ORDER else len(ORDER))
+    items.sort(key=lambda item: next((at for at, one in enumerate(ORDER) if _within(item.nodeid, one)), len(ORDER)))
     for item in items:
-        if _folder(item.nodeid) in TRIED_AGAIN:
+        if any(_within(item.nodeid, folder) for folder in TRIED_AGAIN):
             item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=1))
 
 
-def _folder(nodeid: str) -> str:
-    """Return ``spark`` for a test in ``tests/spark``."""
-    return nodeid.removeprefix("tests/").partition("/")[0]
+def _within(nodeid: str, place: str) -> bool:
+    return nodeid.startswith(f"tests/{place}")
 
 
 @pytest.hookimpl(optionalhook=True)  # without pytest-xdist nobody asks
@@ -72,6 +72,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if _folder(nodeid) == "spark" else nodeid.partition("::")[0]
+            return "spark" if _within(nodeid, "spark/") else nodeid.partition("::")[0]
 
     return ByFile(config, log)
