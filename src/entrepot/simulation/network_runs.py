@@ -14,6 +14,7 @@ from typing import Final
 from entrepot.base.environment import MILLISECOND
 from entrepot.base.patterns import MIXED, matches
 from entrepot.core.queue import Queue
+from entrepot.core.subscription import durable_queue_name
 from entrepot.model.address import MULTICAST
 from entrepot.protocols.openwire.ids import is_queue
 from entrepot.simulation.network_plans import MOVING, NO_EXTRAS, VIRTUAL, Plan, Reading, Wire, draw, draw_extras
@@ -387,8 +388,11 @@ class NetworkRun:
             self._fault(f"came twice unmarked: {twice[:CAME_TWICE_SHOWN]}")
 
     def _may_overtake(self, identity: str) -> bool:
-        """Return whether the copy that is marked may have come first, on the link beside the one that was lost."""
-        return self.plan.twins and identity in self.network.marked
+        """Return whether the copy that is marked may have come first, on the link beside one that was stopped.
+
+        What is on a cable arrives when its bridge is stopped; where the cable is cut it does not.
+        """
+        return self.plan.twins and self.plan.operated and identity in self.network.marked
 
     def _is_topic(self, identity: str) -> bool:
         """Return whether it was sent to a topic: without demand that is nowhere, and rightly so."""
@@ -415,9 +419,9 @@ class NetworkRun:
         return all(any(_suppresses(site, name) for site in self.network.sites.values()) for _, name in places)
 
     def _is_left_over(self, places: list[tuple[Site, str]]) -> bool:
-        """Return whether a message is in durable subscriptions of bridges alone that nobody reads."""
+        """Return whether a message is in durable subscriptions alone of whose bridges no far side tells of a reader."""
         unread = self._unread_durables()
-        return all(f"{site.name}:{name}" in unread for site, name in places)
+        return all(f"{site.name}:{name}" in unread and not _is_told_of(site, name) for site, name in places)
 
     def _is_kept_by_selector(self, places: list[tuple[Site, str]], reading: Reading) -> bool:
         """Return whether a message waits beside a reader with another selector, and the replay filter heeds none.
@@ -510,6 +514,19 @@ def _suppresses(site: Site, queue: str) -> bool:
         is_queue(demand.where) and matches(demand.name, queue, MIXED)
         for demand in site.neighbourhood.interests.suppressed
     )
+
+
+def _is_told_of(site: Site, name: str) -> bool:
+    """Return whether a bridge hears of a reader for its durable subscription ``name``, though another serves him."""
+    assert site.neighbourhood is not None
+    for bridge in site.neighbourhood.bridges:
+        waiting = [one for one, owner in site.neighbourhood.interests.suppressed.items() if owner is bridge.demand]
+        if any(
+            durable_queue_name(one.info.client_id or "", one.durable_name) == name
+            for one in (*bridge.demand.demands, *waiting)
+        ):
+            return True
+    return False
 
 
 def _identities(queue: Queue) -> list[str]:
