@@ -156,7 +156,7 @@ class NetworkRun:
                 break
         if left:
             self._fault(f"temporary destinations stay: {left[:5]}")
-        idle = [] if self._has_leftovers() else self._unread_durables()
+        idle = [] if self._has_leftovers() else self._unread_durables(circles=self.plan.cyclic)
         if idle:
             self._fault(f"durable subscriptions of bridges that nobody reads: {idle}")
         for reading in self.plan.readings:
@@ -210,14 +210,24 @@ class NetworkRun:
             if queue.owner.partition("\t")[0] not in ("", site.name) and queue.routing == MULTICAST
         ]
 
-    def _unread_durables(self) -> list[str]:
-        """Return durable subscriptions of bridges that would fill for ever."""
+    def _unread_durables(self, *, circles: bool = False) -> list[str]:
+        """Return durable subscriptions of bridges that would fill for ever.
+
+        ``circles``: except those of ``dynamicOnly`` bridges that hear of nobody. They wait for a reader who is away;
+        nobody can tell that there was none, only news of a reader here that came round.
+        """
         found = []
         for site, name in self._durables_of_bridges():
             assert site.broker is not None
-            if not site.broker.table.queues[name].roster.consumers:
+            if site.broker.table.queues[name].roster.consumers:
+                continue
+            if not (circles and self._is_dynamic_only() and not _is_told_of(site, name)):
                 found.append(f"{site.name}:{name}")
         return found
+
+    def _is_dynamic_only(self) -> bool:
+        networks = (connector for one in self.plan.blueprints.values() for connector in one.config.networks)
+        return any(connector.options.dynamic_only for connector in networks)
 
     def _has_leftovers(self) -> bool:
         """Return whether durable subscriptions of bridges may be left, and what is in them, as in Classic.
