@@ -81,7 +81,11 @@ def show_(*, connector: str, url: str, output: str) -> None:
 @url_option
 @output_option
 def stop(*, connector: str, url: str, output: str) -> None:
-    """End the bridges of a network connector; what was on its way goes back to its queues."""
+    """End the bridges of a network connector.
+
+    They take nothing more, and end when what is on its way has arrived: at once, or after 30 s at the latest (`bridge
+    list` says draining); what did not arrive by then goes back to its queues. Starting it again ends them at once.
+    """
     at_desk(url, lambda desk: desk.ask("broker", "stopConnector", connector))
     tell(f"stopped {connector}", {"connector": connector, "started": False}, output)
 

@@ -316,6 +316,7 @@ class Bridge(LinkPort):
         self._canaries = 0
         self._flying = 0  # the number under which the link waits for a canary
         self._peer: BrokerInfo | None = None
+        self.parted: Callable[[], object] = _nothing  # the connector's: called when the bridge has ended for good
         self.census: CensusPort | None = None
         self._producer = ProducerId("", 1, SESSION)
         self._listener = ConsumerId("", SESSION, 1)
@@ -512,8 +513,9 @@ class Bridge(LinkPort):
         if wire is not None:
             self.say(f"the bridge to {self.names.there} ended: {why}")
             wire.end(why)
-        if not self.initiator:
+        if not self.initiator or self.link.state is State.CLOSED:
             self.neighbourhood.leave(self)
+            self.parted()
         self._obey([])  # others may serve now what this bridge served
 
     def _advise(self, *, started: bool) -> None:
@@ -687,6 +689,8 @@ class Bridge(LinkPort):
                 bridge._obey(waiting)
 
     def _subscribe(self, demand: Demand) -> None:
+        if self.link.state is State.DRAINING:
+            return  # it ends, and hears of all readers anew when it begins again
         before = self.feeds.get(demand)
         if before is not None and self.link.revive(before):  # suppressed and wanted again before all was answered
             before.forget = False
@@ -772,6 +776,10 @@ class Bridge(LinkPort):
             if self.feeds.get(feed.demand) is feed:
                 del self.feeds[feed.demand]
             self._release(feed)
+
+    def settled(self) -> None:
+        """All arrived: the link closes at once."""
+        self.watch()
 
     def _release(self, feed: BridgeFeed) -> None:
         """``feed`` reads no more: do with its durable subscription what was asked for when it was unsubscribed."""
@@ -1109,6 +1117,10 @@ class Bridge(LinkPort):
         self.demand.check()
         for demand in self.demand.demands:
             assert demand in self.feeds, f"{self.link.name}: no feed serves the demand for {demand.name}"
+
+
+def _nothing() -> None:
+    """Nobody waits for the end of a bridge."""
 
 
 def _is_forbidden(exception: Throwable | None) -> bool:

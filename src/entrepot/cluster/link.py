@@ -166,6 +166,9 @@ class LinkPort:
     def retired(self, feed: Feed) -> None:
         """``feed`` is removed: all that it had on its way arrived."""
 
+    def settled(self) -> None:
+        """All that was on its way arrived on a link that drains: `LinkCore.advance` closes it, now."""
+
     def failed_forward(self, feed: Feed, message: Message, why: str) -> None:
         """``message`` could not be forwarded and is a dead letter now."""
 
@@ -594,6 +597,7 @@ class LinkCore:
             self.port.retired(feed)
         if self.state is State.DRAINING and not self.under_way:
             self._due = now
+            self.port.settled()
 
     def writable(self, ready: bool) -> None:
         """The peer does not read fast enough (False), or does again."""

@@ -86,7 +86,7 @@ class Links:
             if start and not connector.started:
                 self.turn.run(partial(self._start, connector))
             elif not start:
-                self.turn.run(partial(connector.stop, int(self.turn.now)))
+                self.turn.run(partial(connector.leave, int(self.turn.now)))
         return bool(found)
 
     async def stop(self) -> None:

@@ -161,7 +161,7 @@ class Site:
             assert neighbourhood is not None
             self.turn(lambda: connector.start(neighbourhood, self._perform, self.world.time))
         elif not start and connector.started:
-            self.turn(lambda: connector.stop(self.world.time))
+            self.turn(lambda: connector.leave(self.world.time))
 
     def crash(self, *, torn: bool) -> None:
         """The process dies (its peers see connections break), or, ``torn``, the machine with what was not synced."""

@@ -778,7 +778,7 @@ def waiting_at_a_bridge(*, crash: bool = False) -> Network:
     network.run(100)
     d.switch(0, start=False)  # the operator stops the bridge: the message waits in its subscription
     d.switch(1, start=True)
-    network.run(1000)
+    network.run(31_000)  # it may be on its way still
     if crash:
         d.crash(torn=True)
         d.boot()
@@ -853,14 +853,75 @@ def test_what_is_handed_over_behind_its_own_repetition_is_marked() -> None:
     delay = network.cables[0][2].delay // MILLISECOND
     a.send(T, "m")
     network.run(delay + delay // 2)  # it waits at B, the answer is on its way
-    a.switch(0, start=False)
+    network.cut("A", "B")
     b.switch(1, start=True)  # the other connector serves now
     network.run(500)
     assert not network.seen
-    a.switch(0, start=True)  # marked: it may have arrived
+    network.heal()  # marked: it may have arrived
     network.run(2000)
     assert network.seen == {"m": ["C"]}
     b.switch(0, start=True)  # what it holds goes over, behind what crossed
     network.run(2000)
     assert network.seen == {"m": ["C", "C"]}
     assert not network.unmarked
+
+
+@pytest.mark.parametrize("duplex", [False, True])
+def test_a_bridge_that_is_stopped_lets_arrive_what_is_on_its_way(duplex: bool) -> None:
+    """What was given back at once came again over the link beside, or after the next start: twice."""
+    network = Network(61, [("A", "B")], duplex=duplex).start()
+    a = network.sites["A"]
+    network.sites["B"].read(Q, prefetch=1000)
+    network.run(500)
+    for number in range(50):
+        a.send(Q, f"m{number}")
+    connector = a.connectors[0]
+    (bridge,) = connector.bridges.values()
+    assert bridge.link.under_way
+    a.switch(0, start=False)
+    assert (bridge.link.state, connector.started) == (State.DRAINING, False)
+    a.send(Q, "later")
+    network.run(500)
+    assert [list(network.seen), network.unmarked] == [[f"m{number}" for number in range(50)], []]
+    assert bridge.link.state is State.CLOSED
+    assert not connector.bridges, "it would be listed for ever"
+    assert a.neighbourhood is not None
+    assert bridge not in a.neighbourhood.bridges
+    a.switch(0, start=True)
+    network.run(500)
+    assert list(network.seen) == [*(f"m{number}" for number in range(50)), "later"]
+    assert all(len(places) == 1 for places in network.seen.values())
+
+
+def test_a_bridge_that_is_started_while_it_still_drains_begins_anew() -> None:
+    network = Network(62, [("A", "B")]).start()
+    a = network.sites["A"]
+    network.sites["B"].read(Q, prefetch=1000)
+    network.run(500)
+    network.cut("A", "B", silent=True)
+    a.send(Q, "m")
+    (bridge,) = a.connectors[0].bridges.values()
+    a.switch(0, start=False)
+    assert bridge.link.state is State.DRAINING
+    network.heal()
+    a.switch(0, start=True)
+    assert bridge.link.state is State.CLOSED
+    network.run(2000)
+    (other,) = a.connectors[0].bridges.values()
+    assert (other is not bridge, other.link.state) == (True, State.OPEN)
+    assert list(network.seen) == ["m"]
+
+
+def test_a_bridge_that_cannot_drain_ends_when_the_patience_is_over() -> None:
+    network = Network(63, [("A", "B")]).start()
+    a = network.sites["A"]
+    network.sites["B"].read(Q, prefetch=1000)
+    network.run(500)
+    network.cut("A", "B", silent=True)
+    a.send(Q, "m")
+    (bridge,) = a.connectors[0].bridges.values()
+    a.switch(0, start=False)
+    network.run(31_000)
+    assert (bridge.link.state, len(a.connectors[0].bridges)) == (State.CLOSED, 0)
+    assert a.broker is not None
+    assert a.broker.table.queues["Q"].count == 1, "it is given back"
