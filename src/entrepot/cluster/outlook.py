@@ -151,9 +151,10 @@ def _ways_closed(here: Mapping[str, Any]) -> list[dict[str, object]]:
         since = _since(row)
         error = f": {row['error']}" if row["error"] else ""
         text = f"the bridge to {peer} ({row['connector']}) is down{since}, {row['state']}{error}"
-        remedy = f"entrepot bridge start {row['connector']}" if row["state"] == "stopped" else "start that broker, or "
-        if row["state"] != "stopped":
-            remedy += "see entrepot bridge list"
+        stopped = row["state"] in ("stopped", "draining")
+        remedy = (
+            f"entrepot bridge start {row['connector']}" if stopped else "start that broker, or see entrepot bridge list"
+        )
         found.append(_reason(here, "bridge-down", text, remedy))
     return found
 
