@@ -689,8 +689,9 @@ class Bridge(LinkPort):
                 bridge._obey(waiting)
 
     def _subscribe(self, demand: Demand) -> None:
-        if self.link.state is State.DRAINING:
-            return  # it ends, and hears of all readers anew when it begins again
+        if self.link.state is State.DRAINING:  # it ends; another way may serve them
+            self._refuse(demand)
+            return
         before = self.feeds.get(demand)
         if before is not None and self.link.revive(before):  # suppressed and wanted again before all was answered
             before.forget = False
@@ -710,9 +711,7 @@ class Bridge(LinkPort):
             self._ask_leave(addresses, durable=bool(demand.durable_name))
             self.link.add(feed)
         except EntrepotError as error:
-            self.feeds.pop(demand, None)
-            self.demand.demands.pop(demand, None)
-            self.neighbourhood.interests.gone(demand)
+            self._refuse(demand)
             self.say(f"no subscription to {demand.name}: {error}")
             return
         if demand.durable_name:  # no client waits for it, and a crash would take what is sent before it is made again
@@ -720,6 +719,11 @@ class Bridge(LinkPort):
         self.advisories.consumer_added(demand.info)
         if addresses[0].name.startswith(ADVISORY) and demand.info.consumer_id is not None:
             self.advisories.replay(feed, demand.info.consumer_id)
+
+    def _refuse(self, demand: Demand) -> None:
+        self.feeds.pop(demand, None)
+        self.demand.demands.pop(demand, None)
+        self.neighbourhood.interests.gone(demand)
 
     def _vacate(self, durable: str) -> None:
         """Remove what still reads, or waits for answers on, a durable subscription that another demand takes over now.

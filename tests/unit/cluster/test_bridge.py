@@ -912,6 +912,26 @@ def test_a_bridge_that_is_started_while_it_still_drains_begins_anew() -> None:
     assert list(network.seen) == ["m"]
 
 
+def test_a_reader_that_comes_while_a_bridge_drains_is_served_another_way() -> None:
+    network = Network(64, [("A", "B"), ("A", "C"), ("C", "B")], options="networkTTL=2").start()
+    a, b = network.sites["A"], network.sites["B"]
+    b.read(Q, prefetch=1000)
+    network.run(500)
+    network.slow("A", "B")
+    for number in range(20):
+        a.send(Q, f"m{number}")
+    a.switch(0, start=False)
+    (bridge,) = a.connectors[0].bridges.values()
+    assert bridge.link.state is State.DRAINING
+    b.read("queue://R")
+    a.send("queue://R", "for the one who came")
+    network.run(3000)
+    assert len(network.seen) == 21
+    for site in network.sites.values():
+        for one in site.bridges():
+            one.check()
+
+
 def test_a_bridge_that_cannot_drain_ends_when_the_patience_is_over() -> None:
     network = Network(63, [("A", "B")]).start()
     a = network.sites["A"]
