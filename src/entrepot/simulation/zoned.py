@@ -40,6 +40,7 @@ STEP: Final = 5 * SECOND
 SETTLING: Final = 150 * SECOND  # the longest disbelief in a broker that fell often, and some ten waves behind it
 EVENTS: Final = 6
 LATENCY: Final = 20 * MILLISECOND
+EVENTS_MAX: Final = 1_000_000  # zones that are lost over and over, with 300 clients that dial, take some 400,000
 
 
 class Site:
@@ -319,6 +320,7 @@ class Region:
 
     def __init__(self, seed: int, planted: str = "") -> None:
         self.world = World(seed)
+        self.world.events_max = EVENTS_MAX
         self.lots = self.world.lots("region")
         self.planted = planted
         self.cut = False  # the zones do not reach each other; clients are in their zone
