@@ -7,7 +7,7 @@ names the directory. That is read here where this machine has it, and a broker t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,8 +35,29 @@ def fates(
         found += rows
         if why:
             silent[answer["broker"]] = why
-    found.sort(key=lambda row: row["time"])
+    late = _late(found)
+    found.sort(key=lambda row: row["time"] + late.get(row["broker"], timedelta()))
     return found, silent
+
+
+def _late(rows: Sequence[Mapping[str, Any]]) -> dict[str, timedelta]:
+    """Return by how much the clock of a broker is behind at least, as nothing is accepted before it was sent there.
+
+    A message on its way is faster than clocks agree, also on one machine, where each notes milliseconds of its own.
+    """
+    sent = {
+        (row["broker"], str(row["consumer"]).removeprefix(BRIDGE)): row["time"]
+        for row in reversed(rows)
+        if row["what"] == "delivered" and str(row["consumer"] or "").startswith(BRIDGE)
+    }
+    late: dict[str, timedelta] = {}
+    for row in sorted((row for row in rows if row["what"] == "accepted"), key=lambda row: row["time"]):
+        went = sent.get((row["came_from"], row["broker"]))
+        if went is not None and row["broker"] not in late:
+            behind = went + late.get(row["came_from"], timedelta()) - row["time"]
+            if behind >= timedelta():
+                late[row["broker"]] = behind + timedelta(microseconds=1)
+    return late
 
 
 def _told(answer: Mapping[str, Any], message: str | int, copies: Sequence[Path]) -> tuple[list[dict[str, Any]], str]:

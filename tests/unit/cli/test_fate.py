@@ -112,3 +112,34 @@ def test_a_trace_that_is_damaged_is_said_to_be(network: dict[str, dict[str, Any]
     (segment,) = (tmp_path / "west").glob("*.trace")
     segment.write_bytes(b"no trace at all")
     assert fates([network["west"]], ID, [])[1]["west"].startswith("its trace cannot be read: ")
+
+
+def test_nothing_is_accepted_before_it_was_sent_there_whatever_the_clocks_say(tmp_path: Path) -> None:
+    """Each broker notes milliseconds of its own: a hop is faster than that."""
+    files, west = begun(tmp_path / "west", "west-1", "west")
+    west.define(NAME_CONSUMER, 5, "bridge\tnorth-1\tnorth\t")
+    west.tick(SECOND, START + 1000)
+    west.note(ACCEPTED, 7, 1, 0, 0)
+    west.note(DELIVERED, 7, 1, 5, 0)
+    west.flush()
+    files.close()
+    files, north = begun(tmp_path / "north", "north-1", "north")
+    north.define(NAME_ORIGIN, 9, "west-1\twest")
+    north.define(NAME_CONSUMER, 6, "10.0.0.7:40112\t\t\tbilling")
+    north.identity(3, ID)
+    north.note(ACCEPTED, 3, 1, 9, 0)  # a second before it was sent
+    north.note(DELIVERED, 3, 1, 6, 0)
+    north.flush()
+    files.close()
+    answers = [
+        {"broker": "west", "node": "west-1", "trace": str(tmp_path / "west")},
+        {"broker": "north", "node": "north-1", "trace": str(tmp_path / "north")},
+    ]
+    rows, silent = fates(answers, ID, ())
+    assert not silent
+    assert [told(row).partition(" ")[2].partition(" ")[2] for row in rows] == [
+        "west: accepted into Q",
+        "west: sent on to north, from Q",
+        "north: accepted into Q, from west",
+        "north: delivered from Q to 10.0.0.7:40112 (billing)",
+    ]
