@@ -705,7 +705,7 @@ class Bridge(LinkPort):
         feed = BridgeFeed(self, demand, addresses, self._rule(demand, addresses[0]))
         self.feeds[demand] = feed
         if demand.durable_name and self._durable_queue(demand) is None:
-            self.neighbourhood.began[_durable_name(demand)] = int(self.broker.number)
+            self.neighbourhood.began[subscription_of(demand)] = int(self.broker.number)
             self._fresh[demand.durable_name] = None
         try:
             self._ask_leave(addresses, durable=bool(demand.durable_name))
@@ -794,7 +794,7 @@ class Bridge(LinkPort):
 
     def _durable_queue(self, demand: Demand) -> Queue | None:
         """Return what holds the messages of a durable demand of any bridge here."""
-        return self.broker.table.queues.get(_durable_name(demand))
+        return self.broker.table.queues.get(subscription_of(demand))
 
     def _hand_over(self, before: Demand, to: Sequence[Demand]) -> None:
         """Give those in ``to`` what the durable subscription of ``before`` still holds, and forget that subscription.
@@ -1303,7 +1303,8 @@ def _numbers_in(queue: Queue) -> dict[int, None]:
     return found
 
 
-def _durable_name(demand: Demand) -> str:
+def subscription_of(demand: Demand) -> str:
+    """Return the name of the queue that holds what waits for a durable demand."""
     return durable_queue_name(demand.info.client_id or "", demand.durable_name)
 
 

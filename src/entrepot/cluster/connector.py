@@ -30,12 +30,9 @@ class NetworkConnector:
     """One connector. ``bridges`` by the key of their target. Raises InvalidURI, InvalidOption when it is made."""
 
     def __init__(self, options: NetworkConnectorOptions, lists: Lists | None = None) -> None:
-        if options.network_ttl != 1:  # the setter of both others (classic.md 1.2)
-            defaults = NetworkConnectorOptions()
-            ttl = options.network_ttl
-            message = ttl if options.message_ttl == defaults.message_ttl else options.message_ttl
-            consumer = ttl if options.consumer_ttl == defaults.consumer_ttl else options.consumer_ttl
-            options = options.replaced(message_ttl=message, consumer_ttl=consumer)
+        if options.network_ttl != 1:  # made by a program: what is not the default was said
+            ttls = {"messageTTL": options.message_ttl, "consumerTTL": options.consumer_ttl}
+            options = spread(options, [name for name, ttl in ttls.items() if ttl != 1])
         self.options: Final = options
         self.lists: Final = Lists() if lists is None else lists
         self.discovery: Final[Discovery] = parse_connector(options.uri)
@@ -75,6 +72,20 @@ class NetworkConnector:
         bridge = Bridge(neighbourhood, self.options, self.lists, link, initiator=True, driver=self._perform)
         self.bridges[target.key] = bridge
         bridge.perform(link.start(now))
+
+    @property
+    def state(self) -> str:
+        """What it does while it has no bridge, for people."""
+        return "searching" if self.started else "stopped"
+
+    def for_ms(self, now: Instant) -> int:
+        """Return for how long it has done that, ms; -1: it was never started."""
+        return (now - self.since) // MILLISECOND if self.since <= now else -1
+
+    @property
+    def place(self) -> str:
+        """Where it looks for brokers, without secrets."""
+        return parse(self.options.uri).masked()
 
     def heard(self, event: Found | Forgotten, now: Instant) -> None:
         """Discovery says who is there."""

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.patterns import MIXED, matches
-from entrepot.base.uri import parse
 from entrepot.cluster.admission import REPLAY_ON
 from entrepot.cluster.bridge import Bridge, Neighbourhood
 from entrepot.cluster.connector import NetworkConnector
@@ -38,10 +37,10 @@ def outlook(
                 {
                     "connector": options.name,
                     "peer": "",
-                    "state": "searching" if connector.started else "stopped",
-                    "for_ms": (now - connector.since) // MILLISECOND if connector.since <= now else -1,
+                    "state": connector.state,
+                    "for_ms": connector.for_ms(now),
                     "error": "",
-                    "place": parse(options.uri).masked(),
+                    "place": connector.place,
                     "sends": True,
                     "demand": False,
                     "suppressed": False,

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, assert_never
 
-from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import OperatorError
-from entrepot.base.uri import Endpoint, parse
+from entrepot.base.uri import Endpoint
 from entrepot.cluster.bridge import LOOP, Bridge, Neighbourhood, Opening
 from entrepot.cluster.connector import NetworkConnector, offered
 from entrepot.cluster.discovery import Beacon, Found, Hearing
@@ -70,12 +69,10 @@ class Links:
         ]
         for connector in self.connectors:
             if not connector.bridges:
-                state = "searching" if connector.started else "stopped"
-                row = _row(
-                    connector.options.name, "", state, place=parse(connector.options.uri).masked(), initiator=True
-                )
-                if connector.since <= now:
-                    row["since_ms"] = (now - connector.since) // MILLISECOND
+                row = _row(connector.options.name, "", connector.state, place=connector.place, initiator=True)
+                since = connector.for_ms(now)
+                if since >= 0:
+                    row["since_ms"] = since
                 rows.append(row)
         return rows
 

@@ -13,12 +13,11 @@ from typing import Final
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.base.patterns import MIXED, matches
-from entrepot.cluster.bridge import BridgeFeed
+from entrepot.cluster.admission import message_path
+from entrepot.cluster.bridge import BridgeFeed, subscription_of
 from entrepot.core.queue import Queue
-from entrepot.core.subscription import durable_queue_name
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message
-from entrepot.protocols.openwire.convert import decode
 from entrepot.protocols.openwire.ids import is_queue
 from entrepot.simulation.network_plans import MOVING, NO_EXTRAS, VIRTUAL, Plan, Reading, Wire, draw, draw_extras
 from entrepot.simulation.networks import Network, identity_of
@@ -444,7 +443,7 @@ class NetworkRun:
             assert site.broker is not None
             queue = site.broker.table.queues[name]
             feeds = [getattr(consumer, "feed", None) for consumer in queue.roster.consumers]
-            paths = [_path(message) for message in _messages(queue) if identity_of(message) == identity]
+            paths = [message_path(message) for message in _messages(queue) if identity_of(message) == identity]
             if not all(isinstance(feed, BridgeFeed) and feed.bridge.names.there_id in paths[0] for feed in feeds):
                 return False
         return True
@@ -552,20 +551,13 @@ def _is_told_of(site: Site, name: str) -> bool:
     assert site.neighbourhood is not None
     for bridge in site.neighbourhood.bridges:
         waiting = [one for one, owner in site.neighbourhood.interests.suppressed.items() if owner is bridge.demand]
-        if any(
-            durable_queue_name(one.info.client_id or "", one.durable_name) == name
-            for one in (*bridge.demand.demands, *waiting)
-        ):
+        if any(subscription_of(one) == name for one in (*bridge.demand.demands, *waiting)):
             return True
     return False
 
 
 def _identities(queue: Queue) -> list[str]:
     return [identity_of(message) for message in _messages(queue)]
-
-
-def _path(message: Message) -> list[str]:
-    return [one.value or "" for one in decode(message.raw).broker_path or ()]
 
 
 def _messages(queue: Queue) -> list[Message]:

@@ -7,6 +7,7 @@ import pytest
 from bridged import INTERVAL, Network
 from entrepot.base.compiled import is_compiled
 from entrepot.base.environment import MILLISECOND
+from entrepot.cluster.bridge import Bridge
 from entrepot.cluster.demand import ForgetDurable, Subscribe, Unsubscribe
 from entrepot.cluster.link import State
 from entrepot.cluster.options import BridgeFilterOptions
@@ -893,8 +894,9 @@ def test_a_bridge_that_is_stopped_lets_arrive_what_is_on_its_way(duplex: bool) -
     assert all(len(places) == 1 for places in network.seen.values())
 
 
-def test_a_bridge_that_is_started_while_it_still_drains_begins_anew() -> None:
-    network = Network(62, [("A", "B")]).start()
+def draining_behind_a_cut(seed: int) -> tuple[Network, Bridge]:
+    """Return a network, and A's bridge to B, which was stopped while a message was on its way that cannot arrive."""
+    network = Network(seed, [("A", "B")]).start()
     a = network.sites["A"]
     network.sites["B"].read(Q, prefetch=1000)
     network.run(500)
@@ -903,6 +905,12 @@ def test_a_bridge_that_is_started_while_it_still_drains_begins_anew() -> None:
     (bridge,) = a.connectors[0].bridges.values()
     a.switch(0, start=False)
     assert bridge.link.state is State.DRAINING
+    return network, bridge
+
+
+def test_a_bridge_that_is_started_while_it_still_drains_begins_anew() -> None:
+    network, bridge = draining_behind_a_cut(62)
+    a = network.sites["A"]
     network.heal()
     a.switch(0, start=True)
     assert bridge.link.state is State.CLOSED
@@ -933,14 +941,8 @@ def test_a_reader_that_comes_while_a_bridge_drains_is_served_another_way() -> No
 
 
 def test_a_bridge_that_cannot_drain_ends_when_the_patience_is_over() -> None:
-    network = Network(63, [("A", "B")]).start()
+    network, bridge = draining_behind_a_cut(63)
     a = network.sites["A"]
-    network.sites["B"].read(Q, prefetch=1000)
-    network.run(500)
-    network.cut("A", "B", silent=True)
-    a.send(Q, "m")
-    (bridge,) = a.connectors[0].bridges.values()
-    a.switch(0, start=False)
     network.run(31_000)
     assert (bridge.link.state, len(a.connectors[0].bridges)) == (State.CLOSED, 0)
     assert a.broker is not None
