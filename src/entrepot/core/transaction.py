@@ -78,6 +78,7 @@ class Transaction:
         self.sends: list[tuple[Message, Target]] = []
         self.settlements: list[Settlement] = []
         self.octets = 0
+        self.told = False  # its peer was told that it is doomed: one word for all that comes until it ends
 
     def signal(self, signal: Signal) -> None:
         """Move on. Raises TransactionError for what may not come now, with what doomed it, or that itself."""
@@ -93,8 +94,13 @@ class Transaction:
         self.state = state
 
     def send(self, message: Message, target: Target) -> None:
-        """Add a send. Raises TransactionError when the transaction grows past its limit, which dooms it."""
+        """Add a send. Raises TransactionError when the transaction grows past its limit, which dooms it.
+
+        What comes for one that is doomed is forgotten: that was said once, and the commit will say it again.
+        """
         self.signal(Signal.WORK)
+        if self.state is not State.ACTIVE:
+            return
         self.octets += int(message.size)
         if self.octets > OCTETS_MAX:
             self.fail(
@@ -102,8 +108,7 @@ class Transaction:
             )
             self.sends.clear()
             raise TransactionError(self.why)
-        if self.state is State.ACTIVE:
-            self.sends.append((message, target))
+        self.sends.append((message, target))
 
     def settle(self, consumer: Consumer, number: int) -> None:
         """Add the settlement of message ``number``, in flight at ``consumer``.

@@ -279,3 +279,19 @@ def test_a_message_is_settled_by_the_transaction_that_asked_first():
     second.settle(reader.open[0].consumer, reader.open[0].number)
     rig.commit(second)
     assert rig.queue("Q").count == 0
+
+
+def test_it_says_once_that_it_is_doomed_and_forgets_what_comes():
+    rig = Rig()
+    transaction = Transaction("t")
+    target = rig.broker.target(parse("Q"))
+    transaction.octets = OCTETS_MAX
+    with pytest.raises(TransactionError, match="more than"):
+        transaction.send(rig.message("a", "Q"), target)
+    held = transaction.octets
+    for _ in range(3):
+        transaction.send(rig.message("b", "Q"), target)
+    assert transaction.sends == []
+    assert transaction.octets == held
+    with pytest.raises(TransactionError, match="more than"):
+        rig.commit(transaction)

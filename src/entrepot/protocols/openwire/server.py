@@ -674,11 +674,15 @@ class OpenWireSession(Session):
         except Refused as refusal:
             transaction.fail(refusal)  # or its commit would do the rest without this
             raise
+        self._open_window(command)
+        self.answer(command, False)
+
+    def _open_window(self, command: commands.Message) -> None:
+        """Let the producer of a message that waits for no answer send as much again."""
         producer_id = command.producer_id
         info = None if producer_id is None else self.producers.get(producer_id)
         if info is not None and info.window_size > 0 and not command.response_required:
             self.write(ProducerAck(producer_id=producer_id, size=_charged(command)))
-        self.answer(command, False)
 
     def _check_room(self) -> None:
         """Refuse a send of a connection that cannot be stopped, or has waited as long as its policy allows."""
@@ -929,11 +933,18 @@ class OpenWireSession(Session):
         self.write(ExceptionResponse(correlation_id=correlation, exception=throwable_of(error)))
 
     def _refuse(self, command: Command, error: EntrepotError) -> None:
-        """Tell the client that ``command`` had no effect."""
+        """Tell the client that ``command`` had no effect; of a transaction once, besides answers that are asked for."""
         if isinstance(command, (commands.Message, MessageAck)) and command.transaction_id is not None:
             transaction = self.transactions.get(command.transaction_id)
             if transaction is not None and transaction.state is State.ACTIVE and isinstance(error, Refused):
                 transaction.fail(error)
+            if transaction is not None and transaction.state is State.DOOMED:
+                told = transaction.told
+                transaction.told = True
+                if told and not command.response_required:
+                    if isinstance(command, commands.Message):
+                        self._open_window(command)
+                    return
         throwable = throwable_of(error)
         if command.response_required:
             self.write(ExceptionResponse(correlation_id=command.command_id, exception=throwable))

@@ -380,14 +380,17 @@ class StompSession(Session):
                 else:
                     self._command(command)
             except (Refused, StorageError) as error:
-                if command in (codec.SEND, codec.LARGE, codec.ACK):
-                    self._doom(error)
-                self._error(error, reader.receipt())
+                if command not in (codec.SEND, codec.LARGE, codec.ACK) or self._doom(error, reader.receipt()):
+                    self._error(error, reader.receipt())
             except PeerError as error:
                 self._fail(error, reader.receipt())
 
-    def _doom(self, error: EntrepotError) -> None:
-        """A frame of a transaction was refused: its COMMIT must not do the rest of it; nor must a stage be closed."""
+    def _doom(self, error: EntrepotError, receipt: bytes) -> bool:
+        """A frame of a transaction was refused: its COMMIT must not do the rest of it; nor must a stage be closed.
+
+        Return whether to say so: one ERROR is enough for a transaction, besides answers that are asked for. A peer
+        that reads only behind its COMMIT would be stopped by the errors that it has not read.
+        """
         special = self.reader.special
         if special is not None and b"stage" in special and self.staging is not None:
             self.staging.doom(text_of(special[b"stage"], self.reader.version), error)
@@ -395,6 +398,10 @@ class StompSession(Session):
             transaction = self.transactions.get(text_of(special[b"transaction"], self.reader.version))
             if transaction is not None:
                 transaction.fail(TransactionError(error.message))
+                told = transaction.told
+                transaction.told = True
+                return len(receipt) > 0 or not told
+        return True
 
     def _command(self, command: i64) -> None:
         if command == codec.LARGE:
@@ -740,8 +747,8 @@ class StompSession(Session):
                 raise inflow.refusal
             self._submit(inflow.message_now(), inflow.destination, inflow.receipt)
         except (Refused, StorageError) as error:
-            self._doom(error)
-            self._error(error, inflow.receipt)
+            if self._doom(error, inflow.receipt):
+                self._error(error, inflow.receipt)
         except PeerError as error:
             self._fail(error, inflow.receipt)
         finally:

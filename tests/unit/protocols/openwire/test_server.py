@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from entrepot.core.controls import Census
 from entrepot.core.explain import explain
+from entrepot.core.transaction import OCTETS_MAX
 from entrepot.protocols.openwire.commands import (
     ActiveMQMessage,
     ActiveMQQueue,
@@ -472,6 +473,27 @@ def test_a_transaction_that_settles_what_was_not_delivered_here_is_rolled_back(h
     assert table.queues["out"].count == 1
     assert table.queues["q"].in_flight == 1
     hub.rig.broker.check()
+
+
+def test_a_transaction_that_grew_too_large_says_so_once_and_at_its_commit(hub: Hub) -> None:
+    client = hub.client()
+    producer_id = client.producer(window=10_000, where=QUEUE)
+    identity = LocalTransactionId(1, ConnectionId(client.name))
+    step(client, identity, TransactionStep.BEGIN)
+    client.session.transactions[identity].octets = OCTETS_MAX
+    client.take()
+    for _ in range(50):
+        moved = client.text(QUEUE, "x", persistent=True, transaction=identity)
+        moved.producer_id = producer_id
+        client.post(moved)
+    heard = client.take()
+    assert [type(each) for each in heard].count(ConnectionError) == 1
+    assert [type(each) for each in heard].count(ProducerAck) == 49  # or the producer would wait for room for ever
+    answer = step(client, identity, TransactionStep.COMMIT_ONE_PHASE)
+    assert isinstance(answer, ExceptionResponse)
+    assert answer.exception is not None
+    assert "holds more than" in (answer.exception.message or "")
+    assert hub.rig.broker.table.queues["q"].count == 0
 
 
 def test_poison_is_no_part_of_a_transaction(hub: Hub) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from entrepot.core.transaction import OCTETS_MAX
 from entrepot.journal.memory import MemoryJournal
 from entrepot.protocols.session import NEVER, Shell
 from entrepot.protocols.stomp.frames import Frame, FrameParser, encode_frame
@@ -272,6 +273,38 @@ def test_a_transaction_refuses_a_large_body_and_stays_in_step() -> None:
     assert kinds(client.send(b"small")) == ["RECEIPT"]
     assert kinds(client.ask("COMMIT", transaction="t", receipt="c")) == ["ERROR"]
     assert blobs(rig) == []
+
+
+def test_a_transaction_that_grew_too_large_says_so_once_and_at_its_commit() -> None:
+    rig = Rig()
+    client = Client(rig)
+    client.ask("BEGIN", transaction="t")
+    client.session.transactions["t"].octets = OCTETS_MAX
+    for _ in range(50):
+        client.say("SEND", {"destination": "/queue/q", "transaction": "t"}, b"x")
+    (error,) = client.hear()
+    assert "holds more than" in error.headers["message"]
+    (asked,) = client.send(b"y", transaction="t")  # what asks for an answer has one: it is forgotten, and no error
+    assert asked.command == "RECEIPT"
+    (error,) = client.ask("COMMIT", transaction="t", receipt="c")
+    assert (error.command, error.headers["receipt-id"]) == ("ERROR", "c")
+    assert "holds more than" in error.headers["message"]
+    assert rig.broker.table.queues["q"].count == 0
+
+
+def test_refusals_in_a_transaction_are_said_once() -> None:
+    rig = Rig()
+    client = Client(rig)
+    client.ask("BEGIN", transaction="t")
+    for _ in range(50):
+        client.say("SEND", {"destination": "/queue/>", "transaction": "t"}, b"x")
+        client.say("ACK", {"id": "7-7", "transaction": "t"})
+    assert kinds(client.hear()) == ["ERROR"]
+    (error,) = client.ask("SEND", b"x", destination="/queue/>", transaction="t", receipt="r")
+    assert error.headers["receipt-id"] == "r"
+    assert kinds(client.ask("COMMIT", transaction="t", receipt="c")) == ["ERROR"]
+    client.ask("BEGIN", transaction="t")
+    assert kinds(client.ask("SEND", b"x", destination="/queue/>", transaction="t")) == ["ERROR"]  # another transaction
 
 
 def test_a_large_body_dies_and_rises_with_its_headers() -> None:
