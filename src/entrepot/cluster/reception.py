@@ -176,10 +176,13 @@ class NetworkSession(OpenWireSession):
         before = self.neighbourhood.arrivals.get(client_id)
         if isinstance(before, NetworkSession) and before.peer_broker is not None:
             try:
-                self.broker.access.admit(info.user_name, info.password, self.broker.now, self.shell.certificate())
+                subject = self.broker.access.admit(
+                    info.user_name, info.password, self.broker.now, self.shell.certificate()
+                )
             except Refused:
                 return
-            if before.peer_broker.broker_id == peer.broker_id and before is not self:
+            same = before.peer_broker.broker_id == peer.broker_id and before.subject.name == subject.name
+            if same and before is not self:
                 before.superseded(AGAIN)
         self.neighbourhood.arrivals[client_id] = self
 

@@ -264,7 +264,7 @@ class RoutingTable:
                 address = self.addresses.get(target.name)
                 target.turns = [] if address is None else list(address.anycast)
             if target.routing != ANYCAST:
-                target.queues = self._multicast(target.name)
+                target.queues = self._multicast(target.name, target.temporary)
             if self.mirror_prefix and target.turns and not target.temporary:
                 for mirror in self._multicast(self.mirror_prefix + target.name):
                     if mirror not in target.queues:
@@ -280,11 +280,16 @@ class RoutingTable:
                 target.only_id = [int(queue.identity)]
         target.version = self.version
 
-    def _multicast(self, name: str) -> list[Queue]:
+    def _multicast(self, name: str, temporary: bool = False) -> list[Queue]:
+        """Return the queues that a message to the topic ``name`` goes to. A temporary one is its maker's: no wildcard
+        and no virtual topic reaches it, as in Classic, where it is in a region of its own.
+        """
         queues: list[Queue] = []
         address = self.addresses.get(name)
         if address is not None and not address.pattern:
             queues.extend(address.multicast)
+        if temporary:
+            return queues
         for wild in self.wild.lookup(name):
             for queue in wild.multicast:
                 if queue not in queues:

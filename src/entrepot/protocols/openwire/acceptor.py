@@ -65,6 +65,10 @@ class Acceptor:
         """Let a connection in; one with the same id gives way. Raises ClientIdInUse (classic.md 4.18)."""
         before = self.connections.get(connection_id)
         if before is not None:
+            if before.subject.name != session.subject.name:  # or whoever hears of an id could end its connection
+                raise ClientIdInUse(
+                    f"Broker: {self.broker.options.name} - Connection: {connection_id} is another user's"
+                )
             before.superseded(AGAIN)
         if not self.broker.claim(client_id, session.holder, session.options.link_stealing):
             raise ClientIdInUse(
@@ -79,6 +83,15 @@ class Acceptor:
             del self.connections[session.connection_id]
             self.cluster.exited(session)
         self.broker.disclaim(session.client_id, session.holder)
+
+    def is_of_another(self, name: str, connection_id: str) -> bool:
+        """Return whether the temporary destination ``name`` is there and not of this connection, whatever its name."""
+        if self.temporaries.get(name, connection_id) != connection_id:
+            return True
+        queue = self.broker.table.queues.get(name)
+        if queue is not None and queue.owner != connection_id:
+            return True
+        return name not in self.temporaries and ActiveMQTempTopic(name) in self.advisories.temporaries
 
     def check_temporary(self, name: str) -> None:
         """Raise DestinationGone unless the temporary destination ``name`` exists."""

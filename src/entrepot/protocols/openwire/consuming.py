@@ -132,9 +132,9 @@ class Consuming:
         return asked
 
     def _check_owner(self, address: Address) -> None:
-        """Only who made a temporary destination may read it."""
+        """Only who made a temporary destination may read it: its name proves nothing, a client chooses its own id."""
         session = self.session
-        if address.name.rpartition(":")[0] == session.connection_id:
+        if session.acceptor.temporaries.get(address.name) == session.connection_id:
             return
         session.acceptor.check_temporary(address.name)
         raise InvalidDestination(f"cannot consume from {address.name!r}: another connection made it")

@@ -53,6 +53,8 @@ class Destinations:
         for address in session.addresses(where):
             session.broker.access.create(session.subject, address)
         name = where.physical_name or ""
+        if session.acceptor.is_of_another(name, session.connection_id):
+            raise InvalidDestination(f"{qualified_name(where)} was made by another connection")
         session.acceptor.temporaries[name] = session.connection_id
         if is_queue(where) and name not in session.broker.table.queues:
             queue = session.broker.create_queue(name, name, ANYCAST, durable=False, owner=session.connection_id)

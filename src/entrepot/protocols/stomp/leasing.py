@@ -143,6 +143,7 @@ class Leasing:
         destination = session.real(names.parse_one(topic, MULTICAST))
         if destination.routing != MULTICAST or destination.queue:
             raise Refused(f"{topic!r} is no topic", remedy="use the header queue for a queue or address::queue")
+        session.check_owner([destination])
         session.broker.access.consume(session.subject, [destination], True)
         name = headers.get("subscription", "")
         client_id = headers.get("client-id", "")

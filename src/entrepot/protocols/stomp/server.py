@@ -949,7 +949,9 @@ class StompSession(Session):
         if any(one.temporary for one in destinations):
             subscription.shown = written
         if headers.get("browser", "") == "true":
-            self.broker.access.browse(self.subject, destinations[0])
+            for one in destinations:
+                self.broker.access.browse(self.subject, one)
+            self.check_owner(destinations)
             self._browse(subscription, key)
             return
         self._options(subscription, headers, destinations[0].options)
@@ -973,6 +975,10 @@ class StompSession(Session):
         access.consume(self.subject, destinations, bool(durable))
         if durable:  # one of that name may be about another topic: it would be removed
             access.forget(self.subject, self.broker.durable(self.client_id, durable))
+        self.check_owner(destinations)
+
+    def check_owner(self, destinations: list[Destination]) -> None:
+        """Raise AccessDenied for a temporary destination that another connection made, however it is to be read."""
         for one in destinations:
             if one.temporary and one.name not in self.temporary.values():
                 raise AccessDenied(f"the temporary destination {one.name!r} is read by the connection that made it")

@@ -11,6 +11,7 @@ from entrepot.model.address import ANYCAST, UNTYPED
 from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,
     ActiveMQTempQueue,
+    ActiveMQTempTopic,
     ActiveMQTopic,
     Command,
     ConnectionId,
@@ -28,6 +29,7 @@ from entrepot.protocols.openwire.commands import (
 from entrepot.protocols.openwire.options import OpenWireOptions
 from kit import Rig
 
+from ..stomp.test_server import Client as StompClient
 from .wired import Client, Hub
 
 
@@ -148,3 +150,46 @@ def test_a_client_id_is_taken_over_where_the_connector_allows_it(hub: Hub) -> No
     assert type(second.ask(consumer(second, ActiveMQTopic("news"), 1, subscription_name="s"))) is Response
     first.session.detach("closed", hub.rig.now)
     assert list(hub.rig.broker.clients) == ["me"]
+
+
+def refused(client: Client, command: Command) -> str:
+    answer = client.ask(command)
+    assert isinstance(answer, ExceptionResponse), answer
+    assert answer.exception is not None
+    return answer.exception.message or ""
+
+
+def test_the_id_that_a_client_chooses_does_not_make_it_the_owner_of_a_temporary_destination(hub: Hub) -> None:
+    """Names of temporary destinations are told to everybody; a connection id is whatever its client says."""
+    for kind, temporary in (("queue", ActiveMQTempQueue), ("topic", ActiveMQTempTopic)):
+        theirs = StompClient(hub.rig, login="boss", passcode="manager")
+        theirs.subscribe(f"/temp-{kind}/inbox")
+        (name,) = theirs.session.temporary.values()
+        thief = hub.client(name.rpartition(":")[0], connected=False)
+        info = ConnectionInfo(connection_id=ConnectionId(thief.name), user_name="boss", password="manager")
+        assert type(thief.ask(info)) is Response
+        where = temporary(name)
+        assert "another connection made it" in refused(thief, consumer(thief, where, 1))
+        assert "another connection made it" in refused(thief, consumer(thief, where, 2, browser=True))
+        assert "was made by another connection" in refused(thief, DestinationInfo(destination=where, operation_type=0))
+        assert "another connection made it" in refused(thief, consumer(thief, where, 3))
+        thief.ask(DestinationInfo(destination=where, operation_type=1))
+        thief.session.detach("gone", hub.rig.now)
+        theirs.send(b"mine", f"/remote-temp-{kind}/{name}")
+        assert [frame.body for frame in theirs.got if frame.command == "MESSAGE"] == [b"mine"]
+
+
+def test_a_connection_is_taken_over_by_its_own_user_only(hub: Hub) -> None:
+    """A failover client comes back under its id before the broker knows that the old socket is dead."""
+    first = enter(hub, "boss", "manager")
+    inbox = ActiveMQTempQueue(f"{first.name}:1")
+    first.ask(DestinationInfo(destination=inbox, operation_type=0))
+    thief = hub.client(first.name, connected=False)
+    info = ConnectionInfo(connection_id=ConnectionId(first.name), user_name="app", password="secret")
+    assert "is another user's" in refused(thief, info)
+    assert not first.session.closing
+    assert inbox.physical_name in hub.rig.broker.table.queues
+    again = hub.client(first.name, connected=False)
+    info = ConnectionInfo(connection_id=ConnectionId(first.name), user_name="boss", password="manager")
+    assert type(again.ask(info)) is Response
+    assert first.session.closing

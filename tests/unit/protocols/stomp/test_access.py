@@ -162,3 +162,36 @@ def test_a_client_id_is_taken_over_where_the_connector_allows_it() -> None:
     assert list(rig.broker.clients) == ["me"]
     thief.cut()
     assert not rig.broker.clients
+
+
+def test_no_way_of_reading_leads_to_the_temporary_destination_of_another_connection(rig: Rig) -> None:
+    """With rights on everything, and without rules at all: whose a temporary destination is, is no matter of rights."""
+    for guarded in (True, False):
+        if not guarded:
+            rig.broker.access.protect(None)
+        client, other = Client(rig, **PASSES), boss(rig)
+        client.subscribe("/temp-queue/inbox", ack="client")
+        (name,) = client.session.temporary.values()
+        client.ask("UNSUBSCRIBE", id="1")
+        other.send(b"secret", f"/remote-temp-queue/{name}")
+        theirs = f"/remote-temp-queue/{name}"
+        for where in (theirs, f"temp-queue://{name}", f"/queue/mine,{theirs}", f"{theirs},/queue/mine"):
+            for fields in ({}, {"browser": "true"}):
+                assert said(other.subscribe(where, **fields)).endswith("is read by the connection that made it")
+        for lease in ({"queue": theirs}, {"topic": f"/remote-temp-topic/{name}"}):
+            assert said(other.ask("ATTACH", group="g", **lease)).endswith("is read by the connection that made it")
+        assert not rig.broker.leases.held
+        assert bodies(client.subscribe("/temp-queue/inbox", browser="true")) == [b"secret", b""]
+        client.cut()
+
+
+def test_a_wildcard_does_not_reach_temporary_topics(rig: Rig) -> None:
+    client, other = Client(rig, **PASSES), boss(rig)
+    client.subscribe("/temp-topic/news")
+    (name,) = client.session.temporary.values()
+    other.subscribe("/topic/>")
+    other.subscribe("/queue/Consumer.x.>", id="2")
+    other.send(b"for one", f"/remote-temp-topic/{name}")
+    other.send(b"for all", "/topic/news")
+    assert bodies(client.hear()) == [b"for one"]
+    assert bodies(other.got) == [b"for all"]
