@@ -2,18 +2,21 @@
 
 ``ENTREPOT_PURE=1`` asks for plain Python. Without it the build compiles when it can and falls back to plain Python
 when it cannot (no compiler, no headers); ``ENTREPOT_REQUIRE_COMPILED=1`` makes that fallback an error.
-Either way the same ``.py`` files are installed; a compiled module shadows the file beside it.
+Either way the same ``.py`` files are installed; a compiled module shadows the file beside it. An install that is plain
+says why in ``entrepot/plain.txt``, which `entrepot --version` and `entrepot run` read: pip shows nobody what we print.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import cast
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -21,6 +24,15 @@ sys.path.insert(0, str(ROOT / "tools"))
 from hot_modules import hot_modules  # noqa: E402 - the line above must come first
 
 GENERATED_C = "build/mypyc"
+PLAIN_NOTE = "entrepot/plain.txt"
+# Type rules are for `make types`, which sees every optional package. pip builds where none of them is installed, and
+# what stands for them there, Any, breaks rules in modules that are not compiled at all.
+ANY_IS_FINE = [
+    "--ignore-missing-imports",
+    "--allow-subclassing-any",
+    "--no-warn-return-any",
+    "--no-warn-unused-ignores",
+]
 
 
 def switched_on(variable: str) -> bool:
@@ -29,6 +41,9 @@ def switched_on(variable: str) -> bool:
 
 
 REQUIRED = switched_on("ENTREPOT_REQUIRE_COMPILED")
+PURE = switched_on("ENTREPOT_PURE")
+
+plain_because: list[str] = ["ENTREPOT_PURE asked for it"] if PURE else []
 
 
 def say(text: str) -> None:
@@ -47,7 +62,9 @@ def compiled_extensions() -> list[Extension]:
         return plain_instead(f"mypyc is not installed ({error})")
     os.chdir(ROOT)
     try:
-        made = mypycify(["--config-file=pyproject.toml", *paths], group_name="entrepot", target_dir=GENERATED_C)
+        made = mypycify(
+            ["--config-file=pyproject.toml", *ANY_IS_FINE, *paths], group_name="entrepot", target_dir=GENERATED_C
+        )
     except SystemExit as stop:  # mypy leaves by SystemExit on a type error, which "except Exception" would miss
         return plain_instead(f"mypy found errors in the modules to compile, printed above (exit {stop.code})")
     extensions = cast("list[Extension]", made)
@@ -64,8 +81,28 @@ def plain_instead(reason: str) -> list[Extension]:
     """Say why nothing is compiled, or stop when compiling was required."""
     if REQUIRED:
         raise SystemExit(f"entrepot: cannot compile: {reason}")
-    say(f"building plain Python, about a fifth as fast: {reason}")
+    say(f"building plain Python, five to twenty times slower: {reason}")
+    plain_because.append(reason)
     return []
+
+
+class BuildSources(build_py):
+    """Copies the sources, and leaves word why they are all that there is."""
+
+    def run(self) -> None:
+        """Copy; nothing of an earlier build in this folder stays, not the note and no module that has gone since."""
+        if not self.editable_mode:
+            shutil.rmtree(Path(self.build_lib, "entrepot"), ignore_errors=True)
+        super().run()
+        if plain_because and not self.editable_mode:
+            leave_note(self.build_lib, plain_because[0])
+
+
+def leave_note(build_lib: str, reason: str) -> None:
+    """Write into the package why it is plain."""
+    note = Path(build_lib, PLAIN_NOTE)
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text(f"{reason}\n", encoding="utf-8")
 
 
 class BuildAllOrNothing(build_ext):
@@ -81,10 +118,12 @@ class BuildAllOrNothing(build_ext):
             return
         for path in outputs:
             path.unlink(missing_ok=True)
-        say("building plain Python, about a fifth as fast: the C compiler failed, see above")
+        say("building plain Python, five to twenty times slower: the C compiler failed, see above")
+        if not self.inplace:  # the sources are not told: they may be compiled next time
+            leave_note(self.build_lib, "the C compiler failed")
 
 
 setup(
-    ext_modules=[] if switched_on("ENTREPOT_PURE") else compiled_extensions(),
-    cmdclass={"build_ext": BuildAllOrNothing},
+    ext_modules=[] if PURE else compiled_extensions(),
+    cmdclass={"build_py": BuildSources, "build_ext": BuildAllOrNothing},
 )

@@ -10,8 +10,8 @@ from typing import Final
 import click
 
 from entrepot import __version__
-from entrepot.base.compiled import build_name
 from entrepot.base.errors import EntrepotError
+from entrepot.cli.build import described
 from entrepot.cli.errors import explain
 from entrepot.cli.lazy import LazyGroup
 
@@ -66,7 +66,7 @@ class Entrepot(LazyGroup):
     epilog="Try it: `entrepot run` in one terminal; `entrepot send /queue/hello 'good morning'` and "
     "`entrepot receive /queue/hello` in another.",
 )
-@click.version_option(__version__, prog_name="entrepot", message=f"%(prog)s %(version)s, {build_name()}")
+@click.version_option(__version__, prog_name="entrepot", message=f"%(prog)s %(version)s, {described()}")
 def cli() -> None:
     """A message broker, and what one needs to talk to it.
 

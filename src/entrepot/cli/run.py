@@ -15,6 +15,7 @@ import click
 from entrepot.base.compiled import build_name
 from entrepot.base.environment import GIB, MIB, SECOND
 from entrepot.base.errors import EntrepotError, InvalidConfiguration, InvalidOption, StorageFull, StoreLost
+from entrepot.cli.build import slow_warning
 from entrepot.cli.values import SIZE
 
 if TYPE_CHECKING:
@@ -414,6 +415,9 @@ def banner(node: Node) -> Iterator[str]:
     """Yield what a person who started a broker wants to see."""
     options = node.options
     yield f"entrepot, {build_name()}: broker {options.name!r}, node {node.broker.node_id}"
+    slow = slow_warning()
+    if slow:
+        yield f"  warning    {slow}"
     for uri in node.uris:
         yield f"  listening  {uri}"
     if options.data is None:
