@@ -11,8 +11,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -62,18 +64,20 @@ def compiled_extensions() -> list[Extension]:
         return plain_instead(f"mypyc is not installed ({error})")
     os.chdir(ROOT)
     try:
-        made = mypycify(
-            ["--config-file=pyproject.toml", *ANY_IS_FINE, *paths], group_name="entrepot", target_dir=GENERATED_C
-        )
+        # One C file for each module, so that all processors compile: their definitions call one another across files as
+        # fast as within one, because none is visible outside the library (flags below).
+        options = ["--config-file=pyproject.toml", *ANY_IS_FINE, *paths]
+        made = mypycify(options, group_name="entrepot", target_dir=GENERATED_C, multi_file=True)
     except SystemExit as stop:  # mypy leaves by SystemExit on a type error, which "except Exception" would miss
         return plain_instead(f"mypy found errors in the modules to compile, printed above (exit {stop.code})")
     extensions = cast("list[Extension]", made)
     for extension in extensions:
         extension.optional = not REQUIRED
         # A warning that a newer compiler invents must not cost a user the compiled build.
-        # All of it is one C file of 80 MB: debug symbols and warnings make the compiler take four times as long.
+        # Debug symbols and warnings make the compiler take four times as long.
         flags = [flag for flag in extension.extra_compile_args if flag != "-Werror"]
-        extension.extra_compile_args = [*("-O2" if flag == "-O3" else flag for flag in flags), "-g0", "-Wno-all"]
+        flags = ["-O2" if flag == "-O3" else flag for flag in flags]
+        extension.extra_compile_args = [*flags, "-g0", "-Wno-all", "-fvisibility=hidden"]
     return extensions
 
 
@@ -105,8 +109,25 @@ def leave_note(build_lib: str, reason: str) -> None:
     note.write_text(f"{reason}\n", encoding="utf-8")
 
 
+def in_parallel(compile_all: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    """Return a `compile` of a C compiler with a file for each processor at a time, the largest first."""
+
+    def compile_each(sources: list[str], **options: Any) -> list[str]:
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            largest_first = sorted(sources, key=lambda path: -Path(path).stat().st_size)
+            waiting = {path: pool.submit(compile_all, [path], **options) for path in largest_first}
+            return [name for path in sources for name in waiting[path].result()]
+
+    return compile_each
+
+
 class BuildAllOrNothing(build_ext):
     """The modules of one group import the library they share, so half a group is worse than none of it."""
+
+    def build_extensions(self) -> None:
+        """Compile the files of an extension side by side."""
+        self.compiler.compile = in_parallel(self.compiler.compile)
+        super().build_extensions()
 
     def run(self) -> None:
         """Compile; when a part failed, take away the parts that did not."""
