@@ -18,10 +18,13 @@ from entrepot.base.errors import InvalidConfiguration
 OCTETS_MAX: Final = 16 * MIB  # the largest broker.xml that anybody showed us has a hundredth of it
 DEPTH_MAX: Final = 64  # ActiveMQ's own nest to 9
 ELEMENTS_MAX: Final = 200_000
+NAME_MAX: Final = 128  # octets looked back for the beginning of a name
+INVALID_TOKEN: Final = expat.errors.XML_ERROR_INVALID_TOKEN
 XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
 
 _ATTRIBUTE: Final = re.compile(rb"""\s+([^\s=<>"'/]+)\s*=\s*("[^"]*"|'[^']*')""")
 _TAG: Final = re.compile(rb"<[^\s<>/]+")
+_BARE_AMPERSAND: Final = re.compile(rb"&[\w.:-]*\Z")
 _WIDE: Final = (b"\xff\xfe", b"\xfe\xff", b"\x00<", b"<\x00")
 
 
@@ -129,12 +132,8 @@ class _Reading:
         try:
             self.parser.Parse(self.data, True)
         except expat.ExpatError as error:
-            raise InvalidConfiguration(
-                f"it is not well-formed XML: {expat.ErrorString(error.code)}",
-                remedy=f"look at column {error.offset + 1}",
-                file=self.file,
-                line=error.lineno,
-            ) from None
+            what, remedy = self._misspelt(error)
+            raise InvalidConfiguration(what, remedy=remedy, file=self.file, line=error.lineno) from None
         except (ValueError, LookupError) as error:  # an encoding that Python does not have, or not like that
             raise InvalidConfiguration(
                 f"it cannot be read: {error}", remedy="use UTF-8", file=self.file, line=1
@@ -143,6 +142,15 @@ class _Reading:
             raise InvalidConfiguration("it holds no element", file=self.file, line=1)
         self.top.instructions = self.instructions
         return self.top
+
+    def _misspelt(self, error: expat.ExpatError) -> tuple[str, str]:
+        """Return what is wrong, and what to do: an ``&`` in a URI is the slip that nearly everybody makes once."""
+        before = self.data[: self.parser.ErrorByteIndex][-NAME_MAX:]
+        bare = _BARE_AMPERSAND.search(before) if expat.ErrorString(error.code) == INVALID_TOKEN else None
+        if bare is not None and self.narrow:
+            what = f"it is not well-formed XML: {bare[0].decode('utf-8', 'replace')!r} begins an entity without an end"
+            return what, f"write &amp; for & (before column {error.offset + 1})"
+        return f"it is not well-formed XML: {expat.ErrorString(error.code)}", f"look at column {error.offset + 1}"
 
     def _refuse(self, what: str, remedy: str) -> None:
         raise InvalidConfiguration(what, remedy=remedy, file=self.file, line=self.parser.CurrentLineNumber)

@@ -62,6 +62,29 @@ def test_what_is_not_xml_is_refused_with_its_line(data: bytes, line: int) -> Non
 @pytest.mark.parametrize(
     "data",
     [
+        b'<a>\n<b uri="tcp://h:1?a=1&b=2"/></a>',
+        b'<a>\n<b uri="tcp://h:1?a=1&wireFormat.b=2&amp;c=1"/></a>',
+        b'<a>\n<b uri="?a=1&b"/></a>',
+        b"<a>\nthis & that</a>",
+    ],
+)
+def test_an_ampersand_that_is_not_written_out_is_named(data: bytes) -> None:
+    with pytest.raises(InvalidConfiguration, match="begins an entity") as caught:
+        parse(data, "f")
+    assert caught.value.line == 2
+    assert "write &amp; for &" in caught.value.remedy
+
+
+def test_other_mistakes_are_not_taken_for_an_ampersand() -> None:
+    for data in (b"<a u='x<y'/>", b"<a u='a&amp;b'><<</a>", b"<a>&x;</a>"):
+        with pytest.raises(InvalidConfiguration) as caught:
+            parse(data, "f")
+        assert "&amp;" not in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
         b"<a>" * (DEPTH_MAX + 1) + b"</a>" * (DEPTH_MAX + 1),
         b"<a>" + b"<b/>" * ELEMENTS_MAX + b"</a>",
         b"<a>" + b" " * OCTETS_MAX + b"</a>",

@@ -8,7 +8,8 @@ from typing import Final
 from entrepot.base.patterns import MIXED, matches
 from entrepot.config.findings import Severity
 from entrepot.config.model import IncludedDestination
-from entrepot.config.topology.model import FOREVER, Channel, Issue, Link, Member, Network
+from entrepot.config.topology.model import ANY_HOST, FOREVER, Channel, Issue, Link, Listener, Member, Network
+from entrepot.protocols.openwire.negotiation import UNLIMITED
 
 DESCEND: Final = (">", "#")
 
@@ -303,6 +304,79 @@ def _carries(channel: Channel, entry: IncludedDestination) -> bool:
     return not channel.included or any(covers(one, entry) for one in (*channel.included, *channel.static))
 
 
+def frames(network: Network) -> Iterator[Issue]:
+    """Find links over which the larger messages of one broker do not get into the other."""
+    said: dict[tuple[int, str, int], None] = {}
+    for link in network.links:
+        if link.channel.core or (link.owner, link.channel.name, link.target) in said:
+            continue
+        takes = [one for one in _dialled(network, link) if one.frame_max]
+        sends = [one.frame_max for member in _members(network, link.source) for one in member.listeners]
+        if takes and sends and takes[0].frame_max < max(sends):
+            said[link.owner, link.channel.name, link.target] = None
+            limit, names = takes[0].frame_max, (network.nodes[link.source].name, network.nodes[link.target].name)
+            yield Issue(
+                Severity.WARNING,
+                takes[0].spot,
+                f"messages of more than {limit} octets do not cross from {names[0]} to {names[1]}: {takes[0].text} "
+                f"takes no larger frame, {names[0]} takes up to {_octets(max(sends))} from its clients, and such "
+                "messages become dead letters there",
+                "give both ends the same wireFormat.maxFrameSize",
+            )
+
+
+def _dialled(network: Network, link: Link) -> list[Listener]:
+    """Return the listeners that the connection of ``link`` may be at; a duplex one has the same in both directions."""
+    ports = {place.port: None for target in link.channel.targets for place in target}
+    return [
+        listener
+        for member in _members(network, link.source if link.back else link.target)
+        for listener in member.listeners
+        if listener.bridged
+        and (listener.port in ports or any(group in listener.groups for group in link.channel.groups))
+    ]
+
+
+def _members(network: Network, node: int) -> list[Member]:
+    return [network.members[number] for number in network.nodes[node].members]
+
+
+def _octets(count: int) -> str:
+    return "any size" if count >= UNLIMITED else f"{count}"
+
+
+# -- clients -----------------------------------------------------------------------------------------------------------
+
+
+def told_clients(network: Network) -> Iterator[Issue]:
+    """Find brokers that tell clients of the others while the others do not, and addresses that are only a name."""
+    bridged = [member for member in network.members if any(one.bridged for one in member.listeners)]
+    telling = [member for member in bridged if any(one.tells_clients for one in member.listeners)]
+    silent = [member for member in bridged if member not in telling]
+    if telling and silent:
+        yield Issue(
+            Severity.WARNING,
+            silent[0].spot,
+            f"{telling[0].name} tells its clients of the other brokers, and {_names(silent)} does not: a client that "
+            "has moved there hears of no change any more, and goes to brokers that are gone",
+            'updateClusterClients="true" on a transportConnector of every broker',
+        )
+    for member in telling if len(network.members) > 1 else ():
+        open_to_all = [one for one in member.listeners if one.tells_clients and one.host in ANY_HOST]
+        if open_to_all:
+            yield Issue(
+                Severity.NOTE,
+                open_to_all[0].spot,
+                f"{open_to_all[0].text} is no address for clients: with updateClusterClients they are told the name of "
+                "the machine instead, and one that cannot resolve it does not find this broker",
+                f"write a host that every client reaches, like tcp://mq1.example:{open_to_all[0].port}",
+            )
+
+
+def _names(members: list[Member]) -> str:
+    return ", ".join(member.name for member in members[:4]) + (" and others" if len(members) > 4 else "")
+
+
 CHANNEL_RULES: Final[tuple[Callable[[Network], Iterable[Issue]], ...]] = (
     filters,
     forwarded_unasked,
@@ -314,4 +388,6 @@ CHANNEL_RULES: Final[tuple[Callable[[Network], Iterable[Issue]], ...]] = (
     discovery,
     pairs,
     virtual_topics,
+    frames,
+    told_clients,
 )

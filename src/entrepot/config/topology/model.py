@@ -43,6 +43,8 @@ class Listener(Struct, frozen=True, kw_only=True):
     secure: bool = False
     core: bool = False  # speaks the protocol of Artemis' clusters
     audits: bool = False  # drops what a bridge sends again, by its id
+    frame_max: int = 0  # octets of the largest frame that it takes; 0: not known
+    tells_clients: bool = False  # updateClusterClients: its clients are told of the other brokers
     groups: tuple[str, ...] = ()
     spot: Spot = Spot()
 
@@ -258,6 +260,7 @@ class Member(Struct, frozen=True, kw_only=True):
     host: str = ""  # the machine, where somebody said so
     store: str = ""
     shares_store: bool = True  # a second broker waits for the store instead of being refused
+    chose_store: bool = False  # the file names the directory itself, not one below where ActiveMQ happens to be
     advisories: bool = True
     virtual_topics: bool = True
     virtual_demand: bool = False  # announces consumers of virtual destinations

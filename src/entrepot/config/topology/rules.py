@@ -141,6 +141,8 @@ def _clash(mine: Listener, theirs: Listener, *, together: bool) -> bool:
 
 def connection(network: Network) -> Iterator[Issue]:
     """Find brokers that are not connected, and networks that are several."""
+    if len(network.nodes) == 1:
+        return  # a pair: one of them serves
     if not any(member.channels for member in network.members):
         spot = network.members[0].spot
         what = "none of these brokers has a network connector or a cluster connection: they do not know each other"

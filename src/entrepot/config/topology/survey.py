@@ -47,6 +47,7 @@ from entrepot.core.access import Access
 from entrepot.core.directory import Subject
 from entrepot.core.routing import RoutingTable
 from entrepot.model.address import MULTICAST, Destination
+from entrepot.protocols.openwire.negotiation import UNLIMITED, WireFormatOptions
 
 CONSUMER_ADVISORIES: Final = "ActiveMQ.Advisory.Consumer.>"
 LAYERS: Final = ("tcp", "nio", "ssl", "unix")
@@ -73,6 +74,7 @@ def member_of(reading: Reading, file: str, host: str = "") -> Member | None:
         host=host,
         store=config.store.directory,
         shares_store=config.sharing is not None,
+        chose_store=view.chose_store(bean),
         advisories=view.flag(bean.element, "advisorySupport", True),
         virtual_topics=bool(config.virtual_topics),
         virtual_demand=view.flag(bean.element, "useVirtualDestSubs", False),
@@ -166,7 +168,11 @@ class _View:
                 name = self.raw(element, "name")
                 groups = tuple(_groups(self.raw(element, "discoveryUri")))
                 for found in self._listener(name, self.raw(element, "uri"), self.spot(element, "uri"), groups):
-                    yield replace(found, audits=self.flag(element, "auditNetworkProducers", False))
+                    yield replace(
+                        found,
+                        audits=self.flag(element, "auditNetworkProducers", False),
+                        tells_clients=self.flag(element, "updateClusterClients", False),
+                    )
         for text in self.raw(bean.element, "transportConnectorURIs").split(","):
             if text.strip():
                 yield from self._listener("", text.strip(), self.spot(bean.element, "transportConnectorURIs"), ())
@@ -187,8 +193,16 @@ class _View:
             protocol="+".join(protocols) or OPENWIRE,
             secure=place.secure,
             groups=groups,
+            frame_max=_frame_max(place),
             spot=spot,
         )
+
+    def chose_store(self, bean: Bean) -> bool:
+        """Say whether the directory of the store is an absolute path of its own, so that a second one means a pair."""
+        adapters = bean.many("persistenceAdapter", "persistenceFactory")
+        element, name = (adapters[0].element, "directory") if adapters else (bean.element, "dataDirectory")
+        given = element.attributes.get(name)
+        return given is not None and given.text.strip().startswith("/")
 
     def channel(self, one: NetworkConnector) -> Channel:
         element = self._element(one)
@@ -297,6 +311,15 @@ def _group(place: Endpoint) -> str:
     if place.scheme == "multicast" and host == MULTICAST_HOST and place.port in (NO_PORT, MULTICAST_PORT):
         host = "default"
     return f"{place.scheme}://{host}?group={place.options.get('group', 'default')}"
+
+
+def _frame_max(place: Endpoint) -> int:
+    """Return how large a frame this place takes, 0 where that cannot be read."""
+    try:
+        options = WireFormatOptions.of(place)
+    except InvalidOption:  # the reader has said so
+        return 0
+    return options.max_frame_size if options.max_frame_size_enabled else UNLIMITED
 
 
 def _found_by(text: str) -> tuple[tuple[tuple[Address, ...], ...], tuple[str, ...], str, bool]:
@@ -412,7 +435,11 @@ class _Joining:
             for other in range(number):
                 if self._pair(member, self.members[other]) or (
                     self._share(member, self.members[other])
-                    and (member.name == self.members[other].name or self._listed_together(number, other))
+                    and (
+                        member.name == self.members[other].name
+                        or self._listed_together(number, other)
+                        or self._chosen_together(number, other)
+                    )
                 ):
                     head[number] = head[other]
                     break
@@ -439,6 +466,18 @@ class _Joining:
 
     def _share(self, one: Member, other: Member) -> bool:
         return bool(one.store) and one.store == other.store and one.shares_store and other.shares_store
+
+    def _chosen_together(self, one: int, other: int) -> bool:
+        """Say whether both files name the directory on purpose, and neither broker dials the other."""
+        both = (one, other)
+        return all(self.members[number].chose_store for number in both) and not any(
+            at in both and at != number
+            for number in both
+            for channel in self.members[number].channels
+            for places in channel.targets
+            for place in places
+            for at, _ in self._at(number, place)
+        )
 
     def _listed_together(self, one: int, other: int) -> bool:
         """Say whether some channel takes the two for one broker that may be at either place."""

@@ -65,6 +65,19 @@ def test_a_pair_has_one_name_and_one_store_and_is_one_node() -> None:
     found(files, "are a pair", NOTE, "m2.xml")
 
 
+def test_a_pair_may_have_two_names_where_both_files_choose_the_directory() -> None:
+    files = Files().add("broker1", body=STORE.format("/mnt/shared/kahadb"), listen="tcp://one:61616")
+    files.add("broker2", body=STORE.format("/mnt/shared/kahadb"), listen="tcp://two:61616")
+    assert [node.name for node in files.network().nodes] == ["broker1 / broker2"]
+    found(files, "are a pair", NOTE, "broker2.xml")
+    assert files.said(WARNING) + files.said(ERROR) == []
+
+
+def test_brokers_that_dial_one_another_are_no_pair_whatever_directory_they_choose() -> None:
+    files = Files().add("a", connector("b:61616"), body=STORE.format("/data")).add("b", body=STORE.format("/data"))
+    assert len(files.network().nodes) == 2
+
+
 def test_brokers_with_one_path_on_two_machines_are_two() -> None:
     files = Files().add("a", connector("b:61616"), body=STORE.format("data")).add("b", body=STORE.format("data"))
     assert len(files.network().nodes) == 2
@@ -451,3 +464,43 @@ def test_a_user_who_may_not_hear_of_consumers_is_no_user_for_a_bridge(topic: str
         found(files, "b lets this bridge hear of no consumers: 'net' may not read advisories", ERROR, "a.xml")
         files.texts["a.xml"] = files.texts["a.xml"].replace('password="pw12"', 'password="pw12" staticBridge="true"')
     absent(files, "hear of no consumers")
+
+
+# -- sizes, and clients ------------------------------------------------------------------------------------------------
+
+TOLD = '<transportConnector updateClusterClients="true" '
+
+
+def test_a_receiver_that_takes_smaller_frames_than_the_sender() -> None:
+    small = "tcp://0.0.0.0:61616?wireFormat.maxFrameSize=10000"
+    files = Files().add("a", connector("b:61616")).add("b", listen=small)
+    found(files, "more than 10000 octets do not cross from a to b", WARNING, "b.xml")
+    files.texts["a.xml"] = files.texts["a.xml"].replace("tcp://0.0.0.0:61616", small)
+    absent(files, "do not cross from")
+
+
+def test_over_a_duplex_connector_the_smaller_frame_counts_both_ways() -> None:
+    small = "tcp://0.0.0.0:61616?wireFormat.maxFrameSize={}"
+    files = Files().add("a", connector("b:61616", 'duplex="true"'), listen=small.format(99))
+    files.add("b", listen=small.format(50))
+    found(files, "more than 50 octets do not cross from a to b", WARNING, "b.xml")
+    files = Files().add("a", connector("b:61616", 'duplex="true"'), listen=small.format(50))
+    absent(files.add("b", listen=small.format(50)), "do not cross from")
+
+
+def test_clients_are_told_by_some_brokers_only() -> None:
+    files = chain("a", "b")
+    files.texts["a.xml"] = files.texts["a.xml"].replace("<transportConnector ", TOLD)
+    found(files, "a tells its clients of the other brokers, and b does not", WARNING, "b.xml")
+    files.texts["b.xml"] = files.texts["b.xml"].replace("<transportConnector ", TOLD)
+    absent(files, "tells its clients")
+
+
+def test_clients_are_told_of_an_address_that_is_a_wildcard() -> None:
+    files = Files()
+    for name, other in (("a", "b"), ("b", "a")):
+        files.add(name, connector(f"{other}:61616"), listen=f"tcp://{name}:61616")
+        files.texts[f"{name}.xml"] = files.texts[f"{name}.xml"].replace("<transportConnector ", TOLD)
+    absent(files, "no address for clients")
+    files.texts["b.xml"] = files.texts["b.xml"].replace("tcp://b:61616", "tcp://0.0.0.0:61616")
+    found(files, "0.0.0.0:61616 is no address for clients", NOTE, "b.xml")
