@@ -14,6 +14,7 @@ import msgspec
 
 from entrepot.core.backlog import Backlog, Reference
 from entrepot.core.consumer import Consumer, Window
+from entrepot.core.counting import Author
 from entrepot.core.dispatch import Groups
 from entrepot.core.duplicates import Duplicates
 from entrepot.core.lease import Lease
@@ -151,21 +152,21 @@ def seen_at_once(self: Stages, stage: Stage, message: Message, target: Any) -> i
 DECIDE = Stages.decide
 
 
-def decided_anew(self: Stages, sink: str, batch: int, parts: list[str]) -> list[str]:
+def decided_anew(self: Stages, sink: str, batch: int, parts: list[str], author: Author) -> list[str]:
     self.decisions.get(sink, {}).pop(batch, None)
-    return DECIDE(self, sink, batch, parts)
+    return DECIDE(self, sink, batch, parts, author)
 
 
 PUBLISH = Stages.publish
 
 
-def publish_all(self: Stages, sink: str, batch: int, parts: list[str]) -> Publication:
+def publish_all(self: Stages, sink: str, batch: int, parts: list[str], author: Author) -> Publication:
     for stage in self.of(sink, batch):
         if stage.closed and stage.part not in parts:
             for first, text in zip(stage.runs[::3], stage.runs[2::3], strict=True):
                 message = self.broker.journal.load(first)
                 self.broker.send(message.twin(message.address), self.broker.target(parse(stage.targets[text])))
-    return PUBLISH(self, sink, batch, parts)
+    return PUBLISH(self, sink, batch, parts, author)
 
 
 WRITE_FIXED = StompSession.write_fixed

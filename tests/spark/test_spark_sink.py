@@ -90,6 +90,88 @@ def test_the_same_number_is_published_once(stand: Stand) -> None:
     assert sorted(stand.left()) == sorted(wanted(10) + wanted(5))
 
 
+def numbers(stand: Stand, home: str, count: int) -> DataFrame:
+    """A stream of rows that is not of a broker: files, so that nothing but the sink knows of its batches."""
+    there = str(stand.home / home)
+    rows(stand, count).coalesce(1).write.mode("append").parquet(there)
+    return stand.spark.readStream.schema("text string").parquet(there)
+
+
+def refusal(stand: Stand, start: Any) -> str:
+    """Run a query that must fail; return the sentence of the broker."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        start.trigger(availableNow=True).start().awaitTermination(60)
+    found = pipeline.cause_of(caught.value)
+    assert found is not None, caught.value
+    return found.message
+
+
+@pytest.mark.parametrize("way", ["writeStream", "foreachBatch"])
+def test_a_fixed_sink_and_a_new_checkpoint_lose_nothing_without_a_word(stand: Stand, way: str) -> None:
+    sink = f"{stand.queue}.enrich"
+
+    def land(frame: DataFrame, number: int) -> None:
+        write(stand, frame.select("text"), sink=sink, batch=number)
+
+    def query(home: str, count: int, checkpoint: str) -> Any:
+        written = numbers(stand, home, count).writeStream.queryName(f"{stand.queue}-{checkpoint}")
+        written = written.option("checkpointLocation", str(stand.home / checkpoint))
+        if way == "foreachBatch":
+            return written.foreachBatch(land)
+        return written.format("entrepot").options(**stand.given(subscription=None, sink=sink))
+
+    def run(home: str, count: int, checkpoint: str) -> None:
+        assert query(home, count, checkpoint).trigger(availableNow=True).start().awaitTermination(60)
+
+    run("first", 100, "A")
+    assert sorted(stand.left()) == wanted(100)
+    run("first", 10, "A")  # the same query goes on
+    assert sorted(stand.left()) == wanted(10)
+    told = refusal(stand, query("second", 50, "B"))
+    assert "are counted by" in told
+    assert f"entrepot stage drop {sink} --forget" in told
+    assert stand.left() == []
+    stand.wire().ask("ABANDON", {"sink": sink, "batch": "0", "forget": "true"})
+    run("second", 7, "B")
+    assert sorted(stand.left()) == sorted(wanted(50) + wanted(7))
+
+
+def test_two_writes_of_one_batch_under_one_name_are_refused(stand: Stand) -> None:
+    sink = f"{stand.queue}.twice"
+
+    def land(frame: DataFrame, number: int) -> None:
+        for queue in (stand.queue, stand.queue + ".other"):
+            write(stand, frame.select("text"), queue=queue, sink=sink, batch=number)
+
+    written = numbers(stand, "rows", 5).writeStream.foreachBatch(land)
+    told = refusal(stand, written.option("checkpointLocation", str(stand.home / "c")))
+    assert "by another write of the same run" in told
+    assert "every write a sink name of its own" in told
+
+
+def test_a_job_that_repeats_a_number_with_other_rows_hears_of_it(stand: Stand) -> None:
+    sink = f"{stand.queue}.nightly"
+    write(stand, rows(stand, 10), sink=sink, batch=3)
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        write(stand, rows(stand, 12), sink=sink, batch=3)
+    found = pipeline.cause_of(caught.value)
+    assert found is not None
+    assert "was decided before with 10 messages" in found.message
+    with pytest.raises(Exception, match="counted by 'job'"):
+        write(stand, rows(stand, 10), sink=sink, batch=4, counter="another job")
+    assert sorted(stand.left()) == wanted(10)
+
+
+@pytest.mark.parametrize(("mode", "part"), [("complete", "cannot be overwritten"), ("update", "Update mode")])
+def test_a_stream_that_is_not_appended_is_refused(stand: Stand, mode: str, part: str) -> None:
+    counted = numbers(stand, "rows", 5).groupBy("text").count().select("text")
+    written = counted.writeStream.outputMode(mode).format("entrepot").options(**stand.given(subscription=None))
+    query = written.option("checkpointLocation", str(stand.home / "c")).trigger(availableNow=True)
+    with pytest.raises(Exception, match=part):
+        query.start().awaitTermination(60)
+    assert stand.left() == []
+
+
 def test_a_stream_from_queue_to_queue_over_restarts(stand: Stand) -> None:
     there = stand.queue + ".out"
 

@@ -21,7 +21,14 @@ from entrepot.core.lease import Lease
 from entrepot.core.lease_records import KIND_CLAIM, KIND_LEASE, ClaimRecord, LeaseRecord, decode_claim, decode_lease
 from entrepot.core.queue import Queue
 from entrepot.core.stage import STAGED_QUEUE
-from entrepot.core.stage_records import KIND_DECISION, KIND_PUBLICATION, KIND_SINK, KIND_STAGE, KIND_STAGE_RUNS
+from entrepot.core.stage_records import (
+    KIND_COUNT,
+    KIND_DECISION,
+    KIND_PUBLICATION,
+    KIND_SINK,
+    KIND_STAGE,
+    KIND_STAGE_RUNS,
+)
 from entrepot.journal.log import RecoveryReport, RecoverySink
 from entrepot.model.ids import fresh_node_id
 
@@ -54,7 +61,7 @@ class Rebuilder(RecoverySink):
             broker.sequences.recovered(key, value)
         elif kind == KIND_BRANCH:
             broker.branches.recovered(key, value)
-        elif kind in (KIND_STAGE, KIND_STAGE_RUNS, KIND_DECISION, KIND_PUBLICATION, KIND_SINK):
+        elif kind in (KIND_STAGE, KIND_STAGE_RUNS, KIND_DECISION, KIND_PUBLICATION, KIND_SINK, KIND_COUNT):
             broker.stages.recovered(kind, key, value)
         elif kind == KIND_LEASE:
             self.lease_documents.append(decode_lease(value))

@@ -12,7 +12,8 @@ more than `ATOMIC_OCTETS` is too large for that: its note goes with the first st
 the rest follows in steps, each atomic, over restarts too.
 
 Invariants: a batch is decided once and published once; what is remembered of that (`REMEMBERED` batches of each sink)
-is in the journal; a message of a closed stage is in the journal or was sent on, never both, never neither.
+is in the journal, and so is who counts them (`core/counting.py`); a message of a closed stage is in the journal or was
+sent on, never both, never neither.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from mypy_extensions import i64, mypyc_attr
 from entrepot.base.environment import MIB, MINUTE, SECOND
 from entrepot.base.errors import AccessDenied, EntrepotError, Refused, StageError, StorageError
 from entrepot.core import stage_records as records
+from entrepot.core.counting import NOBODY, Author, Counts
 from entrepot.core.routing import Target
 from entrepot.core.timed import Alarm
 from entrepot.journal.log import again
@@ -172,6 +174,7 @@ class Stages:
         self.stages: dict[bytes, Stage] = {}
         self.decisions: dict[str, dict[int, list[str]]] = {}  # sink -> batch -> parts, the oldest first
         self.publications: dict[str, dict[int, Publication]] = {}
+        self.counts: Counts = Counts(broker.journal)
         self.owners: dict[str, str] = {}  # sink -> the subject that used it first, where there are rights
         self.garbage: deque[tuple[int, int]] = deque()  # numbers to be settled: (first, how many)
         self.chunks: dict[bytes, dict[int, list[int]]] = {}  # while recovering
@@ -194,11 +197,18 @@ class Stages:
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
-    def open(self, sink: str, batch: int, part: str) -> Stage:
-        """Begin a stage. Raises StageError for a part that is there, or a batch that is long published."""
+    def open(self, sink: str, batch: int, part: str, author: Author = NOBODY) -> Stage:
+        """Begin a stage. Raises StageError for a part that is there, or a batch that is long published.
+
+        Also when ``author`` could not have the batch decided: then nothing need be staged.
+        """
         _check_name(sink, "sink")
         _check_name(part, "part")
         _check_batch(batch)
+        self.counts.check(sink, author)
+        decided = self.decisions.get(sink)
+        if decided:
+            self.counts.check_batch(sink, batch, max(decided), author)
         key = records.stage_key(sink, batch, part)
         if key in self.stages:
             raise StageError(f"there is a part {part!r} of batch {batch} of {sink!r}", remedy="give parts unique keys")
@@ -265,27 +275,38 @@ class Stages:
 
     # -- deciding -----------------------------------------------------------------------------------------------------
 
-    def decide(self, sink: str, batch: int, parts: list[str]) -> list[str]:
+    def decide(self, sink: str, batch: int, parts: list[str], author: Author = NOBODY) -> list[str]:
         """Return which parts of the batch win: ``parts``, unless it was decided before. Confirm the journal first.
 
-        Raises StageError for a batch that is older than what is remembered of this sink.
+        Raises StageError for a batch that is older than what is remembered of this sink, and for an ``author`` whose
+        batch this cannot be.
         """
         _check_name(sink, "sink")
         _check_batch(batch)
         for part in parts:
             _check_name(part, "part")
+        counts = self.counts
+        counts.check(sink, author)
+        node = self.broker.node_id
+        counts.check_decider(sink, node)
         decided = self.decisions.get(sink, {})
+        if decided:
+            counts.check_batch(sink, batch, max(decided), author)
+        journal = self.broker.journal
         if batch in decided:
+            if self._is_done(sink, batch):
+                counts.check_repeat(sink, batch, author)
+            self._note_count(sink, author, node)
             return decided[batch]
         if decided and batch < max(decided):
             raise self._too_old(sink, batch)
-        journal = self.broker.journal
         refusal = journal.refusal()
         if refusal is not None:
             raise again(refusal)
-        record = records.DecisionRecord(sink, batch, parts)
         journal.begin()
         try:
+            counts.note(sink, author, node)
+            record = records.DecisionRecord(sink, batch, parts, counts.mark(sink, batch, author))
             journal.put(records.KIND_DECISION, records.batch_key(sink, batch), records.encode(record))
             decided[batch] = parts
             self.decisions[sink] = decided
@@ -297,17 +318,36 @@ class Stages:
             journal.end()
         return parts
 
+    def _is_done(self, sink: str, batch: int) -> bool:
+        """Tell whether a decided batch was published here, or has nothing that could be."""
+        return batch in self.publications.get(sink, {}) or not self.decisions[sink][batch]
+
+    def _note_count(self, sink: str, author: Author, decider: str) -> None:
+        """Remember who repeats a step, if that is news. Raises what the journal refuses."""
+        if not self.counts.is_news(sink, author, decider):
+            return
+        refusal = self.broker.journal.refusal()
+        if refusal is not None:
+            raise again(refusal)
+        self.broker.journal.begin()
+        try:
+            self.counts.note(sink, author, decider)
+        finally:
+            self.broker.journal.end()
+
     # -- publishing ---------------------------------------------------------------------------------------------------
 
-    def publish(self, sink: str, batch: int, parts: list[str]) -> Publication:
+    def publish(self, sink: str, batch: int, parts: list[str], author: Author = NOBODY) -> Publication:
         """Send the messages of ``parts`` on, drop all other parts of this batch and of older ones.
 
         Of a batch that was published before nothing is sent again. ``done`` is False when it takes more turns: `wait`.
         Confirm the journal before telling. Raises StageError for a part that is not here or not closed, or other parts
-        than were published; and what a send would raise: nothing has happened then.
+        than were published; for an ``author`` whose batch this cannot be; and what a send would raise: nothing has
+        happened then.
         """
         _check_name(sink, "sink")
         _check_batch(batch)
+        self.counts.check(sink, author)
         published = self.publications.get(sink, {})
         known = published.get(batch)
         if known is not None:
@@ -328,6 +368,7 @@ class Stages:
         journal = self.broker.journal
         journal.begin()
         try:
+            self.counts.note(sink, author, author.decider)
             for part in parts:
                 del self.stages[records.stage_key(sink, batch, part)]
             published[batch] = publication
@@ -543,6 +584,7 @@ class Stages:
                 journal.delete(records.KIND_DECISION, records.batch_key(sink, batch))
             for batch in self.publications.pop(sink, {}):
                 journal.delete(records.KIND_PUBLICATION, records.batch_key(sink, batch))
+            self.counts.forget(sink)
             if self.owners.pop(sink, None) is not None:
                 journal.delete(records.KIND_SINK, sink.encode())
         finally:
@@ -603,6 +645,9 @@ class Stages:
         elif kind == records.KIND_DECISION:
             decision = records.decode_decision(value)
             self.decisions.setdefault(decision.sink, {})[decision.batch] = decision.parts
+            self.counts.recovered_mark(decision.sink, decision.batch, decision.by)
+        elif kind == records.KIND_COUNT:
+            self.counts.recovered(records.decode_count(value))
         elif kind == records.KIND_PUBLICATION:
             note = records.decode_publication(value)
             publication = Publication(note.sink, note.batch, note.parts, note.count)
@@ -614,6 +659,7 @@ class Stages:
 
         ``numbers``: the staged messages that are alive.
         """
+        self.counts.rebuild()
         alive = dict.fromkeys(numbers, True)
         for key, stage in self.stages.items():
             pieces = self.chunks.get(key, {})

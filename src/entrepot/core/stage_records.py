@@ -11,6 +11,7 @@ KIND_STAGE_RUNS: Final = 17
 KIND_DECISION: Final = 18
 KIND_PUBLICATION: Final = 19
 KIND_SINK: Final = 20  # whose a sink is
+KIND_COUNT: Final = 21  # who counts its batches
 
 
 class StageRecord(msgspec.Struct, frozen=True):
@@ -37,11 +38,22 @@ class RunsRecord(msgspec.Struct, frozen=True):
 
 
 class DecisionRecord(msgspec.Struct, frozen=True):
-    """Which parts of a batch won."""
+    """Which parts of a batch won. ``by``: which write of which start asked first, as `core/counting.py` writes it."""
 
     sink: str
     batch: int
     parts: list[str]
+    by: str = ""
+
+
+class CountRecord(msgspec.Struct, frozen=True):
+    """Who counts the batches of a sink (`core/counting.py`)."""
+
+    sink: str
+    counter: str
+    start: str
+    gone: list[str]
+    decider: str
 
 
 class PublicationRecord(msgspec.Struct, frozen=True):
@@ -54,7 +66,7 @@ class PublicationRecord(msgspec.Struct, frozen=True):
     done: bool
 
 
-def encode(record: StageRecord | RunsRecord | DecisionRecord | PublicationRecord) -> bytes:
+def encode(record: StageRecord | RunsRecord | DecisionRecord | PublicationRecord | CountRecord) -> bytes:
     """Return the octets of a document."""
     return msgspec.msgpack.encode(record)
 
@@ -77,6 +89,11 @@ def decode_decision(value: bytes) -> DecisionRecord:
 def decode_publication(value: bytes) -> PublicationRecord:
     """Read a document of KIND_PUBLICATION."""
     return msgspec.msgpack.decode(value, type=PublicationRecord)
+
+
+def decode_count(value: bytes) -> CountRecord:
+    """Read a document of KIND_COUNT."""
+    return msgspec.msgpack.decode(value, type=CountRecord)
 
 
 def batch_key(sink: str, batch: int) -> bytes:

@@ -122,11 +122,16 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         low=0,
         high=(1 << 62) - 1,
     ),
+    Setting(
+        "counter",
+        (WRITE,),
+        "who counts the batches of `sink`; default: the query whose `foreachBatch` writes, `job` outside of one",
+    ),
     Setting("properties", (WRITE,), "columns that become properties, with commas between them"),
 )
 BY_NAME: Final[dict[str, Setting]] = {setting.name.lower(): setting for setting in SETTINGS}
 TLS_PREFIX: Final = "tls."
-OF_SPARK: Final = ("path", "checkpointlocation", "paths", "querytimeout", "provider")
+OF_SPARK: Final = ("path", "checkpointlocation", "paths", "queryname", "querytimeout", "provider")
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -260,7 +265,9 @@ def _combinations(values: Mapping[str, str], where: str, destination: str) -> No
         )
     if where == WRITE and values.get("batch") and not values.get("sink"):
         raise InvalidOption("a batch number counts within a sink", remedy='add .option("sink", "a-name")')
-    for name, most in (("subscription", 200), ("sink", 200)):
+    if where == WRITE and values.get("counter") and not values.get("batch"):
+        raise InvalidOption("a counter counts batches", remedy='add .option("batch", ...), or leave the counter out')
+    for name, most in (("subscription", 200), ("sink", 200), ("counter", 200)):
         text = values.get(name, "")
         if len(text) > most or any(not character.isprintable() for character in text):
             raise InvalidOption(f"{name} is {text[:40]!r}...", remedy=f"at most {most} printable characters")

@@ -6,6 +6,7 @@ travels in `Message`. Rows come as Arrow batches.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -18,14 +19,21 @@ from entrepot.pipeline import schema as columns
 from entrepot.pipeline import stages, staging
 from entrepot.pipeline.options import DUPLICATE_ID, STAGED, Options
 from entrepot.pipeline.rows import Encoder
-from entrepot.pipeline.stages import Staged
+from entrepot.pipeline.stages import Author, Staged
 from entrepot.pipeline.wire import Brokers
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# What Spark tells tasks about the query that they work for (found by looking at what a task of PySpark 4.3 is given).
 BATCH_ID: Final = "streaming.sql.batchId"
-QUERY_ID: Final = "sql.streaming.queryId"
+QUERY_ID: Final = "sql.streaming.queryId"  # kept in the checkpoint
+JOB_GROUP: Final = "spark.jobGroup.id"  # the identity of the query's run, unless the program names a group of its own
+JOB_DESCRIPTION: Final = "spark.job.description"  # says "runId = ..." unless the program describes its job
+WRITE_ID: Final = "spark.sql.execution.id"
+JOB: Final = "job"  # counts the batches of a write that belongs to no query, where no option says who does
+
+log = logging.getLogger(__name__)
 
 
 class Message(WriterCommitMessage):
@@ -59,22 +67,22 @@ class _Writing:
         encoder = Encoder(self.names, self.properties, self.options.destination)
         context = TaskContext.get()
         assert context is not None
-        sink, batch = self._identity(context)
+        sink, batch, author = self._identity(context)
         first = next((found for found in batches if found.num_rows), None)
         if first is None:
-            return Message(Staged(sink, batch, "", 0))
+            return Message(Staged(sink, batch, "", 0, author=author))
         brokers = Brokers(self.options)
         wire = staging.target(brokers, self.options, context.partitionId() + context.attemptNumber())
         try:
             outlet = staging.Outlet(wire)
-            part, fixed = staging.stage(wire, sink, batch) if self.mode == STAGED else ("", "")
+            part, fixed = staging.stage(wire, sink, batch, author) if self.mode == STAGED else ("", "")
             outlet.send(encoder.frames(first, fixed))
             for found in batches:
                 outlet.send(encoder.frames(found, fixed))
             if part:
-                return Message(staging.staged(outlet, sink, batch, part))
+                return Message(staging.staged(outlet, sink, batch, part, author))
             outlet.confirm()
-            return Message(Staged(sink, batch, "", outlet.count))
+            return Message(Staged(sink, batch, "", outlet.count, author=author))
         finally:
             wire.close()
 
@@ -95,7 +103,15 @@ class _Writing:
                 coordination.abort(sink, number, stages.candidates(found))
                 raise
         # a batch without rows is decided, too: run again, it must not have some
-        coordination.commit(sink, number, stages.candidates(found), forget=sink == self.run)
+        author = stages.author_of(found)
+        committed = coordination.commit(sink, number, stages.candidates(found), author, forget=sink == self.run)
+        told = stages.difference(sink, number, committed, sum(message.count for message in found if message))
+        if told and author.query:  # a query repeats its last batch; what it is joined with may have changed meanwhile
+            log.warning("%s", told)
+        elif told:
+            raise StageError(
+                told, remedy="if this is another batch, give it another number; if it is the same, all is well"
+            )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Drop what was staged."""
@@ -104,17 +120,30 @@ class _Writing:
         if parts:
             staging.Coordination(self.options).abort(stages.sinks(found), stages.batch_of(found), parts)
 
-    def _identity(self, context: TaskContext) -> tuple[str, int]:
-        """Return the sink and the number of the batch: as the options say, or as Spark counts."""
+    def _identity(self, context: TaskContext) -> tuple[str, int, Author]:
+        """Return the sink, the number of the batch and who counts: as the options say, or as Spark counts."""
         sink = self.options.text("sink")
         written = self.options.text("batch")
         query = context.getLocalProperty(QUERY_ID) or ""
         counted = context.getLocalProperty(BATCH_ID) or ""
-        if self.run:  # a batch write: nobody counts, so every one is a batch of its own unless options name it
-            return (sink, int(written)) if sink and written else (self.run, 0)
+        if self.run and not (sink and written):  # nobody counts: every write is a batch of its own
+            return self.run, 0, Author()
+        author = _author(context, self.options.text("counter"), query)
+        if self.run:
+            return sink, int(written), author
         if not counted or not (sink or query):
             raise InvalidOption("Spark does not say which batch of which query this is", remedy='add the option "sink"')
-        return sink or query, int(counted)
+        return sink or query, int(counted), author
+
+
+def _author(context: TaskContext, named: str, query: str) -> Author:
+    """Return who counts. A run is said only where Spark's own word for it is there: it must be new at every start."""
+    if not query:
+        return Author(named or JOB)
+    run = context.getLocalProperty(JOB_GROUP) or ""
+    if not run or f"runId = {run}" not in (context.getLocalProperty(JOB_DESCRIPTION) or ""):
+        return Author(named or query, query=True)
+    return Author(named or query, run, context.getLocalProperty(WRITE_ID) or "", query=True)
 
 
 def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[Staged | None]:
@@ -172,6 +201,8 @@ def stream_writer(options: Options, schema: StructType, overwrite: bool) -> Stre
     _refuse_overwrite(overwrite)
     if options.text("batch"):
         raise InvalidOption("a stream counts its batches itself", remedy="leave the option batch out")
+    if options.text("counter"):
+        raise InvalidOption("a stream is known by its checkpoint", remedy="leave the option counter out")
     return StreamWriter(_Writing(options, schema))
 
 

@@ -13,6 +13,24 @@ import msgspec
 from entrepot.base.errors import ProtocolViolation, StageError
 
 
+class Author(msgspec.Struct, frozen=True):
+    """Who counts the batches of a sink, as the brokers are told: so that no batch is taken for another's.
+
+    ``counter``: the query, the same over restarts. ``start``: one run of it. ``write``: one write of that run.
+    ``query``: it is one of Spark's, which repeats its last batch by itself; this is not said.
+    """
+
+    counter: str = ""
+    start: str = ""
+    write: str = ""
+    query: bool = False
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that say it; none for a sink that is used once."""
+        said = {"counter": self.counter, "start": self.start, "write": self.write}
+        return {name: value for name, value in said.items() if value}
+
+
 class Staged(msgspec.Struct, frozen=True):
     """What one attempt of one task leaves behind for the driver.
 
@@ -25,6 +43,14 @@ class Staged(msgspec.Struct, frozen=True):
     count: int
     octets: int = 0
     at_once: int = 0
+    author: Author = Author()
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """What became of a batch: ``count`` messages are published; ``ours``: they are the parts that were offered."""
+
+    count: int
+    ours: bool
 
 
 def part_name(broker: str, token: str) -> str:
@@ -68,6 +94,24 @@ def batch_of(messages: Sequence[Staged | None]) -> int:
         raise ProtocolViolation(f"tasks of one batch staged under the numbers {list(found)}")
     number: int = next(iter(found))
     return number
+
+
+def author_of(messages: Sequence[Staged | None]) -> Author:
+    """Return who all ``messages`` say that they are from."""
+    found = list(dict.fromkeys(message.author for message in messages if message is not None))
+    if len(found) > 1:
+        raise ProtocolViolation(f"tasks of one batch were staged for {len(found)} queries or runs")
+    return found[0] if found else Author()
+
+
+def difference(sink: str, batch: int, committed: Committed, offered: int) -> str:
+    """Return what is to be said when a batch was decided before with another number of messages, "" for nothing."""
+    if committed.ours or committed.count == offered:
+        return ""
+    return (
+        f"batch {batch} of the sink {sink!r} was decided before with {committed.count} messages, and those are "
+        f"published; this time it would have been {offered}, and nothing of that was"
+    )
 
 
 def check_at_once(messages: Sequence[Staged | None]) -> None:

@@ -16,7 +16,7 @@ from entrepot.base.errors import InvalidOption, ProtocolViolation, Unreachable
 from entrepot.pipeline import stages
 from entrepot.pipeline.options import Options
 from entrepot.pipeline.rows import escaped
-from entrepot.pipeline.stages import Staged
+from entrepot.pipeline.stages import Author, Committed, Staged
 from entrepot.pipeline.wire import Brokers, Wire, patiently
 
 CHUNK_OCTETS: Final = 256 * 1024  # one write: a few socket buffers
@@ -92,14 +92,14 @@ def target(brokers: Brokers, options: Options, task: int) -> Wire:
     return patiently(connected, options.seconds("failoverTimeout"))
 
 
-def stage(wire: Wire, sink: str, batch: int) -> tuple[str, str]:
+def stage(wire: Wire, sink: str, batch: int, author: Author) -> tuple[str, str]:
     """Open a stage; return the name of its part, and the header line that puts a message into it."""
     part = stages.part_name(wire.broker, uuid.uuid4().hex)
-    wire.ask("STAGE", {"sink": sink, "batch": str(batch), "part": part})
+    wire.ask("STAGE", {"sink": sink, "batch": str(batch), "part": part, **author.headers()})
     return part, f"stage:{escaped(part)}\n"
 
 
-def staged(outlet: Outlet, sink: str, batch: int, part: str) -> Staged:
+def staged(outlet: Outlet, sink: str, batch: int, part: str, author: Author) -> Staged:
     """Close a stage when all of it is on disk."""
     outlet.flush()
     answer = outlet.wire.ask("STAGED", {"sink": sink, "batch": str(batch), "part": part})
@@ -108,7 +108,17 @@ def staged(outlet: Outlet, sink: str, batch: int, part: str) -> Staged:
             f"{outlet.wire.shown} staged {answer.get('count')} of {outlet.count} messages", remedy="see its log"
         )
     octets, at_once = (int(answer.get(name, "0")) for name in ("octets", "octets-at-once"))
-    return Staged(sink, batch, part, outlet.count, octets, at_once)
+    return Staged(sink, batch, part, outlet.count, octets, at_once, author)
+
+
+def _put_last(by_broker: dict[str, list[str]], coordinator: str) -> None:
+    """Let the broker that decides publish last, also when nothing of the batch is there: it is done then everywhere.
+
+    So it can tell a batch that is being repeated from one that is done and written a second time. A batch without any
+    message is done when it is decided.
+    """
+    if by_broker:
+        by_broker[coordinator] = by_broker.pop(coordinator, [])
 
 
 class Coordination:
@@ -119,8 +129,8 @@ class Coordination:
         self.brokers = Brokers(options)
         self._wires: dict[str, Wire] = {}
 
-    def commit(self, sink: str, batch: int, parts: Sequence[str], *, forget: bool = False) -> int:
-        """Make one decision about (``sink``, ``batch``) come true everywhere; return how many messages that were.
+    def commit(self, sink: str, batch: int, parts: Sequence[str], author: Author, *, forget: bool = False) -> Committed:
+        """Make one decision about (``sink``, ``batch``) come true everywhere; return what that was.
 
         ``parts`` win only if nobody decided before. ``forget``: nobody will repeat this batch, and the sink has no
         other: the brokers need not remember it. Raises Refused, Unreachable; may be called again after either.
@@ -128,11 +138,14 @@ class Coordination:
         patience = self.options.seconds("failoverTimeout")
         try:
             coordinator = patiently(self._coordinator, patience)
-            fields = {"sink": sink, "batch": str(batch)}
+            fields = {"sink": sink, "batch": str(batch), **author.headers()}
             answer = self._ask(coordinator, "DECIDE", {**fields, "parts": ",".join(parts)})
             winners = [part for part in answer.get("parts", "").split(",") if part]
-            count = 0
             by_broker = stages.by_broker(winners)
+            if author.counter:
+                fields["decider"] = coordinator
+                _put_last(by_broker, coordinator)
+            count = 0
             for broker, won in by_broker.items():
                 told = self._ask(broker, "PUBLISH", {**fields, "parts": ",".join(won)})
                 count += int(told.get("count", "0"))
@@ -142,7 +155,7 @@ class Coordination:
                 self._forget(sink, batch, dict.fromkeys([coordinator, *by_broker]))
         finally:
             self.close()
-        return count
+        return Committed(count, winners == list(parts))
 
     def abort(self, sink: str, batch: int, parts: Sequence[str]) -> None:
         """Drop ``parts`` of a batch that failed; what cannot be reached is dropped by the brokers in time."""

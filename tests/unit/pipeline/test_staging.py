@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 
 import pytest
@@ -12,7 +13,9 @@ from entrepot.base.errors import InvalidOption, Unreachable
 from entrepot.base.uri import Endpoint
 from entrepot.pipeline import staging, wire
 from entrepot.pipeline.options import WRITE, Options, read
-from entrepot.pipeline.stages import part_name
+from entrepot.pipeline.stages import Author, Committed, part_name
+
+QUERY = Author("query", "run", "7")
 
 
 class Broker:
@@ -38,9 +41,10 @@ class Wire:
         answer: dict[str, str] = {}
         if command == "DECIDE":
             answer["parts"] = broker.decided.setdefault(batch, headers["parts"])
+            assert "decider" not in headers
         elif command == "PUBLISH":
             if batch not in broker.published:
-                count = sum(broker.stages.pop(part) for part in headers["parts"].split(","))
+                count = sum(broker.stages.pop(part) for part in headers["parts"].split(",") if part)
                 broker.published[batch] = (headers["parts"], count)
                 broker.visible += count
             assert broker.published[batch][0] == headers["parts"], "other parts than were published"
@@ -85,7 +89,7 @@ def test_a_batch_is_seen_once_wherever_drivers_die(deaths: list[tuple[int, str]]
                 calls, which = deaths[attempt]
                 (a if which == "A" else b).dies_in = calls
             try:
-                staging.Coordination(options("h:1,h:2")).commit("s", 7, parts)
+                staging.Coordination(options("h:1,h:2")).commit("s", 7, parts, QUERY)
             except Unreachable:
                 continue
         assert (a.visible, b.visible) == (10, 10)
@@ -100,7 +104,9 @@ def test_losers_are_dropped_where_nobody_publishes_and_a_sink_that_ends_is_forgo
     a.decided["7"] = won = part_name("A", "first")
     lost = part_name("B", "second")
     a.stages, b.stages = {won: 3}, {lost: 3}
-    assert staging.Coordination(options("h:1,h:2")).commit("s", 7, [lost], forget=True) == 3
+    assert staging.Coordination(options("h:1,h:2")).commit("s", 7, [lost], Author(), forget=True) == Committed(
+        3, ours=False
+    )
     assert b.stages == {}
     assert a.calls[-1] == "ABANDON"
     assert a.decided == {}
@@ -109,15 +115,29 @@ def test_losers_are_dropped_where_nobody_publishes_and_a_sink_that_ends_is_forgo
 def test_a_batch_without_rows_is_decided_too(monkeypatch: pytest.MonkeyPatch) -> None:
     a = Broker("A")
     use(monkeypatch, {1: a})
-    staging.Coordination(options("h:1")).commit("s", 7, [])
+    staging.Coordination(options("h:1")).commit("s", 7, [], QUERY)
     a.stages["A~late"] = 5
-    staging.Coordination(options("h:1")).commit("s", 7, ["A~late"])
+    staging.Coordination(options("h:1")).commit("s", 7, ["A~late"], QUERY)
     assert a.visible == 0
 
 
 def test_the_broker_that_decides_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, {1: Broker("A"), 2: Broker("B")})
     with pytest.raises(InvalidOption, match="different brokers"):
-        staging.Coordination(options("failover:(stomp://h:1,stomp://h:2)")).commit("s", 7, [])
+        staging.Coordination(options("failover:(stomp://h:1,stomp://h:2)")).commit("s", 7, [], QUERY)
     with pytest.raises(Unreachable):
-        staging.Coordination(options("h:3,h:1")).commit("s", 7, [])
+        staging.Coordination(options("h:3,h:1")).commit("s", 7, [], QUERY)
+
+
+def test_the_broker_that_decides_publishes_last_also_what_it_has_nothing_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that it knows when a batch is done everywhere."""
+    a, b = Broker("A"), Broker("B")
+    use(monkeypatch, {1: a, 2: b})
+    b.stages = {"B~only": 3}
+    b.dies_in = 1
+    for _ in range(2):
+        with contextlib.suppress(Unreachable):
+            assert staging.Coordination(options("h:1,h:2")).commit("s", 7, ["B~only"], QUERY) == Committed(3, ours=True)
+    assert a.calls == ["DECIDE", "DECIDE", "PUBLISH"]
+    staging.Coordination(options("h:1,h:2")).commit("s", 8, [], QUERY)
+    assert a.calls[3:] == ["DECIDE"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, Refused, StageError
+from entrepot.core.counting import NOBODY, Author
 from entrepot.core.routing import Target
 from entrepot.core.stage import Publication, Stage, StageWaiter
 from entrepot.model.message import Message
@@ -63,17 +64,18 @@ class Staging:
             stages.admit(sink, self.session.subject.name)
         receipt = self.session.reader.receipt()
         answer: dict[str, str] = {"sink": sink, "batch": str(batch)}
+        author = author_of(headers)
         if command == codec.STAGE:
-            self._stage(sink, batch, headers.get("part", ""))
+            self._stage(sink, batch, headers.get("part", ""), author)
         elif command == codec.STAGED:
             stage = self._staged(sink, batch, headers.get("part", ""))
             answer["count"] = str(stage.count)
             answer["octets"] = str(stage.octets)
             answer["octets-at-once"] = str(stages.atomic_octets)
         elif command == codec.DECIDE:
-            answer["parts"] = ",".join(stages.decide(sink, batch, parts_of(headers)))
+            answer["parts"] = ",".join(stages.decide(sink, batch, parts_of(headers), author))
         elif command == codec.PUBLISH:
-            publication = stages.publish(sink, batch, parts_of(headers))
+            publication = stages.publish(sink, batch, parts_of(headers), author)
             if not publication.done:
                 waiter = _Published(self, publication, receipt)
                 self.waiting.append(waiter)
@@ -97,13 +99,13 @@ class Staging:
             }
             self.session.answer_with(answer, receipt)
 
-    def _stage(self, sink: str, batch: int, part: str) -> None:
+    def _stage(self, sink: str, batch: int, part: str, author: Author) -> None:
         self.open = {name: stage for name, stage in self.open.items() if not stage.dropped}
         if part in self.open:
             raise StageError(f"the part {part!r} is open on this connection", remedy="give parts unique keys")
         if len(self.open) >= OPEN_MAX:
             raise Refused(f"{OPEN_MAX} stages are open on this connection", remedy="close some with STAGED")
-        self.open[part] = self.session.broker.stages.open(sink, batch, part)
+        self.open[part] = self.session.broker.stages.open(sink, batch, part, author)
 
     def _staged(self, sink: str, batch: int, part: str) -> Stage:
         stage = self.need(part)
@@ -148,3 +150,12 @@ def parts_of(headers: dict[str, str]) -> list[str]:
     if text is None:
         raise Refused("the header parts is missing", remedy="an empty one says: none")
     return list(dict.fromkeys([part.strip() for part in text.split(",") if part.strip()]))
+
+
+def author_of(headers: dict[str, str]) -> Author:
+    """Return who a frame says that it is from."""
+    if "counter" not in headers and "start" not in headers and "write" not in headers:
+        return NOBODY
+    return Author(
+        headers.get("counter", ""), headers.get("start", ""), headers.get("write", ""), headers.get("decider", "")
+    )
