@@ -10,7 +10,8 @@ from entrepot.cli.dialogue import url_option
 from entrepot.cli.managing import at_desk, tell
 from entrepot.cli.output import output_option, show
 
-COLUMNS: Final = ("sink", "batch", "part", "state", "messages", "octets", "age_s")
+COLUMNS: Final = ("sink", "owner", "batch", "part", "state", "messages", "octets", "age_s")
+SINK_COLUMNS: Final = ("sink", "owner", "stages", "decided", "published", "memory")
 
 
 @click.group(
@@ -18,6 +19,7 @@ COLUMNS: Final = ("sink", "batch", "part", "state", "messages", "octets", "age_s
 
     \b
     entrepot stage list
+    entrepot stage list --sinks                               # whose each sink is, with nothing staged too
     entrepot stage drop nightly-export --batch 17
     entrepot stage drop nightly-export --forget               # its batches count from 0 again
     """
@@ -34,8 +36,15 @@ def stage() -> None:
 @url_option
 @output_option
 @click.option("--sink", default="", help="Only those of one sink.")
-def list_(*, url: str, output: str, sink: str) -> None:
+@click.option("--sinks", is_flag=True, help="List sinks: whose each is, and what is remembered of it.")
+def list_(*, url: str, output: str, sink: str, sinks: bool) -> None:
     """List stages: open ones, closed ones, those whose batch was decided here, and batches being published."""
+    if sinks:
+        if sink:
+            raise click.UsageError("--sinks lists all of them: it goes without --sink")
+        rows = at_desk(url, lambda desk: desk.ask("broker", "describeSinks"))
+        show(rows, SINK_COLUMNS, output, empty="no sink is remembered")
+        return
     rows = at_desk(url, lambda desk: desk.ask("broker", "describeStages", sink))
     show(rows, COLUMNS, output, empty="nothing is staged")
 

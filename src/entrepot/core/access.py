@@ -63,6 +63,7 @@ RIGHTS: Final[Mapping[str, int]] = {
 EVERYBODY: Final = "*"  # as a group: all who were let in
 TEMPORARY_NAMES: Final = "ID:"
 ADVISORIES: Final = "ActiveMQ.Advisory."
+SINKS: Final = "ActiveMQ.Sink."  # before the name of a sink of staged commits: its place in rules
 TOPICS_KEPT: Final = 100_000
 
 VERBS: Final[Mapping[int, str]] = {
@@ -189,6 +190,24 @@ class Access:
         """``subject`` wants to remove a durable subscription; None: one that does not exist."""
         if self._rules is not None and subscription is not None:
             self._need(subject, SUBSCRIBE, Destination(subscription.address, MULTICAST))
+
+    def stage(self, subject: Subject, sink: str) -> None:
+        """``subject`` wants to do something about the staged commits of ``sink``.
+
+        Rules about `SINKS` and a name say who may use which sink; where nobody wrote one, who may send anything may.
+        """
+        rules = self._rules
+        if rules is None:
+            return
+        named = any(pattern.startswith(SINKS) for pattern, _ in rules.items())
+        place = Destination(SINKS + sink, ANYCAST)
+        if named:
+            self._refuse(subject, SEND & ~self._given(subject, place.name, ANYCAST), place, "")
+        elif not any(rule.given(subject) & SEND for _, rule in rules.items()):
+            raise AccessDenied(
+                f"User {subject.name} is not authorized to stage for the sink {sink!r}: it may send nowhere",
+                remedy=f"give its group the right to send, or to send to {place.qualified()}",
+            )
 
     # -- rules ---------------------------------------------------------------------------------------------------------
 

@@ -1418,7 +1418,7 @@ class BrokerCore(Host):
         for scheduled in self.schedules.values():
             if scheduled is not None:
                 held[id(scheduled)] = scheduled
-        octets: i64 = 0
+        octets: i64 = self.stages.ledger.octets
         for message in held.values():
             octets += message.size
         assert octets == self.memory.used, f"memory account says {self.memory.used}, messages held cost {octets}"

@@ -459,6 +459,9 @@ class BrokerControl(Control):
             "describeStages": lambda given: [
                 _fields(view) for view in upkeep.list_stages(self.broker, given.text(0, ""), DESCRIBED_MOST)
             ],
+            "describeSinks": lambda given: [
+                _fields(view) for view in upkeep.list_sinks(self.broker, _described(given, 0))
+            ],
             "dropStages": self._drop_stages,
             "explain": lambda given: explained(self.broker, self.census, given.text(0)),
             "where": lambda given: Search(self.broker, self.census, given.identity(0)),

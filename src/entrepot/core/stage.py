@@ -13,7 +13,7 @@ the rest follows in steps, each atomic, over restarts too.
 
 Invariants: a batch is decided once and published once; what is remembered of that (`REMEMBERED` batches of each sink)
 is in the journal, and so is who counts them (`core/counting.py`); a message of a closed stage is in the journal or was
-sent on, never both, never neither.
+sent on, never both, never neither. What is remembered costs memory, and has bounds: `core/stage_ledger.py`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import MIB, MINUTE, SECOND
-from entrepot.base.errors import AccessDenied, EntrepotError, Refused, StageError, StorageError
+from entrepot.base.errors import EntrepotError, Refused, StageError, StorageError
 from entrepot.core import stage_records as records
 from entrepot.core.counting import NOBODY, Author, Counts
 from entrepot.core.routing import Target
+from entrepot.core.stage_ledger import RUN_OCTETS, TARGET_OCTETS, Ledger, batch_octets, stage_octets
 from entrepot.core.timed import Alarm
 from entrepot.journal.log import again
 from entrepot.model import address as names
@@ -73,6 +74,7 @@ class Stage:
         self.created: int = created
         self.count: i64 = 0
         self.octets: i64 = 0
+        self.noted: i64 = 0  # octets that the ledger has for it
         self.closed: bool = False
         self.chunks: int = 0  # documents of its runs in the journal
         self.dropped: str = ""  # why there is nothing in it any more
@@ -175,7 +177,7 @@ class Stages:
         self.decisions: dict[str, dict[int, list[str]]] = {}  # sink -> batch -> parts, the oldest first
         self.publications: dict[str, dict[int, Publication]] = {}
         self.counts: Counts = Counts(broker.journal)
-        self.owners: dict[str, str] = {}  # sink -> the subject that used it first, where there are rights
+        self.ledger: Ledger = Ledger(broker.memory, broker.journal)  # whose sinks are, and what they cost
         self.garbage: deque[tuple[int, int]] = deque()  # numbers to be settled: (first, how many)
         self.chunks: dict[bytes, dict[int, list[int]]] = {}  # while recovering
         self.swept: i64 = 0
@@ -183,17 +185,9 @@ class Stages:
     # -- whose it is --------------------------------------------------------------------------------------------------
 
     def admit(self, sink: str, subject: str) -> None:
-        """Let ``subject`` use ``sink``, which is his from now on if it was nobody's. Raises AccessDenied.
-
-        What a sink has staged went through the rights of whoever staged it; nobody else may publish or drop it.
-        """
+        """Let ``subject`` use ``sink``, as in `Ledger.admit`; ``ledger.let_go`` comes afterwards. Raises Refused."""
         _check_name(sink, "sink")
-        owner = self.owners.get(sink)
-        if owner is None:
-            self.owners[sink] = subject
-            self.broker.journal.put(records.KIND_SINK, sink.encode(), subject.encode())
-        elif owner != subject:
-            raise AccessDenied(f"the sink {sink!r} is another user's", remedy="name yours differently")
+        self.ledger.admit(sink, subject)
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -219,9 +213,20 @@ class Stages:
             raise StageError(
                 f"part {part!r} of batch {batch} of {sink!r} is published", remedy="give parts unique keys"
             )
+        octets = stage_octets(sink, part)
+        self.ledger.check_room(sink, octets, 1)
         stage = Stage(sink, batch, part, int(self.broker.wall))
         self.stages[key] = stage
+        self._charge(stage, octets, 1)
         return stage
+
+    def _charge(self, stage: Stage, octets: i64, stages: i64 = 0) -> None:
+        stage.noted += octets
+        self.ledger.note(stage.sink, octets, stages)
+
+    def _discharge(self, stage: Stage) -> None:
+        self.ledger.note(stage.sink, -stage.noted, -1)
+        stage.noted = 0
 
     def send(self, stage: Stage, message: Message, target: Target) -> int:
         """Keep ``message`` for ``target``; return SENT, or BLOCKED as a send would. Raises what a send would."""
@@ -234,7 +239,10 @@ class Stages:
         message.number = broker.next_number()
         index = stage.last_index
         if target is not stage.last_target:
-            index = stage.place(target, broker.written(target))
+            index = self._place(stage, target)
+        if message.number != stage.next_number or stage.runs[-1] != index:  # a further run has to be remembered
+            self.ledger.check_room(stage.sink, RUN_OCTETS)
+            self._charge(stage, RUN_OCTETS)
         if broker.journal.pages:
             broker.journal.store(message, [STAGED_QUEUE])
         else:
@@ -242,6 +250,14 @@ class Stages:
             broker.memory.hold(message)
         stage.add(message, index)
         return verdict
+
+    def _place(self, stage: Stage, target: Target) -> int:
+        written = self.broker.written(target)
+        if written not in stage.index:
+            octets: i64 = TARGET_OCTETS + len(written)
+            self.ledger.check_room(stage.sink, octets)
+            self._charge(stage, octets)
+        return stage.place(target, written)
 
     def close(self, stage: Stage) -> int:
         """Make a stage durable; confirm the journal before saying so. Return how many messages it has.
@@ -303,6 +319,7 @@ class Stages:
         refusal = journal.refusal()
         if refusal is not None:
             raise again(refusal)
+        self.ledger.check_room(sink, batch_octets(sink, parts))
         journal.begin()
         try:
             counts.note(sink, author, node)
@@ -310,9 +327,10 @@ class Stages:
             journal.put(records.KIND_DECISION, records.batch_key(sink, batch), records.encode(record))
             decided[batch] = parts
             self.decisions[sink] = decided
+            self.ledger.note(sink, batch_octets(sink, parts), 0, 1)
             while len(decided) > REMEMBERED:
                 oldest = min(decided)
-                del decided[oldest]
+                self.ledger.note(sink, -batch_octets(sink, decided.pop(oldest)), 0, -1)
                 journal.delete(records.KIND_DECISION, records.batch_key(sink, oldest))
         finally:
             journal.end()
@@ -365,18 +383,21 @@ class Stages:
         if refusal is not None:
             raise again(refusal)
         publication = self._begin(sink, batch, parts)
+        if not parts:  # others make room: each of their stages costs more than what is remembered of it
+            self.ledger.check_room(sink, batch_octets(sink, parts))
         journal = self.broker.journal
         journal.begin()
         try:
             self.counts.note(sink, author, author.decider)
-            for part in parts:
-                del self.stages[records.stage_key(sink, batch, part)]
             published[batch] = publication
             self.publications[sink] = published
+            self.ledger.note(sink, batch_octets(sink, parts), 0, 1)
+            for part in parts:
+                self._discharge(self.stages.pop(records.stage_key(sink, batch, part)))
             self._drop_losers(sink, batch, parts)
             while len(published) > REMEMBERED:
-                oldest = min(published)
-                del published[oldest]  # it is done: a younger one would not be here otherwise
+                oldest = min(published)  # it is done: a younger one would not be here otherwise
+                self.ledger.note(sink, -batch_octets(sink, published.pop(oldest).parts), 0, -1)
                 journal.delete(records.KIND_PUBLICATION, records.batch_key(sink, oldest))
             self._move(publication, self.atomic_octets)
         except StorageError as error:  # what is staged cannot be read now: the batch holds, and is tried again
@@ -535,6 +556,8 @@ class Stages:
         if stage.dropped or self.stages.get(_key(stage)) is not stage:
             return
         del self.stages[_key(stage)]
+        self._discharge(stage)
+        self.ledger.let_go(stage.sink)
         stage.dropped = why
         if stage.closed:
             self._forget_documents(stage.sink, stage.batch, stage.part, stage.chunks)
@@ -580,13 +603,14 @@ class Stages:
         try:
             for stage in found:
                 self.drop(stage, "its sink was forgotten")
-            for batch in self.decisions.pop(sink, {}):
+            for batch, parts in self.decisions.pop(sink, {}).items():
                 journal.delete(records.KIND_DECISION, records.batch_key(sink, batch))
-            for batch in self.publications.pop(sink, {}):
+                self.ledger.note(sink, -batch_octets(sink, parts), 0, -1)
+            for batch, publication in self.publications.pop(sink, {}).items():
                 journal.delete(records.KIND_PUBLICATION, records.batch_key(sink, batch))
+                self.ledger.note(sink, -batch_octets(sink, publication.parts), 0, -1)
             self.counts.forget(sink)
-            if self.owners.pop(sink, None) is not None:
-                journal.delete(records.KIND_SINK, sink.encode())
+            self.ledger.let_go(sink)
         finally:
             journal.end()
         return len(found)
@@ -628,7 +652,7 @@ class Stages:
     def recovered(self, kind: int, key: bytes, value: bytes) -> None:
         """Take back a document of the journal; `rebuild` comes when all of them, and all messages, are there."""
         if kind == records.KIND_SINK:
-            self.owners[key.decode()] = value.decode()
+            self.ledger.recovered(key.decode(), value.decode())
         elif kind == records.KIND_STAGE:
             record = records.decode_stage(value)
             stage = Stage(record.sink, record.batch, record.part, record.created)
@@ -637,7 +661,11 @@ class Stages:
             stage.chunks = record.chunks
             stage.targets = list(record.targets)
             stage.closed = True
+            stage.noted = stage_octets(stage.sink, stage.part)
+            for target in stage.targets:
+                stage.noted += TARGET_OCTETS + len(target)
             self.stages[_key(stage)] = stage
+            self.ledger.note(stage.sink, stage.noted, 1)
         elif kind == records.KIND_STAGE_RUNS:
             piece = records.decode_runs(value)
             of_stage = records.stage_key(piece.sink, piece.batch, piece.part)
@@ -645,6 +673,7 @@ class Stages:
         elif kind == records.KIND_DECISION:
             decision = records.decode_decision(value)
             self.decisions.setdefault(decision.sink, {})[decision.batch] = decision.parts
+            self.ledger.note(decision.sink, batch_octets(decision.sink, decision.parts), 0, 1)
             self.counts.recovered_mark(decision.sink, decision.batch, decision.by)
         elif kind == records.KIND_COUNT:
             self.counts.recovered(records.decode_count(value))
@@ -653,6 +682,7 @@ class Stages:
             publication = Publication(note.sink, note.batch, note.parts, note.count)
             publication.done = note.done
             self.publications.setdefault(note.sink, {})[note.batch] = publication
+            self.ledger.note(note.sink, batch_octets(note.sink, note.parts), 0, 1)
 
     def rebuild(self, numbers: list[int]) -> None:
         """Put stages together, settle what was never closed, go on with what was being published.
@@ -665,7 +695,10 @@ class Stages:
             pieces = self.chunks.get(key, {})
             for chunk in sorted(pieces):
                 stage.runs.extend(pieces[chunk])
+            self._charge(stage, RUN_OCTETS * (len(stage.runs) // 3))
         self.chunks.clear()
+        for sink in list(self.ledger.sinks):
+            self.ledger.let_go(sink)  # of what was open there is nothing any more
         for publications in list(self.publications.values()):
             for publication in list(publications.values()):
                 if not publication.done:
@@ -681,6 +714,7 @@ class Stages:
         for part in publication.parts:
             stage = self.stages.pop(records.stage_key(publication.sink, publication.batch, part), None)
             if stage is not None:
+                self._discharge(stage)
                 self._add(publication, stage)
         publication.count = count
         publication.targets.clear()
@@ -701,6 +735,7 @@ class Stages:
 
     def check(self) -> list[Message]:
         """Assert that counts add up; return the messages that are held in memory."""
+        self.ledger.check()
         held: list[Message] = []
         for stage in self.stages.values():
             count = sum(stage.runs[1::3])
@@ -742,9 +777,10 @@ def _numbers(stage: Stage) -> list[int]:
 
 def _check_name(name: str, what: str) -> None:
     """Raise StageError for a name that cannot be part of a list or a key."""
-    if not name or len(name.encode()) > NAME_OCTETS_MAX or "," in name or "\0" in name:
+    if not name or len(name.encode()) > NAME_OCTETS_MAX or "," in name or not name.isprintable():
         raise StageError(
-            f"the {what} {name[:40]!r} is no name", remedy=f"use 1 to {NAME_OCTETS_MAX} octets without a comma"
+            f"the {what} {name[:40]!r} is no name",
+            remedy=f"use 1 to {NAME_OCTETS_MAX} printable octets without a comma",
         )
 
 

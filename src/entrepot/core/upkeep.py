@@ -101,7 +101,10 @@ class LeaseView(msgspec.Struct, frozen=True):
 
 
 class StageView(msgspec.Struct, frozen=True):
-    """One part of a staged batch. ``state``: open, closed, decided (for it, by this broker), publishing."""
+    """One part of a staged batch. ``state``: open, closed, decided (for it, by this broker), publishing.
+
+    ``owner``: whose the sink is, "" where there are no rights.
+    """
 
     sink: str
     batch: int
@@ -110,6 +113,18 @@ class StageView(msgspec.Struct, frozen=True):
     messages: int
     octets: int
     age_s: int
+    owner: str
+
+
+class SinkView(msgspec.Struct, frozen=True):
+    """One sink that something is remembered of. ``memory``: what that costs, in octets."""
+
+    sink: str
+    owner: str
+    stages: int
+    decided: int
+    published: int
+    memory: int
 
 
 class ScheduleView(msgspec.Struct, frozen=True):
@@ -225,7 +240,8 @@ def list_stages(broker: BrokerCore, sink: str = "", most: int = 1000) -> list[St
             if not publication.done and sink in ("", publication.sink):
                 left = sum(run.count for run in publication.work)
                 parts = ",".join(publication.parts)
-                views.append(StageView(publication.sink, publication.batch, parts, "publishing", left, 0, 0))
+                owner = _owner(broker, publication.sink)
+                views.append(StageView(publication.sink, publication.batch, parts, "publishing", left, 0, 0, owner))
     for stage in stages.stages.values():
         if sink in ("", stage.sink) and len(views) < most:
             state = "closed" if stage.closed else "open"
@@ -233,9 +249,39 @@ def list_stages(broker: BrokerCore, sink: str = "", most: int = 1000) -> list[St
                 state = "decided"
             age = max(0, int(broker.wall) - stage.created) // 1000
             views.append(
-                StageView(stage.sink, stage.batch, stage.part, state, int(stage.count), int(stage.octets), age)
+                StageView(
+                    stage.sink,
+                    stage.batch,
+                    stage.part,
+                    state,
+                    int(stage.count),
+                    int(stage.octets),
+                    age,
+                    _owner(broker, stage.sink),
+                )
             )
     return views
+
+
+def list_sinks(broker: BrokerCore, most: int = 1000) -> list[SinkView]:
+    """Return up to ``most`` sinks, whose they are and what is remembered of each, by name."""
+    stages = broker.stages
+    return [
+        SinkView(
+            sink=name,
+            owner=sink.owner,
+            stages=int(sink.stages),
+            decided=len(stages.decisions.get(name, {})),
+            published=len(stages.publications.get(name, {})),
+            memory=int(sink.octets),
+        )
+        for name, sink in sorted(stages.ledger.sinks.items())[:most]
+    ]
+
+
+def _owner(broker: BrokerCore, sink: str) -> str:
+    kept = broker.stages.ledger.sinks.get(sink)
+    return "" if kept is None else kept.owner
 
 
 def drop_stages(broker: BrokerCore, sink: str, batch: int, part: str) -> int:

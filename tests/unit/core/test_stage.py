@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from entrepot.base.errors import AddressFull, InvalidDestination, InvalidSchedule, StageError, StorageFull
-from entrepot.core.stage import STAGE_AGE_MS, Stage, StageWaiter
+from entrepot.core.stage import REMEMBERED, STAGE_AGE_MS, Stage, StageWaiter
+from entrepot.core.stage_ledger import SINK_OCTETS, STAGE_OCTETS
 from entrepot.journal.log import Waiter
 from entrepot.model import address as names
 from entrepot.model.address import parse_one
@@ -66,7 +69,7 @@ def test_what_is_staged_is_seen_when_it_is_published_and_once(rig):
     assert reader.take() == []
     reader.ack()
     reader.close()
-    assert rig.broker.memory.used == 0
+    assert rig.broker.memory.used == rig.broker.stages.ledger.octets
     assert rig.journal.usage().messages == 0
 
 
@@ -91,7 +94,7 @@ def test_losers_and_older_batches_are_dropped(rig):
     assert rig.bodies("Q") == ["won"]
     publish(rig, "next", batch=2)
     assert rig.bodies("Q") == ["next"]
-    assert rig.broker.memory.used == 0
+    assert rig.broker.memory.used == rig.broker.stages.ledger.octets
 
 
 def test_what_is_not_here_or_not_closed_or_other_than_before_is_refused(rig):
@@ -341,3 +344,117 @@ def test_only_the_last_batches_are_remembered_and_a_forgotten_sink_begins_anew()
     assert stages.decide("s", 0, ["new"]) == ["new"]
     rig.restart()
     assert rig.broker.stages.decide("s", 0, ["x"]) == ["new"]
+
+
+# -- bounds ------------------------------------------------------------------------------------------------------------
+
+
+def fill(verb: Callable[[int], object]) -> int:
+    """Call ``verb`` with 0, 1, ... until it is refused; return how often it was not."""
+    for number in range(20_000):
+        try:
+            verb(number)
+        except StageError:
+            return number
+    raise AssertionError("there is no bound")
+
+
+def test_what_is_remembered_is_charged_and_given_back():
+    rig = Rig()
+    stages, memory = rig.broker.stages, rig.broker.memory
+    write(rig, "a", ["1", "2"])
+    write(rig, "b", ["3"], close=False)
+    assert memory.used == stages.ledger.octets > 2 * STAGE_OCTETS
+    stages.decide("s", 0, ["a"])
+    publish(rig, "a")
+    rig.restart()
+    assert rig.bodies("Q") == ["1", "2"]
+    stages, memory = rig.broker.stages, rig.broker.memory
+    assert 0 < memory.used == stages.ledger.octets < SINK_OCTETS + STAGE_OCTETS
+    for batch in range(1, 3 * REMEMBERED):
+        stages.decide("s", batch, ["a"])
+    assert stages.ledger.sinks["s"].batches == REMEMBERED + 1
+    rig.turn()
+    stages.forget("s")
+    assert memory.used == 0
+    assert not stages.ledger.sinks
+
+
+def test_a_flood_of_decisions_is_refused_and_a_start_behind_it_is_no_larger():
+    """20,000 decisions of 1,000 parts, each of another sink, were 1.5 GB, and again at each start."""
+    rig = Rig(memory_limit=8 << 20)
+    parts = [f"p{number}" for number in range(1000)]
+    taken = fill(lambda number: rig.broker.stages.decide(f"sink-{number}", 0, parts))
+    assert 0 < taken == len(rig.broker.stages.decisions) < 30
+    with pytest.raises(StageError, match="are the most") as refused:
+        rig.broker.stages.decide("sink-299", 0, parts)
+    assert "--forget" in refused.value.remedy
+    assert rig.broker.memory.used <= rig.broker.memory.limit // 4
+    sync(rig)
+    before = rig.broker.memory.used
+    rig.restart("kill")
+    assert rig.broker.memory.used == before
+    with pytest.raises(StageError, match="are the most"):
+        rig.broker.stages.decide("sink-299", 0, parts)
+    rig.broker.stages.forget("sink-0")
+    assert rig.broker.stages.decide("sink-299", 0, parts) == parts
+
+
+def test_one_sink_does_not_take_the_room_of_all():
+    rig = Rig(memory_limit=8 << 20)
+    stages = rig.broker.stages
+    assert fill(lambda number: stages.open("s", 0, f"p{number}")) < 1_000
+    with pytest.raises(StageError, match="of the sink 's' takes"):
+        stages.open("s", 0, "p")
+    assert stages.decide("other", 0, ["a"]) == ["a"]
+    with pytest.raises(StageError, match="of the sink 's' takes"):
+        stages.decide("s", 0, ["a"] * 100)
+    for stage in stages.of("s"):
+        stages.drop(stage, "enough")
+    assert stages.decide("s", 0, ["a"]) == ["a"]
+
+
+def test_sinks_and_stages_of_a_sink_are_counted():
+    rig = Rig()
+    stages = rig.broker.stages
+    stages.ledger.sinks_max = stages.ledger.parts_max = 3
+    for number in range(3):
+        stages.decide(f"s{number}", 0, [])
+        stages.open("s0", 0, f"p{number}")
+    for verb in (
+        lambda: stages.decide("t", 0, []),
+        lambda: stages.open("t", 0, "p"),
+        lambda: stages.publish("t", 0, []),
+    ):
+        with pytest.raises(StageError, match="3 sinks are remembered"):
+            verb()
+    with pytest.raises(StageError, match="has 3 stages"):
+        stages.open("s0", 0, "p3")
+    rig.turn()
+
+
+def test_a_stage_for_ever_changing_destinations_is_bounded():
+    rig = Rig(memory_limit=8 << 20)
+    stage = rig.broker.stages.open("s", 0, "a")
+    targets = [rig.broker.target(names.parse(name)) for name in ("P", "Q")]
+
+    def send_one(number: int) -> None:
+        target = targets[number % 2]
+        rig.broker.stages.send(stage, rig.message("x", target.name), target)
+
+    assert fill(send_one) == stage.count < 9_000
+    with pytest.raises(StageError, match="of the sink 's' takes"):
+        send_one(int(stage.count))
+    rig.broker.stages.drop(stage, "enough")
+    while rig.broker.stages.garbage:
+        rig.wait(1)
+    assert rig.broker.memory.used == 0
+    assert rig.journal.usage().messages == 0
+
+
+def test_names_that_nobody_could_read_are_refused(rig):
+    for name in ("a\nb", "a\x1b[2J", "\u2028", "a\tb"):
+        with pytest.raises(StageError, match="is no name"):
+            rig.broker.stages.open(name, 0, "p")
+        with pytest.raises(StageError, match="is no name"):
+            rig.broker.stages.decide("s", 0, [name])

@@ -60,8 +60,17 @@ class Staging:
         stages = self.session.broker.stages
         sink = headers.get("sink", "")
         batch = whole_number(headers.get("batch", ""), "batch")
-        if self.session.broker.access.guarded:
+        access = self.session.broker.access
+        access.stage(self.session.subject, sink)
+        if access.guarded:
             stages.admit(sink, self.session.subject.name)
+        try:
+            self._obey(command, sink, batch, headers)
+        finally:
+            stages.ledger.let_go(sink)  # a frame without effect makes nobody the owner of a name
+
+    def _obey(self, command: i64, sink: str, batch: int, headers: dict[str, str]) -> None:
+        stages = self.session.broker.stages
         receipt = self.session.reader.receipt()
         answer: dict[str, str] = {"sink": sink, "batch": str(batch)}
         author = author_of(headers)

@@ -195,3 +195,59 @@ def test_a_wildcard_does_not_reach_temporary_topics(rig: Rig) -> None:
     other.send(b"for all", "/topic/news")
     assert bodies(client.hear()) == [b"for one"]
     assert bodies(other.got) == [b"for all"]
+
+
+STAGING = {
+    "STAGE": {"part": "p"},
+    "STAGED": {"part": "p"},
+    "DECIDE": {"parts": "p"},
+    "PUBLISH": {"parts": ""},
+    "ABANDON": {},
+}
+
+
+def test_who_may_send_nowhere_stages_and_decides_nothing(rig: Rig) -> None:
+    """He locked names of sinks against their writers, and filled the memory."""
+    rules = [
+        Rule(">", UNTYPED, {"admins": EVERYTHING}),
+        Rule("news", UNTYPED, {"shop": READ | ADMIN}),
+    ]
+    rig.broker.access.protect(rig.broker.access._directory, rules)
+    client = Client(rig, **PASSES)
+    for command, fields in STAGING.items():
+        for more in ({}, {"forget": "true"}):
+            refusal = said(client.ask(command, sink="orders", batch="0", receipt="r", **fields, **more))
+            assert refusal == "User app is not authorized to stage for the sink 'orders': it may send nowhere"
+    assert not rig.broker.stages.ledger.sinks
+    assert kinds(boss(rig).ask("DECIDE", sink="orders", batch="0", parts="p", receipt="r")) == ["RECEIPT"]
+
+
+def test_rules_say_who_may_use_which_sink(rig: Rig) -> None:
+    rules = [
+        Rule(">", UNTYPED, {"admins": EVERYTHING}),
+        Rule("shop.>", UNTYPED, {"shop": EVERYTHING}),
+        Rule("ActiveMQ.Sink.shop.>", ANYCAST, {"shop": WRITE}),
+    ]
+    rig.broker.access.protect(rig.broker.access._directory, rules)
+    client = Client(rig, **PASSES)
+    assert kinds(client.ask("DECIDE", sink="shop.a", batch="0", parts="p", receipt="r")) == ["RECEIPT"]
+    for name in ("orders", ">", "#", "*.a", "*", "shop*", "Shop.a", " shop.a"):
+        for command, fields in STAGING.items():
+            refusal = said(client.ask(command, sink=name, batch="0", receipt="r", **fields))
+            assert "write to: queue://ActiveMQ.Sink." in refusal
+    assert kinds(boss(rig).ask("DECIDE", sink="orders", batch="0", parts="p", receipt="r")) == ["RECEIPT"]
+
+
+def test_a_frame_without_effect_makes_nobody_the_owner_of_a_sink(rig: Rig) -> None:
+    client = Client(rig, **PASSES)
+    for command, fields in STAGING.items():
+        if command not in ("STAGE", "DECIDE", "PUBLISH"):
+            client.ask(command, sink="s", batch="0", receipt="r", **fields)
+    client.ask("STAGE", sink="s", batch="0", part="a,b")
+    client.ask("DECIDE", sink="s", batch="-1", parts="p")
+    client.ask("PUBLISH", sink="s", batch="0", parts="p")
+    client.ask("STAGE", sink="s", batch="0", part="p")
+    client.cut()
+    assert not rig.broker.stages.ledger.sinks
+    assert kinds(boss(rig).ask("DECIDE", sink="s", batch="0", parts="p", receipt="r")) == ["RECEIPT"]
+    assert [sink.owner for sink in rig.broker.stages.ledger.sinks.values()] == ["boss"]
