@@ -241,7 +241,7 @@ class LinkConsumer(Consumer):
         selector = self.selector
         if selector is not None and not selector.matches(message):
             return Objection(
-                "selector", f"the selector {selector.text!r} of who reads beyond the bridge does not match"
+                "selector", f"the selector {selector.shown!r} of who reads beyond the bridge does not match"
             )
         return None if self.takes_all else self.feed.objection(message, self.queue)
 

@@ -899,11 +899,7 @@ class BrokerCore(Host):
     def dead_letter(self, queue: Queue, message: Message, reason: str, deliveries: i64) -> None:
         """Send a copy of ``message`` to the dead-letter address of ``queue``; the caller then finishes the original."""
         policy = queue.policy
-        name = policy.dead_letter_address
-        if policy.dead_letter_individual and name:
-            prefix = policy.dead_letter_prefix if queue.routing == ANYCAST else policy.dead_letter_topic_prefix
-            suffix = policy.dead_letter_suffix if queue.routing == ANYCAST else policy.dead_letter_topic_suffix
-            name = queue.address if queue.address.startswith(prefix) else prefix + queue.address + suffix
+        name = policy.dead_letters_of(queue.address, queue.routing)
         wanted = message.durable or policy.dead_letter_non_persistent or not reason.startswith("expired")
         if not name or not wanted or name in (queue.name, queue.address):
             self.notices.notice(notices.MESSAGE_DROPPED, queue.name, {"why": reason, "id": self.identity_of(message)})

@@ -113,7 +113,7 @@ class Consumer:
             return Objection("no-local", "its own connection sent the message, and it wants none of those (no-local)")
         selector = self.selector
         if selector is not None and not selector.matches(message):
-            return Objection("selector", f"its selector {selector.text!r} does not match")
+            return Objection("selector", f"its selector {selector.shown!r} does not match")
         return None
 
     def called(self) -> str:

@@ -17,6 +17,7 @@ import msgspec
 from entrepot.base.environment import MIB, MILLISECOND, SECOND
 from entrepot.core.broker import BrokerCore
 from entrepot.core.consumer import UNLIMITED, Consumer, Objection
+from entrepot.core.letters import Looked, holds_letters, letters_in, letters_of
 from entrepot.core.policy import FULL_DROP, FULL_FAIL
 from entrepot.core.queue import Queue
 from entrepot.core.timed import SCHEDULED_TARGET
@@ -149,6 +150,7 @@ def _explain(broker: BrokerCore, queue: Queue, census: Census) -> Explanation:
     scheduled = _scheduled(broker, queue, tally)
     waiting = int(queue.backlog.count)
     stopped = _stopped(broker, queue, tally, waiting)
+    _left(broker, queue, tally)
     for message in looked:
         _why_waits(broker, queue, message, tally, census, stopped=stopped)
     if not looked and waiting:
@@ -198,20 +200,50 @@ def _stopped(broker: BrokerCore, queue: Queue, tally: _Tally, waiting: int) -> b
             messages=waiting,
         )
     elif not queue.roster.consumers and waiting:
-        _nobody(queue, tally, waiting)
+        _nobody(broker, queue, tally, waiting)
     else:
         return False
     return True
 
 
-def _nobody(queue: Queue, tally: _Tally, waiting: int) -> None:
+def _nobody(broker: BrokerCore, queue: Queue, tally: _Tally, waiting: int) -> None:
     if queue.routing == MULTICAST and queue.owner:
         client, _, name = queue.owner.partition("\t")
         text = f"the durable subscription {name!r} of the client {client!r} is offline"
         tally.add("offline", text, "let its subscriber come back, or unsubscribe it", messages=waiting)
         return
+    if holds_letters(broker, queue):
+        text = "these are dead letters: they wait for somebody to decide about them"
+        remedy = f"entrepot queue retry {queue.name} sends them back; entrepot browse {queue.name} shows them"
+        tally.add("dead-letters", text, remedy, messages=waiting)
+        _tell_letters(letters_in(broker, queue), tally, "")
+        return
     text = "nobody reads it on this broker, neither a client nor a bridge that another broker's demand would feed"
     tally.add("no-consumer", text, "start a consumer, here or on a broker that a bridge leads to", messages=waiting)
+
+
+def _left(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
+    """Note what left the queue without being acknowledged."""
+    if queue.expired:
+        place = queue.policy.expiry_address
+        if not place and queue.policy.dead_letter_expired:
+            place = queue.policy.dead_letters_of(queue.address, queue.routing)
+        went = f"they went to {place}, if persistent" if place else "they are gone"
+        text = f"{queue.expired:,} expired here since the broker started; {went}"
+        tally.add("has-expired", text, "a longer time to live, or consumers that are in time")
+    _tell_letters(letters_of(broker, queue), tally, queue.name)
+
+
+def _tell_letters(looked: Looked, tally: _Tally, queue: str) -> None:
+    """Note letters by cause; ``queue``: they were all in that one, so it is not said."""
+    some = "" if looked.all else f", of the first {looked.of:,} that wait there"
+    for letters in looked.found:
+        came = "" if queue else f" from {letters.origin}"
+        text = (
+            f"{letters.count:,} in {letters.place}{came}{some}, because: {letters.cause} (the last is {letters.last})"
+        )
+        remedy = f"entrepot queue retry {letters.place} sends them back, when the cause is mended"
+        tally.add("dead-lettered", text, remedy, key=f"{letters.place} {letters.origin} {letters.cause}")
 
 
 def _set_aside(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
@@ -485,7 +517,7 @@ def _facts(broker: BrokerCore, queue: Queue, consumer: Consumer) -> ConsumerFact
         in_flight=len(consumer.in_flight),
         prefetch=0 if consumer.pulls() >= 0 else -1 if window.messages >= UNLIMITED else int(window.messages),
         idle_ms=int(broker.now - consumer.settled_at) // MILLISECOND,
-        selector="" if consumer.selector is None else consumer.selector.text,
+        selector="" if consumer.selector is None else consumer.selector.shown,
         priority=int(consumer.priority),
         groups=int(consumer.groups),
         exclusive=queue.roster.exclusive is consumer,

@@ -109,6 +109,15 @@ class Policy:
         """Return whether a send must do more than hand the message out: tell of it, or remember it."""
         return self.recall != RECALL_NONE or self.advises_delivered or self.advises_unread
 
+    def dead_letters_of(self, address: str, routing: i64) -> str:
+        """Return the name of the dead-letter queue for what was in a queue of ``address``; "" for none."""
+        name = self.dead_letter_address
+        if not (self.dead_letter_individual and name):
+            return name
+        prefix = self.dead_letter_prefix if routing == ANYCAST else self.dead_letter_topic_prefix
+        suffix = self.dead_letter_suffix if routing == ANYCAST else self.dead_letter_topic_suffix
+        return address if address.startswith(prefix) else prefix + address + suffix
+
     def delay_after(self, deliveries: int, lot: float = 0.5) -> int:
         """Return ns to wait before the next try after ``deliveries`` failed ones; ``lot`` in [0, 1) decides the jitter.
 

@@ -22,6 +22,7 @@ from entrepot.base.errors import InvalidSelector
 from entrepot.model.like import LikePattern
 from entrepot.model.regex import Expression, Template, compile_regex, replaced, split_java
 from entrepot.model.selector import (
+    CONVERT_PREFIX,
     Among,
     Between,
     Binary,
@@ -110,6 +111,11 @@ class Predicate:
         self.text: Final = text
         self.names: Final = names
         self._root: Final = root
+
+    @property
+    def shown(self) -> str:
+        """The text for people: without the prefix that STOMP sets by itself."""
+        return self.text.removeprefix(CONVERT_PREFIX)
 
     def matches(self, subject: Facts) -> bool:
         """Whether the subject satisfies the selector; False when that is unknown."""

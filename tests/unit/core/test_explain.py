@@ -45,6 +45,73 @@ def test_nobody_reads() -> None:
     assert told(rig).head == rig.broker.identity_of(rig.queue("Q").backlog.first().message)  # type: ignore[union-attr]
 
 
+def test_dead_letters_are_told_at_the_queue_that_they_were_in_by_cause() -> None:
+    rig = Rig()
+    reader = rig.reader(Q)
+    rig.send_all(Q, ["a", "b", "c"])
+    for line in (17, 18, 18):
+        reader.reject(f"cannot parse line {line}")
+    rig.send_all("queue://Other", ["d"])
+    other = rig.reader("queue://Other")
+    other.take()
+    other.reject("no such customer")
+    (reason,) = told(rig).reasons
+    assert reason.code == "dead-lettered"
+    assert reason.messages == 0  # it holds nothing of this queue back
+    assert "3 in ActiveMQ.DLQ" in reason.text
+    assert "cannot parse line 18" in reason.text
+    assert "entrepot queue retry ActiveMQ.DLQ" in reason.remedy
+    reader.close()
+    rig.send(Q)
+    assert codes(rig) == {"no-consumer": 1, "dead-lettered": 0}
+
+
+def test_a_dead_letter_queue_wants_a_decision_not_a_consumer() -> None:
+    rig = Rig()
+    for name, cause in (("Q", "bad"), ("Q", "bad"), ("R", "worse")):
+        reader = rig.reader(f"queue://{name}")
+        rig.send(f"queue://{name}")
+        reader.take()
+        reader.reject(cause)
+        reader.close()
+    reasons = told(rig, "ActiveMQ.DLQ").reasons
+    assert [one.code for one in reasons] == ["dead-letters", "dead-lettered", "dead-lettered"]
+    assert reasons[0].messages == 3
+    assert "queue retry ActiveMQ.DLQ" in reasons[0].remedy
+    assert "2 in ActiveMQ.DLQ from Q, because: bad" in reasons[1].text
+    assert "1 in ActiveMQ.DLQ from R, because: worse" in reasons[2].text
+
+
+def test_what_expired_is_counted_and_where_it_went_is_said() -> None:
+    rig = Rig()
+    rig.send(Q, ttl=10)
+    rig.wait(60_000)
+    reasons = {one.code: one.text for one in told(rig).reasons}
+    assert "1 expired here since the broker started; they went to ActiveMQ.DLQ" in reasons["has-expired"]
+    assert "expired" in reasons["dead-lettered"]
+
+
+def test_letters_are_known_again_after_a_restart_and_many_are_not_all_read() -> None:
+    rig = Rig()
+    reader = rig.reader(Q)
+    for number in range(400):
+        rig.send(Q, durable=True)
+        reader.reject(f"try {number}")
+    rig.restart()
+    rig.send(Q)
+    (reason,) = [one for one in told(rig).reasons if one.code == "dead-lettered"]
+    assert "300 in ActiveMQ.DLQ, of the first 300 that wait there" in reason.text
+
+
+def test_a_selector_is_shown_as_the_client_wrote_it() -> None:
+    rig = Rig()
+    rig.reader(Q, selector="convert_string_expressions:colour = 'red'")
+    rig.send(Q)
+    (reason,) = told(rig).reasons
+    assert "convert_string" not in reason.text
+    assert told(rig).consumers[0].selector == "colour = 'red'"
+
+
 def test_a_durable_subscriber_is_offline() -> None:
     rig = Rig()
     reader = rig.reader("topic://T", durable_name="d", client_id="c")
@@ -282,7 +349,7 @@ def test_what_should_leave_for_another_queue_waits_for_the_disk() -> None:
     assert sorted(text.partition(":")[0] for text in texts) == ["nonsense", "their time to live is over", "worse"]
     rig.journal.relieved()
     rig.wait(2_000)
-    assert codes(rig) == {"delayed": 1}
+    assert codes(rig) == {"delayed": 1, "has-expired": 0, "dead-lettered": 0}
 
 
 def test_a_search_on_disk_that_is_not_over() -> None:
