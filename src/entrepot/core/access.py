@@ -63,6 +63,7 @@ RIGHTS: Final[Mapping[str, int]] = {
 EVERYBODY: Final = "*"  # as a group: all who were let in
 TEMPORARY_NAMES: Final = "ID:"
 ADVISORIES: Final = "ActiveMQ.Advisory."
+MANAGEMENT: Final = "activemq.management"  # where `core/management.py` answers
 SINKS: Final = "ActiveMQ.Sink."  # before the name of a sink of staged commits: its place in rules
 TOPICS_KEPT: Final = 100_000
 
@@ -208,6 +209,12 @@ class Access:
                 f"User {subject.name} is not authorized to stage for the sink {sink!r}: it may send nowhere",
                 remedy=f"give its group the right to send, or to send to {place.qualified()}",
             )
+
+    def is_of(self, subject: Subject, user: str | None) -> bool:
+        """Return whether what ``user`` prepared is for ``subject`` to finish: his own, or he may manage the broker."""
+        if self._rules is None or subject.name == user:
+            return True
+        return bool(self._given(subject, MANAGEMENT, ANYCAST) & MANAGE)
 
     # -- rules ---------------------------------------------------------------------------------------------------------
 

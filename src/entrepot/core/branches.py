@@ -4,6 +4,10 @@ Preparing a branch writes its messages under a pseudo queue (`PREPARED_QUEUE`) a
 the branch settles; all of it is one atomic batch of the journal. From then on the messages that it settles are in the
 hands of the branch: hidden from everybody, neither in flight nor waiting. Only `commit` and `roll_back` end a branch.
 
+A branch is its user's: he who prepared it is remembered with it, and where there are rights only he, or who may manage
+the broker, sees it, commits it or rolls it back. (Classic lets everybody.) One from a journal that does not say whose
+it is, is for who may manage.
+
 Invariant: the journal has a document for each prepared branch, and for nothing else of kind `KIND_BRANCH`.
 """
 
@@ -13,10 +17,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from entrepot.base.errors import StorageError, TransactionError
+from entrepot.base.errors import AccessDenied, StorageError, TransactionError
 from entrepot.core import trace as facts
 from entrepot.core.backlog import Reference
 from entrepot.core.consumer import Consumer
+from entrepot.core.directory import Subject
 from entrepot.core.queue import Queue
 from entrepot.core.transaction import Signal, Transaction
 from entrepot.model import address as names
@@ -30,11 +35,15 @@ PREPARED_QUEUE: Final = 2  # identity under which the journal keeps messages tha
 
 
 class BranchRecord(msgspec.Struct, frozen=True):
-    """What the journal keeps of a branch: its sends as (number, destination), its settlements as (queue, number)."""
+    """What the journal keeps of a branch: its sends as (number, destination), its settlements as (queue, number).
+
+    ``user``: who prepared it; None in journals of before that was kept.
+    """
 
     name: str
     sends: list[tuple[int, str]]
     settlements: list[tuple[int, int]]
+    user: str | None = None
 
 
 class Hold:
@@ -50,9 +59,10 @@ class Hold:
 class Branch:
     """One prepared branch."""
 
-    def __init__(self, key: bytes, transaction: Transaction) -> None:
+    def __init__(self, key: bytes, transaction: Transaction, user: str | None) -> None:
         self.key = key
         self.transaction = transaction
+        self.user = user
         self.numbers: list[int] = []  # of its messages in the journal
         self.recovered: list[tuple[int, str]] = []  # (number, destination) of its sends, after a restart
         self.holds: list[Hold] = []
@@ -66,12 +76,19 @@ class Branches:
         self.prepared: dict[bytes, Branch] = {}
         self.records: list[tuple[bytes, BranchRecord]] = []
 
-    def prepare(self, transaction: Transaction, key: bytes) -> None:
-        """Promise to commit ``transaction`` when asked; confirm the journal before telling. Raises Refused."""
+    def prepare(self, transaction: Transaction, key: bytes, user: str = "") -> None:
+        """Promise to commit ``transaction`` when asked; confirm the journal before telling. Raises Refused.
+
+        A failover client says all of a branch again that it has prepared already: it is kept as it is.
+        """
         broker = self.broker
+        if key in self.prepared:
+            self._check_repeated(self.prepared[key], transaction)
+            broker.roll_back(transaction)
+            return
         broker.check_commit(transaction)
         transaction.signal(Signal.PREPARE)
-        branch = Branch(key, transaction)
+        branch = Branch(key, transaction, user)
         sends: list[tuple[int, str]] = []
         journal = broker.journal
         journal.begin()
@@ -86,11 +103,34 @@ class Branches:
             for each in transaction.settlements:
                 self._hold(branch, each.queue, each.consumer, each.number)
             settlements = [(int(hold.queue.identity), hold.number) for hold in branch.holds]
-            record = BranchRecord(transaction.name, sends, settlements)
+            record = BranchRecord(transaction.name, sends, settlements, user)
             journal.put(KIND_BRANCH, key, msgspec.msgpack.encode(record))
         finally:
             journal.end()
         self.prepared[key] = branch
+
+    def seen_by(self, subject: Subject) -> list[bytes]:
+        """Return the keys of those that ``subject`` may finish."""
+        access = self.broker.access
+        return [key for key, branch in self.prepared.items() if access.is_of(subject, branch.user)]
+
+    def check_user(self, key: bytes, subject: Subject) -> None:
+        """Raise AccessDenied when there is such a branch, and ``subject`` may not touch it."""
+        branch = self.prepared.get(key)
+        if branch is not None and not self.broker.access.is_of(subject, branch.user):
+            raise AccessDenied(f"User {subject.name} is not authorized to finish: another user's prepared branch")
+
+    def _check_repeated(self, branch: Branch, transaction: Transaction) -> None:
+        """Raise TransactionError unless ``transaction`` sends what ``branch`` has sent, message for message."""
+        broker = self.broker
+        had = [broker.identity_of(message) for message, _ in branch.transaction.sends]
+        had += [broker.identity_of(message) for message, _ in self._sends(branch)]
+        sends = [broker.identity_of(message) for message, _ in transaction.sends]
+        if had != sends or transaction.settlements:  # what a branch settles is in nobody's hands
+            raise TransactionError(
+                f"the branch {branch.transaction.name} is prepared already, with other work",
+                remedy="give every branch an id of its own",
+            )
 
     def commit(self, key: bytes) -> None:
         """Do all of a prepared branch. Raises TransactionError when it is not prepared, StorageError to try again."""
@@ -150,7 +190,7 @@ class Branches:
         for key, record in self.records:
             transaction = Transaction(record.name)
             transaction.signal(Signal.PREPARE)
-            branch = Branch(key, transaction)
+            branch = Branch(key, transaction, record.user)
             branch.recovered = list(record.sends)
             branch.numbers = [number for number, _ in record.sends]
             for identity, number in record.settlements:

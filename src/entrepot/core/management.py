@@ -18,6 +18,7 @@ import msgspec
 
 from entrepot.base.errors import EntrepotError, LimitExceeded, Refused
 from entrepot.core import notices
+from entrepot.core.access import MANAGEMENT
 from entrepot.core.broker import BrokerCore
 from entrepot.core.controls import Census, Work, control
 from entrepot.core.routing import Service
@@ -27,7 +28,7 @@ from entrepot.model import address as names
 from entrepot.model.message import BODY_TEXT, Common, Language, Message, register
 from entrepot.model.predicate import Value
 
-ADDRESS: Final = "activemq.management"
+ADDRESS: Final = MANAGEMENT
 RESOURCE: Final = "_AMQ_ResourceName"
 ATTRIBUTE: Final = "_AMQ_Attribute"
 OPERATION: Final = "_AMQ_OperationName"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from entrepot.base.errors import AddressFull, DuplicateRejected, InvalidDestination, Refused, TransactionError
+from entrepot.core.branches import KIND_BRANCH
 from entrepot.core.transaction import OCTETS_MAX, State, Transaction
 from entrepot.journal.log import Waiter
 from entrepot.model.address import ANYCAST, Destination, parse
@@ -295,3 +297,19 @@ def test_it_says_once_that_it_is_doomed_and_forgets_what_comes():
     assert transaction.octets == held
     with pytest.raises(TransactionError, match="more than"):
         rig.commit(transaction)
+
+
+def test_the_document_of_a_branch_from_before_its_user_was_kept_is_read():
+    rig = Rig()
+    rig.send_all("Q", ["a", "b"])
+    rig.broker.branches.prepare(settles(rig.reader("Q", 10), "a"), b"xid", "app")
+    (branch,) = rig.broker.branches.prepared.values()
+    settlements = [(int(hold.queue.identity), hold.number) for hold in branch.holds]
+    before = msgspec.msgpack.encode({"name": "t", "sends": [], "settlements": settlements})
+    rig.journal.put(KIND_BRANCH, b"xid", before)
+    rig.restart("kill")
+    assert rig.broker.branches.prepared[b"xid"].user is None
+    assert rig.reader("Q", 10).bodies == ["b"]
+    rig.broker.branches.commit(b"xid")
+    rig.turn()
+    assert rig.queue("Q").leased == 0

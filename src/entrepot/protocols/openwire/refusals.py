@@ -24,6 +24,7 @@ from entrepot.protocols.openwire.frames import Throwable
 
 XA_NOTA: Final = -4  # no such branch
 XA_PROTO: Final = -6  # not in this state
+XA_DUPID: Final = -8  # another one has this id
 XA_RETRY: Final = 4  # try to commit again
 
 

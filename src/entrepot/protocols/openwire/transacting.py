@@ -20,7 +20,7 @@ from entrepot.protocols.openwire.commands import (
 from entrepot.protocols.openwire.delivery import OpenWireConsumer
 from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import TransactionStep, text_of
-from entrepot.protocols.openwire.refusals import XA_NOTA, XA_PROTO, XA_RETRY, BranchRefused, branch_key
+from entrepot.protocols.openwire.refusals import XA_DUPID, XA_NOTA, XA_PROTO, XA_RETRY, BranchRefused, branch_key
 
 if TYPE_CHECKING:
     from entrepot.protocols.openwire.server import OpenWireSession
@@ -44,6 +44,8 @@ class Transacting:
             return
         if transaction_id is None:
             raise ProtocolViolation("a step of a transaction does not say which")
+        if isinstance(transaction_id, XATransactionId):
+            self.session.broker.branches.check_user(branch_key(transaction_id), self.session.subject)
         if step == int(TransactionStep.BEGIN):
             self._begin(transaction_id)
             self.session.answer(command, False)
@@ -98,12 +100,20 @@ class Transacting:
         if not isinstance(transaction_id, XATransactionId):
             raise TransactionError("a local transaction cannot be prepared")
         transaction = self.known(transaction_id)
-        if not transaction.sends and not transaction.settlements and transaction.state is State.ACTIVE:
+        branches = self.session.broker.branches
+        key = branch_key(transaction_id)
+        idle = not transaction.sends and not transaction.settlements and transaction.state is State.ACTIVE
+        if idle and key not in branches.prepared:
             del self.session.transactions[transaction_id]
             self.session.broker.roll_back(transaction)
             self._result(command, XA_RDONLY)
             return
-        self.session.broker.branches.prepare(transaction, branch_key(transaction_id))
+        try:
+            branches.prepare(transaction, key, self.session.subject.name)
+        except TransactionError as error:
+            if key in branches.prepared:
+                raise BranchRefused(error.message, XA_DUPID) from error
+            raise
         self._forget_settled(transaction)
         del self.session.transactions[transaction_id]
         self._result(command, XA_OK)
@@ -137,9 +147,9 @@ class Transacting:
         self.session.broker.roll_back(transaction)
 
     def _recover(self, command: TransactionInfo) -> None:
-        """Name the branches that are prepared and not ended."""
+        """Name the branches that are prepared and not ended, and that this user may end."""
         data: list[Structure] = []
-        for key in self.session.broker.branches.prepared:
+        for key in self.session.broker.branches.seen_by(self.session.subject):
             data.append(
                 XATransactionId(
                     format_id=int.from_bytes(key[:4], "big", signed=True),

@@ -18,14 +18,19 @@ from entrepot.protocols.openwire.commands import (
     ConnectionInfo,
     ConsumerId,
     ConsumerInfo,
+    DataArrayResponse,
     Destination,
     DestinationInfo,
     ExceptionResponse,
+    IntegerResponse,
     ProducerId,
     ProducerInfo,
     RemoveSubscriptionInfo,
     Response,
+    TransactionInfo,
+    XATransactionId,
 )
+from entrepot.protocols.openwire.ids import TransactionStep
 from entrepot.protocols.openwire.options import OpenWireOptions
 from kit import Rig
 
@@ -193,3 +198,98 @@ def test_a_connection_is_taken_over_by_its_own_user_only(hub: Hub) -> None:
     info = ConnectionInfo(connection_id=ConnectionId(first.name), user_name="boss", password="manager")
     assert type(again.ask(info)) is Response
     assert first.session.closing
+
+
+BRANCH = XATransactionId(7, b"global", b"branch")
+
+
+def step(client: Client, kind: TransactionStep, branch: XATransactionId | None = BRANCH) -> Response:
+    info = TransactionInfo(connection_id=ConnectionId(client.name), transaction_id=branch, type=int(kind))
+    return client.ask(info)
+
+
+def prepare(client: Client, *texts: str, sequence: int = 1, where: str = "shop.a") -> Response:
+    step(client, TransactionStep.BEGIN)
+    for number, text in enumerate(texts):
+        message = client.text(
+            ActiveMQQueue(where), text, persistent=True, transaction=BRANCH, sequence=sequence + number
+        )
+        client.ask(message)
+    return step(client, TransactionStep.PREPARE)
+
+
+def branches(client: Client) -> list[XATransactionId]:
+    answer = step(client, TransactionStep.RECOVER, None)
+    assert isinstance(answer, DataArrayResponse)
+    return [one for one in answer.data or [] if isinstance(one, XATransactionId)]
+
+
+@pytest.mark.parametrize("restart", ["", "kill"])
+def test_a_prepared_branch_is_its_users(hub: Hub, restart: str) -> None:
+    """Anybody who was let in saw it, committed it, rolled it back, or put another one in its place."""
+    owner = enter(hub, "boss", "manager")
+    hub.rig.broker.access.protect(
+        hub.rig.broker.access._directory,
+        [Rule("shop.>", UNTYPED, {"shop": EVERYTHING, "admins": EVERYTHING}), Rule("bare", ANYCAST, {"admins": ADMIN})],
+    )
+    assert isinstance(prepare(owner, "x"), IntegerResponse)
+    owner.session.detach("gone", hub.rig.now)
+    access = hub.rig.broker.access
+    if restart:
+        hub.rig.restart(restart)
+        install(hub.rig.broker)
+        hub.rig.broker.access.protect(access._directory, [rule for _, rule in access._rules.items()])
+        hub = Hub(hub.rig)
+    stranger = enter(hub)
+    assert branches(stranger) == []
+    for kind in TransactionStep:
+        if kind is not TransactionStep.RECOVER:
+            assert "another user's prepared branch" in refused_step(stranger, kind)
+    assert len(hub.rig.broker.branches.prepared) == 1
+    owner = enter(hub, "boss", "manager")
+    assert branches(owner) == [BRANCH]
+    assert type(step(owner, TransactionStep.COMMIT_TWO_PHASE)) is Response
+    assert hub.rig.broker.table.queues["shop.a"].count == 1
+
+
+def refused_step(client: Client, kind: TransactionStep) -> str:
+    answer = step(client, kind)
+    assert isinstance(answer, ExceptionResponse), answer
+    assert answer.exception is not None
+    assert answer.exception.class_name == "java.lang.SecurityException"
+    return answer.exception.message or ""
+
+
+def test_who_may_manage_finishes_the_branch_of_another(hub: Hub) -> None:
+    assert isinstance(prepare(enter(hub), "x"), IntegerResponse)
+    operator = enter(hub, "boss", "manager")
+    assert branches(operator) == [BRANCH]
+    assert type(step(operator, TransactionStep.ROLLBACK)) is Response
+    assert not hub.rig.broker.branches.prepared
+
+
+def test_a_branch_of_an_older_journal_is_for_who_may_manage(hub: Hub) -> None:
+    app = enter(hub)
+    assert isinstance(prepare(app, "x"), IntegerResponse)
+    (branch,) = hub.rig.broker.branches.prepared.values()
+    branch.user = None
+    assert branches(app) == []
+    assert branches(enter(hub, "boss", "manager")) == [BRANCH]
+
+
+def test_a_branch_that_is_prepared_again_is_a_repetition_or_refused(hub: Hub) -> None:
+    """A failover client repeats all of it; the first one was forgotten then, with what it had sent."""
+    app = enter(hub)
+    assert isinstance(prepare(app, "x", "y"), IntegerResponse)
+    assert isinstance(prepare(app, "x", "y"), IntegerResponse)
+    answer = prepare(app, "z", sequence=9)
+    assert isinstance(answer, ExceptionResponse)
+    assert answer.exception is not None
+    assert (answer.exception.message or "").endswith("xaErrorCode:-8")
+    assert type(step(app, TransactionStep.COMMIT_TWO_PHASE)) is Response
+    assert hub.rig.broker.table.queues["shop.a"].count == 2
+    hub.rig.broker.check()
+    app.session.detach("gone", hub.rig.now)
+    hub.rig.restart("kill")
+    assert hub.rig.broker.table.queues["shop.a"].count == 2
+    assert hub.rig.journal.usage().messages == 2
