@@ -80,7 +80,7 @@ def where(
     became of it is found too: a dead letter, an expired message, the copy of a divert. When and by whom a message was
     settled is read from the traces of brokers that run with --trace; a broker without one does not remember it.
     """
-    identity: str | int = int(message_id) if message_id.isdigit() else message_id
+    identity: str | int = int(message_id) if message_id.isdigit() else message_id.replace("\\c", ":")  # as STOMP writes
     found = runtime.run(survey(url, "where", identity, patience=patience, also=also, alone=alone))
     gone = any(answer["had"] for answer in found.told) or not any(answer["places"] for answer in found.told)
     rows, unable = fates(found.told, identity, traces) if gone or traces else ([], {})

@@ -98,4 +98,4 @@ class Acceptor:
         if name in self.temporaries or name in self.broker.table.queues:
             return
         if ActiveMQTempTopic(name) not in self.advisories.temporaries:  # a topic of another protocol is only told of
-            raise DestinationGone(f"The destination {name} does not exist.")
+            raise DestinationGone(name)

@@ -127,6 +127,8 @@ def refusal(exception: Throwable | None) -> Refused:
     if exception is None:
         return Refused("the broker refused without a reason")
     name = (exception.class_name or "").rpartition(".")[2]
+    if name == "DestinationDoesNotExistException" and exception.message:
+        return InvalidDestination(f"the destination {exception.message} does not exist")
     return ERRORS.get(name, Refused)(exception.message or name or "the broker gave no reason")
 
 

@@ -45,15 +45,21 @@ class ClientIdInUse(TransactionError):
 
 
 class DestinationGone(InvalidDestination):
-    """A temporary destination that is no more, or never was."""
+    """A temporary destination that is no more, or never was; ``name``: which one."""
 
     code = "ENT-3017"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the destination {name} does not exist")
+        self.name: str = name
 
 
 def throwable_of(error: EntrepotError) -> Throwable:
     """Return ``error`` as Java says it. ActiveMQ's client reads the code of an XAException from its text."""
     if isinstance(error, BranchRefused):
         return Throwable("javax.transaction.xa.XAException", f"{error.message} xaErrorCode:{error.xa_code}")
+    if isinstance(error, DestinationGone):
+        return Throwable(_class_of(error), error.name)  # Java makes a sentence of the name
     return Throwable(_class_of(error), str(error))
 
 

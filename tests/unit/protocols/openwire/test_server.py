@@ -367,7 +367,11 @@ def test_temporary_destinations_live_and_die_with_their_connection(hub: Hub) -> 
     client.consume(where)
     assert client.texts() == ["answer"]
     client.session.detach("gone", hub.rig.now)
-    assert refused(other.ask(other.text(where, "late"))) == "DestinationDoesNotExistException"
+    answer = other.ask(other.text(where, "late"))
+    assert refused(answer) == "DestinationDoesNotExistException"
+    assert isinstance(answer, ExceptionResponse)
+    assert answer.exception is not None
+    assert answer.exception.message == where.physical_name  # Java puts a sentence round it
 
 
 def test_durable_subscriptions_wait_for_their_client(hub: Hub) -> None:
