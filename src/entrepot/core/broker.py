@@ -40,7 +40,7 @@ from entrepot.core.duplicates import Duplicates, Sequences
 from entrepot.core.lease import Lease, Poll
 from entrepot.core.policy import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SLOW_KILL, Policies, Policy
 from entrepot.core.ports import ClaimWaiter, ClientHolder, Host, Memory, Neighbours, NoticePort
-from entrepot.core.queue import ADVISORY, MOVE_RETRY, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
+from entrepot.core.queue import ADVISORY, MAYBE_DELIVERED, MOVE_RETRY, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
 from entrepot.core.recollection import Recollections
 from entrepot.core.routing import Copy, Divert, Plan, RoutingTable, Service, Target, default_routing, passes
 from entrepot.core.stage import Stages
@@ -359,7 +359,7 @@ class BrokerCore(Host):
             if queue.policy.slow == SLOW_KILL:
                 consumer.ended(f"it settled nothing for {idle // 1_000_000} ms and policy says to end slow consumers")
                 if consumer.queue is queue:
-                    queue.detach(consumer)
+                    queue.detach(consumer, MAYBE_DELIVERED)
                     self._note_detached(queue, consumer)
 
     def _find_crowded(self, queue: Queue) -> None:
@@ -1169,7 +1169,7 @@ class BrokerCore(Host):
             for destination, queue in found:
                 self._attach(subscription, queue, destination.queue != "")
         except Refused:
-            self.unsubscribe(subscription)
+            self.unsubscribe(subscription, MAYBE_DELIVERED)
             for _, queue in found:
                 if queue.temporary and queue.routing == MULTICAST and not queue.roster.consumers:
                     self.delete_queue(queue, "its subscription was refused")

@@ -20,7 +20,7 @@ from entrepot.core.policy import Policy
 from entrepot.core.ports import Host
 from entrepot.core.trace import Run, Trace
 from entrepot.core.walk import Found, Walk
-from entrepot.model.address import ANYCAST
+from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
@@ -36,8 +36,10 @@ HOLD_DEFAULT: Final = 1_000_000_000  # ns that a queue waits for its consumers w
 ADVISORY: Final = "ActiveMQ.Advisory."  # not traced: advisories are about messages, and nobody misses one
 MOVE_RETRY: Final = 1_000_000_000  # ns between two tries to move a message while the disk is full
 
-UNKNOWN_DELIVERED: Final = -2  # RemoveInfo.lastDeliveredSequenceId: count every message as attempted (classic.md 4.5)
+# What a reader that leaves had been delivered of what it holds; a number >= 0 is the last that it saw (classic.md 4.5)
+UNKNOWN_DELIVERED: Final = -2  # it does not say: count every message as attempted
 NONE_DELIVERED: Final = -1
+MAYBE_DELIVERED: Final = -3  # we sent it away: every message is marked, and none counted, for nobody failed
 
 SEARCHED: Final = 0  # what a search on disk comes to: nothing there
 FOUND: Final = 1
@@ -647,11 +649,20 @@ class Queue:
     def detach(self, consumer: Consumer, last_delivered: i64 = UNKNOWN_DELIVERED) -> None:
         """Remove a reader; what it had not settled goes back in order, and to others.
 
-        ``last_delivered``: messages up to this number count as attempted; -2 all of them, -1 none (classic.md 4.5).
-        What an open transaction will settle waits for its end.
+        ``last_delivered``: the number of the last message that it saw, or one of the three constants above. What went
+        out to it up to that one counts as attempted; nothing does when that one is settled already, or another
+        queue's, as in Classic, which then lets a durable subscription count whatever has a lower number. Here that is
+        marked, once: it may be what nobody saw. What an open transaction will settle waits for its end.
         """
         self.roster.remove(consumer)
         self.searching.pop(int(consumer.key), None)
+        known = last_delivered >= 0 and int(last_delivered) in consumer.in_flight
+        attempted = known or last_delivered == UNKNOWN_DELIVERED
+        doubtful: i64 = -1
+        if last_delivered == MAYBE_DELIVERED:
+            doubtful = UNLIMITED
+        elif self.routing == MULTICAST and not known:
+            doubtful = last_delivered
         returned = list(consumer.in_flight.values())
         consumer.in_flight.clear()
         for reference in returned:
@@ -659,9 +670,12 @@ class Queue:
             if consumer.promised and int(reference.number) in consumer.promised:
                 self.promised[int(reference.number)] = reference
                 self.leased += 1
-                continue
-            attempted = last_delivered == UNKNOWN_DELIVERED or reference.number <= last_delivered
-            self._retry(reference, attempted)
+            else:
+                if reference.number <= doubtful and reference.deliveries == 0:
+                    self._count(reference)
+                self._retry(reference, attempted)
+            if reference.number == last_delivered:
+                attempted = False  # what follows had not been seen
         consumer.queue = None
         window = consumer.window
         if consumer in window.consumers:
@@ -709,10 +723,7 @@ class Queue:
         self.requeued += 1
         self.note(facts.RETURNED, reference.number, 0, min(reference.deliveries + i64(attempted), facts.DETAIL_MAX))
         if attempted:
-            reference.deliveries += 1
-            message = reference.message
-            if reference.paged or (message.stored and message.durable and self.durable):
-                self.host.journal.redelivered(message.number, self.identity, reference.deliveries)
+            self._count(reference)
             if 0 <= policy.max_deliveries <= reference.deliveries:
                 self._bury(reference, f"delivered {reference.deliveries} times without acknowledgement")
                 return
@@ -723,6 +734,13 @@ class Queue:
                 self.host.delay(self, reference)
                 return
         self._put_back(reference)
+
+    def _count(self, reference: Reference) -> None:
+        """Count one delivery more, here and in the journal."""
+        reference.deliveries += 1
+        message = reference.message
+        if reference.paged or (message.stored and message.durable and self.durable):
+            self.host.journal.redelivered(message.number, self.identity, reference.deliveries)
 
     def due(self, reference: Reference) -> None:
         """The time for which ``reference`` was set aside is over."""

@@ -12,6 +12,7 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import InvalidDestination, ProtocolViolation, Refused, SubscriptionInUse
 from entrepot.core.broker import selector_or_none
+from entrepot.core.queue import UNKNOWN_DELIVERED
 from entrepot.model.address import MULTICAST
 from entrepot.model.address import Destination as Address
 from entrepot.protocols.openwire.advisories import is_advisory
@@ -147,8 +148,8 @@ class Consuming:
         session.answer(info, False)
         subscription.pump()
 
-    def end(self, subscription: OpenWireSubscription, last_delivered: i64 = -2) -> None:
-        """End a subscription; ``last_delivered``: the last message that the client saw, -2 when it does not say."""
+    def end(self, subscription: OpenWireSubscription, last_delivered: i64 = UNKNOWN_DELIVERED) -> None:
+        """End a subscription; ``last_delivered``: as `Queue.detach` says it."""
         session = self.session
         consumer_id = subscription.consumer_id
         if session.consumers.pop(consumer_id, None) is None:
@@ -159,6 +160,13 @@ class Consuming:
         session.pullers.pop(consumer_id, None)
         session.broker.unsubscribe(subscription, last_delivered)
         session.advisories.consumer_removed(consumer_id)
+
+    def end_all(self, subscriptions: list[OpenWireSubscription], last_delivered: i64) -> None:
+        """End several at once: what one gives back is not for the next one."""
+        for subscription in subscriptions:
+            subscription.window.paused = True
+        for subscription in subscriptions:
+            self.end(subscription, last_delivered)
 
     def control(self, command: ConsumerControl) -> None:
         """Close a consumer, or give it another prefetch."""

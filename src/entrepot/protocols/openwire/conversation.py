@@ -985,7 +985,13 @@ class ConversationCore(ClientPort):
         if self.wire is None or not self.wire.live:
             answer(None, None)
             return
-        info = RemoveInfo(object_id=self.info.connection_id, last_delivered_sequence_id=LastDelivered.UNKNOWN)
+        last = int(LastDelivered.UNSET)
+        for record in list(self.inboxes.values()):
+            if record.session is not None and record.inbox.mode != Acknowledge.TRANSACTED:
+                self.close_consumer(record)  # each says what it saw: a connection can name one message only
+            else:
+                last = max(last, int(record.inbox.last_sequence))
+        info = RemoveInfo(object_id=self.info.connection_id, last_delivered_sequence_id=last)
         self.request(info, answer)
 
     def _fresh(self) -> int:

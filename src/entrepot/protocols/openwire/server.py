@@ -30,6 +30,7 @@ from entrepot.base.errors import (
 from entrepot.core.broker import BLOCKED, SpaceWaiter
 from entrepot.core.directory import Subject
 from entrepot.core.ports import ClientHolder
+from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
 from entrepot.core.routing import Target
 from entrepot.core.transaction import State, Transaction
 from entrepot.journal.log import Waiter
@@ -182,6 +183,7 @@ class OpenWireSession(Session):
         self.resumed_by_failover: bool = False
         self.detached: bool = False
         self.released: bool = False
+        self.last_delivered: i64 = UNKNOWN_DELIVERED  # what its end says of what it holds (`Queue.detach`)
         self.refused: str = ""
         self.leave_at: i64 = NEVER
         self.blocked: bool = False
@@ -312,10 +314,15 @@ class OpenWireSession(Session):
             self.choke()
 
     def shut(self, why: str, now: Instant) -> None:
-        """Our side ends the connection. A failover client goes elsewhere by itself."""
+        """Our side ends the connection. A failover client goes elsewhere by itself.
+
+        What others give back on their way out is not for this one, and that it goes is no failure of its own.
+        """
         if self.agreed and not self.closing:
             self.write(ShutdownInfo())
         self.closing = True
+        self.last_delivered = MAYBE_DELIVERED
+        self.hold_back(self.departure)
 
     def detach(self, why: str, now: Instant) -> None:
         """The connection is gone: roll back, give back, and delete what was temporary."""
@@ -335,8 +342,7 @@ class OpenWireSession(Session):
             if transaction.state is not State.PREPARED:
                 broker.roll_back(transaction)
         self.transactions.clear()
-        for subscription in list(self.consumers.values()):
-            self.consuming.end(subscription)
+        self.consuming.end_all(list(self.consumers.values()), self.last_delivered)
         for producer_id in list(self.producers):
             self._end_producer(producer_id)
         for where in list(self.temporary):
@@ -513,9 +519,9 @@ class OpenWireSession(Session):
         )
 
     def hold_back(self, departure: Departure | None) -> None:
-        """Deliver nothing more, since the client is to move; None: go on."""
+        """Deliver nothing more, since the client is to move; None: go on, unless we end this connection."""
         self.departure = departure
-        self.held_back = departure is not None
+        self.held_back = departure is not None or self.closing
         for subscription in list(self.consumers.values()):
             subscription.settle_credit()
 
@@ -532,6 +538,7 @@ class OpenWireSession(Session):
         self.tell_brokers(brokers)  # first: who is told to go dials by its list at once
         self.tell_brokers("", place)
         self.sent_away = True
+        self.last_delivered = MAYBE_DELIVERED
 
     def superseded(self, why: str) -> None:
         """Another socket brought the same connection or client id: it takes over, this one ends (classic.md 4.18)."""
@@ -554,13 +561,13 @@ class OpenWireSession(Session):
         elif isinstance(what, ConnectionId):
             for producer_id in list(self.producers):
                 self.broker.sequences.forget(text_of(producer_id))
+            self.last_delivered = command.last_delivered_sequence_id
             self.release()
         self.answer(command, False)
 
     def _end_session(self, session_id: SessionId, last_delivered: i64) -> None:
-        for consumer_id, subscription in list(self.consumers.items()):
-            if consumer_id.session_id == session_id.value:
-                self.consuming.end(subscription, last_delivered)
+        number = session_id.value
+        self.consuming.end_all([one for key, one in self.consumers.items() if key.session_id == number], last_delivered)
         for producer_id in list(self.producers):
             if producer_id.session_id == session_id.value:
                 self._end_producer(producer_id)
@@ -776,7 +783,7 @@ class OpenWireSession(Session):
         if subscription.closed or self.released:
             return
         where = None if subscription.info is None else subscription.info.destination
-        self.consuming.end(subscription)
+        self.consuming.end(subscription, MAYBE_DELIVERED)
         if not self.detached:
             self.write(ConsumerControl(destination=where, close=True, consumer_id=subscription.consumer_id))
 

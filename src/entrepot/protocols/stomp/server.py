@@ -32,6 +32,7 @@ from entrepot.core.broker import BLOCKED, BrokerCore, SpaceWaiter
 from entrepot.core.consumer import UNLIMITED
 from entrepot.core.directory import Subject
 from entrepot.core.ports import ClientHolder
+from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
 from entrepot.core.routing import Target
 from entrepot.core.transaction import Transaction
 from entrepot.journal.log import Waiter
@@ -151,6 +152,7 @@ class StompSession(Session):
         self.high: i64 = options.write_high_octets
         self.connected: bool = False
         self.detached: bool = False
+        self.dismissed: bool = False  # our side ends this connection: that is no failure of its consumers
         self.blocked: bool = False
         self.blocked_at: i64 = 0
         self.block_ms_max: i64 = 0
@@ -291,6 +293,8 @@ class StompSession(Session):
         if self.connected and not self.leaving:
             self._error(ShuttingDown(f"the broker ends this connection: {why}", remedy="connect again"), b"")
         self.closing = True
+        self.dismissed = True
+        self._pause()  # what others give back on their way out is not for this one
 
     def detach(self, why: str, now: Instant) -> None:
         """The connection is gone: roll back, give back, and delete what was temporary."""
@@ -337,9 +341,10 @@ class StompSession(Session):
         self.detach("its client id was taken over", self.broker.now)
 
     def _end_subscriptions(self) -> None:
-        """Stop reading from queues; what is not settled goes back."""
+        """Stop reading from queues; what is not settled goes back, and what one gives back is not for the next."""
+        self._pause()
         for subscription in list(self.subscriptions.values()):
-            self.broker.unsubscribe(subscription)
+            self.broker.unsubscribe(subscription, MAYBE_DELIVERED if self.dismissed else UNKNOWN_DELIVERED)
         self.subscriptions.clear()
         self.consumers.clear()
 
@@ -1039,14 +1044,14 @@ class StompSession(Session):
         for key, known in list(self.subscriptions.items()):
             if known is subscription:
                 del self.subscriptions[key]
-                self._release(subscription)
+                self._release(subscription, MAYBE_DELIVERED)
                 self._error(Refused(f"the subscription {key!r} ended: {why}"), b"")
 
-    def _release(self, subscription: StompSubscription) -> None:
+    def _release(self, subscription: StompSubscription, last_delivered: i64 = UNKNOWN_DELIVERED) -> None:
         """Detach a subscription; what it had not settled goes back."""
         for consumer in subscription.consumers:
             self.consumers.pop(int(consumer.key), None)
-        self.broker.unsubscribe(subscription)
+        self.broker.unsubscribe(subscription, last_delivered)
 
     def new_key(self) -> i64:
         """Return a key for a consumer of this connection."""
@@ -1157,11 +1162,14 @@ class StompSession(Session):
         """The peer reads too slowly: deliver no more until what is written has gone."""
         if not self.choked:
             self.choked = True
-            for subscription in self.subscriptions.values():
-                subscription.window.paused = True
+            self._pause()
+
+    def _pause(self) -> None:
+        for subscription in self.subscriptions.values():
+            subscription.window.paused = True
 
     def _unchoke(self) -> None:
-        if self.choked and not self.detached:
+        if self.choked and not self.detached and not self.dismissed:
             self.choked = False
             for subscription in list(self.subscriptions.values()):
                 subscription.window.paused = False

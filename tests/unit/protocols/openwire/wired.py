@@ -184,12 +184,15 @@ class Client:
 
     def consume(self, where: Destination, value: int = 1, prefetch: int = 1000, **fields: object) -> ConsumerId:
         consumer_id = ConsumerId(self.name, 1, value)
-        info = ConsumerInfo(consumer_id=consumer_id, destination=where, prefetch_size=prefetch)
+        info = self.consumer_info(where, consumer_id, prefetch)
         for name, field in fields.items():
             setattr(info, name, field)
         answer = self.ask(info)
         assert type(answer) is Response, answer
         return consumer_id
+
+    def consumer_info(self, where: Destination, consumer_id: ConsumerId, prefetch: int) -> ConsumerInfo:
+        return ConsumerInfo(consumer_id=consumer_id, destination=where, prefetch_size=prefetch)
 
     def dispatches(self) -> list[MessageDispatch]:
         self.exchange()
