@@ -14,14 +14,14 @@ import msgspec
 
 from entrepot.core.backlog import Backlog, Reference
 from entrepot.core.consumer import Consumer, Window
-from entrepot.core.counting import Author
+from entrepot.core.counting import Author, Counts
 from entrepot.core.dispatch import Groups
 from entrepot.core.duplicates import Duplicates
 from entrepot.core.lease import Lease
 from entrepot.core.lease_records import KIND_CLAIM, ClaimRecord
 from entrepot.core.queue import UNKNOWN_DELIVERED, Queue
 from entrepot.core.stage import STAGED_QUEUE, Publication, Stage, Stages
-from entrepot.core.stage_records import KIND_DECISION, KIND_PUBLICATION
+from entrepot.core.stage_records import KIND_COUNT, KIND_DECISION, KIND_PUBLICATION
 from entrepot.journal import window
 from entrepot.journal.log import JournalCore
 from entrepot.journal.record import head_valid
@@ -141,6 +141,18 @@ def recovered_a_place_too_far(self: Lease, claim: ClaimRecord) -> None:
     RECOVERED(self, msgspec.structs.replace(claim, numbers=claim.numbers[1:] + claim.numbers[:1]))
 
 
+class Uncounted(JournalCore):
+    """Does not keep who counts the batches of a sink."""
+
+    def put(self, kind: int, key: bytes, value: bytes) -> None:
+        if kind != KIND_COUNT:
+            super().put(kind, key, value)
+
+
+def anybody_counts(self: Counts, sink: str, author: Author) -> None:
+    """Takes the batch of one for the batch of another, as long as the numbers agree."""
+
+
 SEND_STAGED = Stages.send
 
 
@@ -194,6 +206,8 @@ BUGS = {
     "what was sent on stays staged": Bug(Parts(journal=Overstaged)),
     "what is staged is seen at once": Bug(patches=((Stages, "send", seen_at_once),)),
     "the last decision stands": Bug(patches=((Stages, "decide", decided_anew),)),
+    "who counts a sink is not journaled": Bug(Parts(journal=Uncounted)),
+    "anybody counts the batches of a sink": Bug(patches=((Counts, "check", anybody_counts),)),
     "losers are published too": Bug(patches=((Stages, "publish", publish_all),)),
     "a transaction is written in pieces": Bug(Parts(journal=Unbracketed)),
     "not every message is stored": Bug(Parts(journal=Forgetful)),

@@ -22,7 +22,8 @@ class SinkWriter(Client):
     """Stages batches, some tasks more than once, lets the broker decide, publishes, and repeats every step.
 
     Nothing of a part may be seen before its batch is asked to be published, and of one that lost nothing ever; what is
-    published is owed like a transaction, and a decision is the same whenever and whoever asks.
+    published is owed like a transaction, and a decision is the same whenever and whoever asks. Most say who they are;
+    of those the checkpoint is lost now and then, or an old one restored: what they do then must be refused.
     """
 
     def __init__(self, stage: Stage, name: str, queues: list[str], batches: int, tasks: int, pause: Duration) -> None:
@@ -41,14 +42,23 @@ class SinkWriter(Client):
         self.doubt = False  # the connection was lost since the broker was asked for its decision
         self.ending = False
         self.finished = False
+        self.counter = f"{name}/query" if self.lots.chance(0.75) else ""
+        self.starts = 0
+        self.deciders: list[int] = []  # starts that were given a decision: the broker knows of them
 
     def _ask(self, command: str, **headers: str) -> str:
-        fields = {"sink": self.name, "batch": str(self.batch), **headers}
+        fields = {"sink": self.name, "batch": str(self.batch), **self._author(self.starts), **headers}
         self.world.note(f"{self.name} {command} {fields}")
         return self.client.request(command, fields)
 
+    def _author(self, start: int) -> dict[str, str]:
+        if not self.counter:
+            return {}
+        return {"counter": self.counter, "start": f"start-{start}", "write": "the only one"}
+
     def ready(self) -> None:
         """Go on where the last connection ended: an open stage went with it, and a driver asks what was decided."""
+        self.starts += 1
         self.doubt = True
         self._next()
 
@@ -151,6 +161,8 @@ class SinkWriter(Client):
                 self.world.violation(f"{self.name}: batch {self.batch} was decided as {self.winners}, then as {parts}")
             self.winners = parts
             self.doubt = False
+            if self.starts not in self.deciders:
+                self.deciders.append(self.starts)
             self.world.count("decisions")
         if self.online:
             self._next()
@@ -188,6 +200,8 @@ class SinkWriter(Client):
             self._publish()
         elif lot < 0.3:
             self._decide()
+        elif lot < 0.5 and self.counter and self.deciders:
+            self._lose_count()
         else:
             self._begin()
             self._next()
@@ -199,6 +213,31 @@ class SinkWriter(Client):
         self.winners = []
         self.published = False
         self.finished = self.ending or self.batch >= self.batches
+
+    def _lose_count(self) -> None:
+        """Ask as one whose count is not that of this sink: whatever is answered but a refusal would lose a batch."""
+        lots = self.lots
+        command = lots.one_of(("STAGE", "DECIDE", "PUBLISH"))
+        what = lots.below(4)
+        wrong = {"counter": "somebody else"}  # another query that happens to be where this one is
+        if what == 0:  # the checkpoint is new: another query, which begins at 0
+            wrong = {"counter": f"{self.counter}-anew", "batch": "0"}
+        elif what == 1 and self.batch > 0:  # an old checkpoint: the query is the same
+            command = "DECIDE"
+            wrong = {"batch": str(lots.below(self.batch))}
+        elif what == 2 and len(self.deciders) > 1 and self.deciders[-1] == self.starts:
+            command = "DECIDE"  # a driver that hung goes on behind the one that took its place
+            wrong = {**self._author(self.deciders[-2]), "batch": str(self.batch + 1)}
+        told = {"part": f"{self.name}-wrong"} if command == "STAGE" else {"parts": ",".join(self.winners)}
+        self.receipts[self._ask(command, **{**told, **wrong})] = lambda code: self._refused(f"{command} {wrong}", code)
+
+    def _refused(self, what: str, code: str) -> None:
+        if not code:
+            self.world.violation(f"{self.name}: {what} was taken for a step of the count of {self.counter}")
+        elif code == StageError.code:
+            self.world.count("lost counts refused")
+        if self.online:
+            self._next()
 
     def _abandoned(self, code: str) -> None:
         self.finished = self.finished or not code
