@@ -61,6 +61,7 @@ LATE_KINDS: Final = (
     ("sink", 2, 0.35),
     ("shard", 1, 0.3),
 )  # drawn and numbered behind the others: seeds keep the steps that they had
+SINK_ROOM: Final = 60_000  # octets: what a broker remembers of a sink stays, and must not keep all others out
 
 
 class Workload:
@@ -82,6 +83,8 @@ class Workload:
         self.stage.dropping = [name for name in self.names if options.policies[name].get("full") == "DROP"]
         self.clients: dict[str, Client] = {}
         self.plan = draw_plan(world.lots("plan"))
+        room = SINK_ROOM * sum(step.kind == "sink" for step in self.plan)
+        self.machine.options = msgspec.structs.replace(options, memory_limit=options.memory_limit + room)
         self.steps = len(self.plan)
         wanted = range(self.steps) if keep is None else keep
         self.chosen = [self.plan[number] for number in wanted]
