@@ -1,8 +1,9 @@
 """One running broker: its options, its journal, its core and its listeners, wired together. The one composition root.
 
 Order of a start: everything that can be wrong with the options, then the data directory, then recovery, then the
-ports; so a broker that does not come up has changed nothing but what recovery repaired. Order of a stop: the ports,
-then the peers, then the journal; what was confirmed is on disk, and what was not was never confirmed.
+ports; so a broker that does not come up has changed nothing but what recovery repaired. Order of a stop: the ports, the
+handing out of messages, the word to clients where else they are served (`Node._close`), then bridges, peers and the
+journal; what was confirmed is on disk, and what was not was never confirmed.
 """
 
 from __future__ import annotations
@@ -576,10 +577,13 @@ class Node:
             self._door.close()
         for announcer in self._announcers:
             await announcer.stop()
-        if self.links is not None:  # first of all (classic.md 1.3): what they have on its way is still answered
-            await self.links.stop()
         for listener in self.listeners:
             listener.close()
+        if self._turn is not None:
+            self._turn.run(self._take_leave)
+        if self.links is not None:  # before clients are (classic.md 1.3): what they have on its way is still answered
+            await self.links.stop()
+        for listener in self.listeners:
             listener.stop_reading()
         await self._answer()
         await asyncio.gather(*(listener.drain(why) for listener in self.listeners))
@@ -591,6 +595,13 @@ class Node:
                 self._broker.end_trace()
                 self._broker.trace = None
             self._traces.close()
+
+    def _take_leave(self) -> None:
+        """Hand out nothing more, and tell clients and brokers that this one goes, while every bridge is still open."""
+        if self._broker is not None:
+            self._broker.cease()
+        if self._neighbourhood is not None:
+            self._neighbourhood.clients.retire()
 
     async def _answer(self) -> None:
         """Wait a moment for the disk, so that producers get the receipts that they wait for."""

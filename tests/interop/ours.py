@@ -15,6 +15,7 @@ from classic import CONFIGURATION, HOST, Classic, free_port
 from wires import Wire
 
 READY_PATIENCE_S: Final = 20.0
+STOP_PATIENCE_S: Final = 30.0
 
 
 def listens(host: str, port: int, died: Callable[[], None] = lambda: None) -> None:
@@ -93,6 +94,13 @@ class Entrepot:
 
         listens(self.host, self.port, died)
         return self
+
+    def stop(self) -> None:
+        """Stop in order: SIGTERM."""
+        if self.process is not None:
+            self.process.terminate()
+            assert self.process.wait(STOP_PATIENCE_S) == 0, (self.home / "log").read_text()[-3000:]
+            self.process = None
 
     def kill(self) -> None:
         """Kill -9."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import classic
 import java_clients
+import maven
 import ours
 import pytest
 
@@ -34,6 +35,17 @@ pytestmark = pytest.mark.skipif(bool(java_clients.unavailable()), reason=java_cl
 @pytest.fixture(scope="module")
 def program() -> java_clients.Program:
     return java_clients.Program()
+
+
+@pytest.fixture(scope="module", params=["debian", java_clients.NEWER])
+def any_program(request: pytest.FixtureRequest) -> java_clients.Program:
+    """The program with the client of Debian, and with a newer one."""
+    if request.param == "debian":
+        return java_clients.Program()
+    try:
+        return java_clients.Program(maven.jars(f"org.apache.activemq:activemq-client:{request.param}"))
+    except maven.Unavailable as reason:
+        pytest.skip(str(reason))
 
 
 def make(kind: str, home: Path, name: str, to: list[Broker], *arguments: str) -> Broker:
@@ -153,6 +165,58 @@ def test_brokers_join_and_stop(
     spread.say("send 60")
     distinct, _, _ = spread.await_all(MESSAGES + 60)
     assert distinct == MESSAGES + 60
+
+
+def mesh(home: Path) -> list[ours.Entrepot]:
+    """Return three brokers that know one another."""
+    found: list[Broker] = []
+    for name in ("b1", "b2", "b3"):
+        found.append(make("entrepot", home, name, list(found)))
+    return [one for one in found if isinstance(one, ours.Entrepot)]
+
+
+def test_clients_of_a_broker_that_stops_are_with_the_others_and_spread_again(
+    any_program: java_clients.Program, started: list[Broker | Spread], tmp_path: Path
+) -> None:
+    """Each client knows one broker by its URL, the one that stops first."""
+    brokers = mesh(tmp_path)
+    for broker in brokers:
+        started.append(broker)
+        broker.start().await_ready()
+    spread = Spread(any_program, list(brokers), f"failover:({brokers[0].url})")
+    started.append(spread)
+    spread.await_spread(even("b1 b2 b3", CLIENTS))
+    total = 0
+    for victim, others in ((0, "b2 b3"), (1, "b1 b3")):
+        spread.say("send 60")
+        total += 60
+        brokers[victim].stop()
+        spread.await_spread(even(others, CLIENTS))
+        brokers[victim].start().await_ready()
+        spread.await_spread(even("b1 b2 b3", CLIENTS))
+    assert spread.await_all(total)[0] == total
+    brokers[0].stop()
+    brokers[1].stop()
+    spread.await_spread(lambda found: found == {"b3": CLIENTS})
+    for broker in brokers[:2]:
+        broker.start().await_ready()
+    spread.await_spread(even("b1 b2 b3", CLIENTS))
+
+
+def test_clients_find_whoever_comes_back_when_all_stopped(
+    program: java_clients.Program, started: list[Broker | Spread], tmp_path: Path
+) -> None:
+    brokers = mesh(tmp_path)
+    for broker in brokers:
+        started.append(broker)
+        broker.start().await_ready()
+    spread = Spread(program, list(brokers), f"failover:({brokers[0].url})?maxReconnectDelay=500")
+    started.append(spread)
+    spread.await_spread(even("b1 b2 b3", CLIENTS))
+    for broker in brokers:
+        broker.stop()
+    brokers[1].start().await_ready()
+    spread.await_spread(lambda found: found == {"b2": CLIENTS})
 
 
 def test_a_broker_of_activemq_gets_its_share(

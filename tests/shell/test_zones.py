@@ -10,7 +10,7 @@ from collections.abc import Callable
 from entrepot.client.connection import Connection, connect
 from entrepot.node import Broker
 
-MOVING = "updateClusterClients=true&rebalanceClusterClients=true"
+MOVING = "updateClusterClients=true&rebalanceClusterClients=true&updateClusterClientsOnRemove=true"
 PATIENCE_S = 40.0
 
 
@@ -62,6 +62,33 @@ def test_clients_spread_over_a_broker_that_joins_and_lose_nothing() -> None:
                     message = await consumer.receive(10)
                     assert message is not None
                     assert message.body == f"after {at}"
+            await reached(lambda: spread(clients) == [6])
+            for client in clients:
+                await client.close()
+
+    asyncio.run(main())
+
+
+def test_clients_of_a_broker_that_stops_are_with_the_others_and_spread_again() -> None:
+    """Stop them one by one until one is left, which is none that the clients were configured with; begin anew."""
+
+    async def main() -> None:
+        ports = [free_port() for _ in range(3)]
+        brokers = [broker(f"b{at}", port, *ports[:at]) for at, port in enumerate(ports)]
+        for each in brokers:
+            await each.__aenter__()
+        clients = [await connect(f"failover:(tcp://127.0.0.1:{ports[0]})?maxReconnectDelay=500") for _ in range(6)]
+        await reached(lambda: spread(clients) == [2, 2, 2])
+        await brokers[0].node.stop()
+        await reached(lambda: spread(clients) == [3, 3])
+        brokers[0] = broker("b0", ports[0], *ports[1:])
+        await brokers[0].__aenter__()
+        await reached(lambda: spread(clients) == [2, 2, 2])
+        for each in brokers[:2]:
+            await each.node.stop()
+        await reached(lambda: spread(clients) == [6])
+        await brokers[2].node.stop()  # nobody is left: they dial those they ever knew
+        async with broker("b1", ports[1]):
             await reached(lambda: spread(clients) == [6])
             for client in clients:
                 await client.close()

@@ -188,6 +188,10 @@ def without_the_mark(self: StompSession, writer: Any, message: Message, deliveri
     WRITE_FIXED(self, writer, message, 0)
 
 
+def goes_on(self: Queue) -> None:
+    pass
+
+
 DETACH = Queue.detach
 
 
@@ -217,6 +221,7 @@ BUGS = {
     "duplicates are not looked for": Bug(patches=((Duplicates, "seen", never_seen),)),
     "credit is not looked at": Bug(patches=((Window, "is_open", always_open),)),
     "the redelivered mark is forgotten": Bug(patches=((StompSession, "write_fixed", without_the_mark),)),
+    "a broker that stops hands out what comes back": Bug(patches=((Queue, "cease", goes_on),)),
     "a leaving consumer takes back what its transaction settles": Bug(
         patches=((Queue, "detach", without_its_promises),)
     ),

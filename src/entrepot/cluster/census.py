@@ -35,7 +35,8 @@ UNKNOWN: Final = -1  # clients of a broker that does not tell: ActiveMQ
 class Facts(Struct, frozen=True, array_like=True):
     """What one broker says about itself. ``clients``: failover clients, `UNKNOWN` if it does not share them out.
 
-    ``stomp``: where it speaks STOMP, with blanks between several places, "" if it does not say.
+    ``stomp``: where it speaks STOMP, with blanks between several places, "" if it does not say. ``leaving``: it stops,
+    these are its last words.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Facts(Struct, frozen=True, array_like=True):
     clients: int = UNKNOWN
     version: int = 0
     stomp: str = ""
+    leaving: bool = False
 
 
 class Member:
@@ -80,6 +82,7 @@ class Census:
         self.members: dict[str, Member] = {}
         self.changed = False
         self._gone: dict[str, _Gone] = {}
+        self._parting: dict[str, Facts] = {}  # last words, passed on to those who have no bridge to who said them
         self._told_at: Instant = -HEARTBEAT
         self._news = True
 
@@ -124,6 +127,8 @@ class Census:
             if member.facts.version and now - member.heard > EXPIRY:
                 self._drop(key, now)
         for key, gone in list(self._gone.items()):
+            if now - gone.at > EXPIRY:
+                self._parting.pop(key, None)
             if now - gone.at > FLAPS_FORGOTTEN:
                 del self._gone[key]
 
@@ -132,6 +137,12 @@ class Census:
         if clients != self.here.clients:
             self.here = msgspec.structs.replace(self.here, clients=clients)
             self._news = True
+
+    def leave(self, now: Instant, wall: WallTime) -> bytes:
+        """This broker stops: return the last that the neighbours should be told."""
+        self.here = msgspec.structs.replace(self.here, leaving=True)
+        self._told_at = now - HEARTBEAT
+        return self.tell(now, wall)
 
     def tell(self, now: Instant, wall: WallTime) -> bytes:
         """Return what the neighbours should be told now, b"" for nothing: news soon, a sign of life now and then."""
@@ -146,7 +157,7 @@ class Census:
     def token(self) -> bytes:
         """Return all that is known and told by its own broker, this broker first."""
         known = [member.facts for member in self.members.values() if member.facts.version]
-        return TOKEN + msgspec.json.encode([self.here, *known])
+        return TOKEN + msgspec.json.encode([self.here, *known, *self._parting.values()])
 
     # -- what is known -------------------------------------------------------------------------------------------------
 
@@ -158,6 +169,7 @@ class Census:
         """Assert that nobody is his own neighbour, nor both here and gone."""
         assert self.here.id not in self.members
         assert len(self.members) <= MEMBERS_MAX
+        assert all(key in self._gone and key not in self.members for key in self._parting)
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
@@ -167,7 +179,7 @@ class Census:
         member = self.members.get(facts.id)
         if member is None:
             gone = self._gone.get(facts.id)
-            if gone is None or facts.version > gone.version:
+            if not facts.leaving and (gone is None or facts.version > gone.version):
                 self._enter(facts, now)
             return
         if facts.version <= member.facts.version:
@@ -175,6 +187,10 @@ class Census:
         before = member.facts
         member.facts = facts
         member.heard = now
+        if facts.leaving:
+            self._drop(facts.id, now)
+            self._parting[facts.id] = facts
+            return
         if _told(before) != _told(facts):
             self.changed = True
 
@@ -183,6 +199,7 @@ class Census:
             return None
         member = Member(facts, now)
         gone = self._gone.pop(facts.id, None)
+        self._parting.pop(facts.id, None)
         if gone is not None:
             member.settle = min(2 * gone.settle, SETTLE_MAX)
         self.members[facts.id] = member

@@ -14,7 +14,9 @@ Decided on purpose, where Classic does otherwise:
 - a list changes nothing for a client that already knows it, so it is sent only if it is another one;
 - each client's list begins at another broker, so that those of a dead broker spread over the rest, also the clients
   that do not shuffle; this broker itself comes first, for it is where the client is;
-- the passive side of a one-way connector learns the other broker too.
+- the passive side of a one-way connector learns the other broker too;
+- a broker that stops in order tells its clients the others, once and before anything else closes, and itself no more
+  (`retire`): ActiveMQ sends shorter lists while its bridges close, and the last names none but the one that stops.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from entrepot.base.environment import MILLISECOND, SECOND, Duration
 from entrepot.base.errors import InvalidOption
 from entrepot.cluster.balance import Balance, Client, Move
 from entrepot.cluster.census import TOKEN, UNKNOWN, Census, Facts
+from entrepot.cluster.roll import Roll, rotated
 from entrepot.cluster.wires import CensusPort
 from entrepot.cluster.zones import ZoneRules
 from entrepot.core.ports import Neighbours
@@ -85,13 +88,13 @@ class ClientCluster(Cluster):
         self.sharing = False
         here = Facts(self.broker.node_id, self.broker.options.name, acceptor.url, zone)
         self.census: Final = Census(here, int(self.broker.wall))
+        self.roll: Final = Roll(self.census)
         self.balance: Final = Balance()
         self.moved = 0
         self.links: dict[Hashable, CensusPort] = {}
         self._departures: dict[int, Departure] = {}
         self._stubborn: dict[int, int] = {}  # a client that could not be moved -> when it may be asked again
         self._filters: dict[str, list[re.Pattern[str]]] = {}
-        self._lost: dict[str, Facts] = {}  # brokers that are gone and that some lists still hold
         self._told: dict[int, str] = {}
         self._zones: dict[int, str] = {}  # where clients belong
         self._looked = 0
@@ -130,27 +133,40 @@ class ClientCluster(Cluster):
     def left(self, link: CensusPort) -> None:
         """A bridge ended."""
         self.links.pop(link, None)
-        before = self._named()
+        before = self.roll.named()
         self.census.left(link, int(self.broker.now))
         self._forget(before)
 
     def heard(self, link: CensusPort, token: bytes | None) -> None:
         """Another broker tells what it knows."""
         if self.active and token is not None and token.startswith(TOKEN):
+            before = self.roll.named()
             self.census.heard(token, int(self.broker.now))
-            self._changed()
+            self._forget(before)
 
     def _forget(self, before: dict[str, Facts]) -> None:
-        for one in self.census.brokers():
-            before.pop(one.id, None)
-        self._lost.update(before)
+        self.roll.forget(before)
         self._changed()
+
+    def retire(self) -> None:
+        """The broker stops: send its clients to the others, and tell those that it goes. Nobody is moved any more."""
+        if self.roll.retired:
+            return
+        self.roll.retire()
+        for session in list(self.acceptor.connections.values()):
+            number = int(session.number)
+            if session.follows and not session.sent_away and number in self._told:
+                self._tell_brokers(session, self.list_for(session))
+        if self.active:
+            told = self.census.leave(int(self.broker.now), int(self.broker.wall))
+            for link in list(self.links.values()):
+                link.tell_census(told)
 
     # -- readers by lease ----------------------------------------------------------------------------------------------
 
     def places(self) -> str:
         """Return every broker that says where it speaks STOMP: ``id=place place,id=place``, this one first."""
-        known = [self.census.here, *self.census.brokers()]
+        known = [*([] if self.roll.retired else [self.census.here]), *self.census.brokers()]
         return ",".join(f"{one.id}={one.stomp}" for one in known if one.stomp)
 
     # -- lists ---------------------------------------------------------------------------------------------------------
@@ -161,14 +177,7 @@ class ClientCluster(Cluster):
         if not options.update_clients:
             return ""
         zone = self.zone_of(session) or self.zone
-        others = self._listed(options)
-        near = [one.url for one in others if one.zone == zone]
-        far = [one.url for one in others if one.zone != zone]
-        turn = int(session.number)
-        lists = [_rotated(near, turn), _rotated(far, turn)]
-        place = 0 if self.zone == zone or not near else 1
-        lists.insert(place, [self.acceptor.url])
-        return ",".join(dict.fromkeys(url for urls in lists for url in urls))
+        return ",".join(self.roll.in_order(self._listed(options), self.acceptor.url, zone, int(session.number)))
 
     def zones_for(self, session: OpenWireSession) -> bytes | None:
         """Return where the brokers are, for a client that said where it is; None for others."""
@@ -202,21 +211,7 @@ class ClientCluster(Cluster):
         self._zones.pop(int(session.number), None)
 
     def _listed(self, options: OpenWireOptions) -> list[Facts]:
-        known = self._named()
-        if not options.update_clients_on_remove:
-            known = {**self._lost, **known}
-        urls: dict[str, Facts] = {}
-        for key in sorted(known):  # a broker that lost its store comes back with another identity
-            urls.setdefault(known[key].url, known[key])
-        return [one for one in urls.values() if self._passes(one, options)]
-
-    def _named(self) -> dict[str, Facts]:
-        """Return the brokers that clients hear of: neighbours, and those further away that share clients out, too."""
-        return {
-            key: one.facts
-            for key, one in sorted(self.census.members.items())
-            if one.links or one.facts.clients != UNKNOWN
-        }
+        return self.roll.others(removes=options.update_clients_on_remove, fits=lambda one: self._passes(one, options))
 
     def _passes(self, one: Facts, options: OpenWireOptions) -> bool:
         text = options.update_filter
@@ -228,19 +223,21 @@ class ClientCluster(Cluster):
         return any(pattern.fullmatch(one.name) for pattern in patterns)
 
     def _changed(self) -> None:
-        """Tell those clients whose list is another one now."""
-        if not self.census.changed:
+        """Tell those clients whose list is another one now; a broker that stops has told its last."""
+        if not self.census.changed or self.roll.retired:
             return
         self.census.changed = False
-        for one in self.census.brokers():
-            self._lost.pop(one.id, None)
+        self.roll.found()
         for session in list(self.acceptor.connections.values()):
             number = int(session.number)
             if session.follows and number not in self._departures and number in self._told:
-                brokers = self.list_for(session)
-                if brokers and brokers != self._told[number]:
-                    self._told[number] = brokers
-                    session.tell_brokers(brokers)
+                self._tell_brokers(session, self.list_for(session))
+
+    def _tell_brokers(self, session: OpenWireSession, brokers: str) -> None:
+        number = int(session.number)
+        if brokers and brokers != self._told[number]:
+            self._told[number] = brokers
+            session.tell_brokers(brokers)
 
     # -- clients -------------------------------------------------------------------------------------------------------
 
@@ -267,13 +264,15 @@ class ClientCluster(Cluster):
         return Client(int(session.number), self._zones[int(session.number)], movable, cost)
 
     def look(self, now: int) -> None:
-        """See who should move, go on with those who do, and tell the other brokers."""
+        """See who should move, go on with those who do, and tell the other brokers; nothing once the broker stops."""
+        if self.roll.retired:
+            return
         self._proceed(now)
         if self._departures and now - self._looked < LOOK_EVERY:
             self._again(now, DEPARTING_EVERY)
             return
         self._looked = now
-        before = self._named()
+        before = self.roll.named()
         self.census.advance(now)
         self._forget(before)
         if self.sharing:
@@ -287,7 +286,7 @@ class ClientCluster(Cluster):
         staying = self.clients()
         leaving = len(self._departures)
         self.census.count(len(staying) + leaving)
-        settled = [one for key, one in self._named().items() if self.census.members[key].settled(now)]
+        settled = [one for key, one in self.roll.named().items() if self.census.members[key].settled(now)]
         by_number = {int(session.number): session for session in staying}
         for move in self.balance.look(
             self.census.here,
@@ -317,7 +316,7 @@ class ClientCluster(Cluster):
         another one is: whoever draws that must be told again.
         """
         others = [one.url for one in self._listed(session.options) if one.zone == to.zone and one.url != to.url]
-        return ",".join([to.url, *(_rotated(others, int(session.number)) or [self.acceptor.url])])
+        return ",".join([to.url, *(rotated(others, int(session.number)) or [self.acceptor.url])])
 
     def _proceed(self, now: int) -> None:
         for number, departure in list(self._departures.items()):
@@ -339,8 +338,3 @@ def read_filter(text: str) -> list[re.Pattern[str]]:
         raise InvalidOption(
             f"{text!r} is no list of regular expressions: {error}", remedy="like updateClusterFilter=ams.*,fra1"
         ) from error
-
-
-def _rotated(urls: list[str], turn: int) -> list[str]:
-    at = turn % len(urls) if urls else 0
-    return urls[at:] + urls[:at]

@@ -330,6 +330,16 @@ class BrokerCore(Host):
             self.swept = self.now
             self._sweep()
 
+    def cease(self) -> None:
+        """The broker stops: hand out nothing any more, before the first consumer is sent away.
+
+        Else what is in flight at one would go to the next, who is there a moment longer: a message group at two
+        consumers, a queue at two that are exclusive. Sends are taken and settlements done as before.
+        """
+        self.ceased = True
+        for queue in self.table.queues.values():
+            queue.cease()
+
     def _sweep(self) -> None:
         for queue in list(self.table.queues.values()):
             queue.sweep(SWEEP_MESSAGES)
@@ -973,6 +983,8 @@ class BrokerCore(Host):
 
     def look_at(self, queue: Queue, due: int) -> None:
         """Let leases look at ``queue`` at ``due`` (ns)."""
+        if self.ceased:
+            return
         planned = self.arrivals.get(queue.name)
         if planned is None or due < planned:
             self.arrivals[queue.name] = due

@@ -109,7 +109,7 @@ class Lease:
         if refusal is not None:
             raise again(refusal)
         wanted = min(start + most - self.tail, CLAIM_MESSAGES_MAX)
-        if wanted > 0 and not self.queue.paused:
+        if wanted > 0 and not (self.queue.paused or self.queue.host.ceased):
             walk = self.walk or self.queue.walk(self.after)
             taken = self.queue.take(walk, wanted, CLAIM_LOOKS, self.selector, self.since)
             # with a selector the next claim goes on where this one ended; behind the end it begins anew

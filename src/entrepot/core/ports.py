@@ -102,6 +102,7 @@ class Host:
         self.now: i64 = 0
         self.wall: i64 = 0
         self.fraction: float = 0.5  # in [0, 1), fresh each turn: the jitter of redelivery delays
+        self.ceased: bool = False  # the broker stops: what comes back from one consumer is not for the next one
         self.working: dict[str, bool] = {}  # queues that go on in the next turn
         self.asking: bool = False  # somebody only asks what would happen: whoever counts or plans must not do so now
 

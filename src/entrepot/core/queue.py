@@ -76,7 +76,7 @@ class Queue:
         self.roster.strict = policy.strict_order
         self.roster.all_exclusive = policy.exclusive
         self.paused: bool = False
-        self.held: bool = policy.consumers_before_dispatch > 0 or policy.delay_before_dispatch > 0
+        self.held: bool = policy.consumers_before_dispatch > 0 or policy.delay_before_dispatch > 0 or host.ceased
         self.held_until: i64 = 0
         self.deleted: bool = False  # it is being deleted: what goes, goes with it
         self.watched: bool = False  # somebody waits for a message to claim
@@ -852,8 +852,14 @@ class Queue:
         self._rescan()
         self.dispatch()
 
+    def cease(self) -> None:
+        """Deliver nothing any more: the broker stops. What is in flight may still be settled."""
+        self.held = True
+
     def _release_hold(self) -> None:
         """consumersBeforeDispatchStarts / timeBeforeDispatchStarts (classic.md 4.3, step 7; artemis.md 4.5)."""
+        if self.host.ceased:
+            return
         policy = self.policy
         enough = len(self.roster.consumers) >= policy.consumers_before_dispatch > 0
         waited = self.held_until != 0 and self.host.now >= self.held_until

@@ -294,8 +294,8 @@ class FailoverCore:
             places = _leaves(reconnect_to)
             if places:
                 known = self._known(places[0])
-                kept = self.configured if self.options.zone else []  # ActiveMQ forgets them, and with them the way home
-                self.configured = [known, *(one for one in kept if _key(one) != _key(known))]
+                # ActiveMQ forgets the others: and with them the way back, when all that it was told of is gone
+                self.configured = [known, *(one for one in self.configured if _key(one) != _key(known))]
                 self._successors = [known]
                 effects += self._try_successor(now)
         return effects

@@ -245,9 +245,18 @@ class Machine:
         self._reboot()
 
     def _tell_peers(self) -> None:
+        """Stop as `io` does; nothing may be handed out from the moment on at which the first peer is told."""
+        broker = self.broker
+        assert broker is not None
+        broker.cease()
+        queues = list(broker.table.queues.values())
+        before = sum(int(queue.delivered) for queue in queues)
         for link in list(self.links.values()):
             link.stopped("the broker stops")
         self.links.clear()
+        after = sum(int(queue.delivered) for queue in queues)
+        if after > before:
+            self.world.violation(f"{after - before} messages went from one reader to the next of a broker that stops")
 
     # -- turns --------------------------------------------------------------------------------------------------------
 

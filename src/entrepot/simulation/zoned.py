@@ -1,13 +1,16 @@
-"""Two zones of three brokers and three hundred clients, from one seed: brokers die and come back, zones are cut off.
+"""Two zones of three brokers and three hundred clients, from one seed: brokers die or stop and come back, zones are cut
+off.
 
-The cores under test are `cluster.census.Census` and `cluster.balance.Balance` of each broker, and `FailoverCore` of
-every second client; the others are clients as ActiveMQ makes them, which know no zones and draw a broker by lot from
-the list that they were told, however it is ordered. Bridges, sockets and messages are left out: a link is up or down,
-and what is told over it arrives after a while. A client that is asked to move may be in the middle of a transaction
-for some time.
+The cores under test are `cluster.census.Census`, `cluster.roll.Roll` and `cluster.balance.Balance` of each broker, and
+`FailoverCore` of every second client; the others are clients as ActiveMQ makes them, which know no zones, draw a broker
+by lot from the list that they were told, however it is ordered, and forget what they were configured with when they are
+asked to move. Half of the worlds take brokers that are gone out of the lists (``updateClusterClientsOnRemove``).
+Bridges, sockets and messages are left out: a link is up or down, and what is told over it arrives after a while. A
+client that is asked to move may be in the middle of a transaction for some time.
 
 Checked when nothing has happened for `SETTLING`: no client is abroad while a broker of its own zone lives and can be
-reached, and the clients of a zone are spread evenly. Checked always: how many clients are moved because of one event.
+reached, the clients of a zone are spread evenly, and those of a broker that stopped are with the others that it knew.
+Checked always: how many clients are moved because of one event, and that nobody who stops sends clients to himself.
 ``planted`` names a bug that a run is to be made with, to see that it would be found.
 """
 
@@ -19,6 +22,7 @@ from entrepot.base.environment import MILLISECOND, SECOND, Instant
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.balance import TOLERANCE, Balance, Client
 from entrepot.cluster.census import Census, Facts
+from entrepot.cluster.roll import Roll
 from entrepot.protocols.failover import Dial, Drop, Effect, FailoverCore, FailoverOptions, Use
 from entrepot.simulation.world import Bell, World
 
@@ -28,6 +32,7 @@ PLANTED: Final = (
     "no way home",  # guests stay
     "the dead are listed",  # a broker that is gone is still believed
     "zones mixed",  # clients are spread over all zones
+    "stops like one that dies",  # its clients are told whom it loses, bridge after bridge, and in the end it alone
 )
 
 ZONES: Final = ("ams", "fra")
@@ -40,6 +45,7 @@ STEP: Final = 5 * SECOND
 SETTLING: Final = 150 * SECOND  # the longest disbelief in a broker that fell often, and some ten waves behind it
 EVENTS: Final = 6
 LATENCY: Final = 20 * MILLISECOND
+PARTING: Final = 30 * MILLISECOND  # between the ends of two bridges of a broker that stops: longer than the latency
 EVENTS_MAX: Final = 1_000_000  # zones that are lost over and over, with 300 clients that dial, take some 400,000
 
 
@@ -53,10 +59,11 @@ class Site:
         self.name = f"{zone}{number}"
         self.place = Endpoint("tcp", self.name, 61616)
         self.alive = False
+        self.stopping = False
+        self.parted: dict[str, None] = {}  # of a broker that stops: whose bridge to it is closed
         self.life = 0
         self.clients: dict[int, Program] = {}
         self.leaving: dict[int, Program] = {}
-        self.lost: dict[str, Site] = {}  # brokers that it knew: they stay at the end of what clients are told
         self.told: tuple[str, ...] = ()
         self.boot()
 
@@ -65,11 +72,13 @@ class Site:
         if self.alive:
             return
         self.alive = True
+        self.stopping = False
+        self.parted.clear()
         self.life += 1
-        self.lost.clear()
         self.world.note(f"{self.name} begins")
         url = self.place.format()
         self.census = Census(Facts(f"{self.name}#", self.name, url, self.zone, 0), self.world.wall())
+        self.roll = Roll(self.census)
         self.balance = Balance()
         for other in self.region.sites:
             self.region.join(self, other)
@@ -88,14 +97,52 @@ class Site:
         for client in clients:
             client.lost(self)
 
+    @property
+    def open(self) -> bool:
+        """Whether it takes connections."""
+        return self.alive and not self.stopping
+
+    def stop(self) -> None:
+        """End in order: take no more clients, tell them of the others, close bridge after bridge, then the rest."""
+        if not self.open:
+            return
+        self.stopping = True
+        self.world.note(f"{self.name} stops")
+        known = {facts.name: None for facts in self.census.brokers()}
+        there = [one for one in self.region.sites if one.open and one.name in known and self.region.linked(self, one)]
+        if self.region.planted != "stops like one that dies":
+            self.roll.retire()
+            token = self.census.leave(self.world.time, self.world.wall())
+            for other in there:
+                self.world.later(LATENCY, lambda other=other: self._arrive(other, token))  # type: ignore[misc]
+        for client in self.clients.values():
+            client.promised = there
+        self._push()
+        life = self.life
+        for number, other in enumerate(self.region.sites, 1):
+            self.world.later(number * PARTING, lambda other=other: self._part(other, life))  # type: ignore[misc]
+        self.world.later((len(self.region.sites) + 1) * PARTING, lambda: self._end(life))
+
+    def _part(self, other: Site, life: int) -> None:
+        if self.alive and life == self.life and other is not self:
+            self.region.part(self, other)
+            self.parted[other.name] = None
+            self._push()
+
+    def _end(self, life: int) -> None:
+        if life == self.life:
+            self.kill()
+
     def _look(self, life: int) -> None:
-        if not self.alive or life != self.life:
+        if not self.open or life != self.life:
             return
         now = self.world.time
         planted = self.region.planted
         census = self.census
         if planted != "the dead are listed":
+            before = self.roll.named()
             census.advance(now)
+            self.roll.forget(before)
         census.count(len(self.clients))
         believed = planted == "credulous"
         settled = [one.facts for key, one in sorted(census.members.items()) if believed or one.settled(now)]
@@ -133,7 +180,9 @@ class Site:
 
     def _arrive(self, other: Site, token: bytes) -> None:
         if self.region.linked(self, other):
+            before = other.roll.named()
             other.census.heard(token, self.world.time)
+            other.roll.forget(before)
 
     def _send(self, client: Program, to: str) -> None:
         if client.number in self.leaving:
@@ -144,21 +193,21 @@ class Site:
         held = self.region.lots.skewed(5 * MILLISECOND, 2 * SECOND)  # what it holds has to be settled first
         self.world.later(held, lambda: client.sent(self, target))
 
-    def listed(self, zone: str) -> list[Site]:
-        """Return what a client of ``zone`` is told: its own zone first."""
-        known = {facts.name: None for facts in self.census.brokers()}
-        for site in self.region.sites:
-            if site.name in known:
-                self.lost[site.name] = site
-        sites = [site for site in self.region.sites if site is self or site.name in self.lost]
-        return sorted(sites, key=lambda site: (site.zone != zone, site is not self))
+    def listed(self, client: Program) -> list[Site]:
+        """Return what a client is told: its own zone first."""
+        others = self.roll.others(removes=self.region.removes, fits=lambda one: True)
+        urls = self.roll.in_order(others, self.place.format(), client.zone, client.number)
+        sites = {site.place.format(): site for site in self.region.sites}
+        return [sites[url] for url in urls]
 
     def _push(self) -> None:
-        """Tell the clients when there is a broker that was not there before."""
-        told = tuple(site.name for site in self.listed(self.zone))
+        """Tell the clients when there is another list."""
+        self.roll.found()
+        others = self.roll.others(removes=self.region.removes, fits=lambda one: True)
+        told = (*(one.name for one in others), str(self.roll.retired))
         if told != self.told:
             self.told = told
-            for client in self.clients.values():
+            for client in list(self.clients.values()):
                 client.learn(self)
 
 
@@ -178,7 +227,9 @@ class Program:
         self.at: Site | None = None
         self.moves = 0
         self.busy_until: Instant = 0
+        self.configured = list(region.sites)
         self.known = list(region.sites)
+        self.promised: list[Site] = []  # those that lived when its broker stopped: one of them must do
         self.core: FailoverCore | None = None
         self._attempts: dict[int, Site] = {}
         self._bell: Final = Bell(region.world, self._ring)
@@ -195,6 +246,8 @@ class Program:
 
     def hopes(self, reachable: dict[str, None]) -> bool:
         """Whether it must find one of these: who has no core knows what its last broker told it, and no more."""
+        if any(site.name in reachable for site in self.promised):
+            return True
         return self.core is not None or any(site.name in reachable for site in self.known)
 
     def start(self) -> None:
@@ -224,7 +277,8 @@ class Program:
         if self.core is not None:
             brokers = ",".join([to.place.format(), by.place.format()])
             self._perform(self.core.control(brokers, to.place.format(), False, self.world.time))
-        elif to.alive and self.region.reaches(self, to):
+        elif to.open and self.region.reaches(self, to):
+            self.configured = [to]
             self._leave()
             self.world.later(self.lots.skewed(MILLISECOND, SECOND), lambda: self._enter_or_not(to))
 
@@ -239,13 +293,13 @@ class Program:
             sites[at], sites[other] = sites[other], sites[at]
         sites.sort(key=lambda site: site is avoided)
         for site in sites:
-            if site.alive and self.region.reaches(self, site):
+            if site.open and self.region.reaches(self, site):
                 self._enter(site)
                 return
         self.world.later(self.lots.between(SECOND // 10, SECOND), lambda: self._dial_by_lot(None))
 
     def _enter_or_not(self, site: Site) -> None:
-        if self.at is None and site.alive and self.region.reaches(self, site):
+        if self.at is None and site.open and self.region.reaches(self, site):
             self._enter(site)
         else:
             self._dial_by_lot(None)
@@ -261,15 +315,24 @@ class Program:
         self.at = site
         site.clients[self.number] = self
         self.world.note(f"{self.number} {site.name}")
-        self.known = site.listed(self.zone)
+        self.promised = []
+        self._hear(site)
         self.world.count("connections")
+
+    def _hear(self, site: Site) -> list[Site]:
+        told = site.listed(self)
+        if told:  # no list is no news
+            self.known = list(dict.fromkeys([*told, *self.configured]))
+        if site.stopping and site in told and self.promised:
+            self.world.violation(f"{site.name} stops, and sends client {self.number} to itself")
+        return told
 
     def learn(self, site: Site) -> None:
         """The broker tells of others."""
-        self.known = site.listed(self.zone)
+        told = self._hear(site)
         core = self.core
-        if core is not None:
-            zones = {one.place.format(): one.zone for one in self.known}
+        if core is not None and told:
+            zones = {one.place.format(): one.zone for one in told}
             self._perform(core.located(site.zone, zones, self.world.time))
             self._perform(core.control(",".join(zones), "", False, self.world.time))
 
@@ -298,7 +361,7 @@ class Program:
     def _dialled(self, attempt: int, site: Site) -> None:
         core = self.core
         assert core is not None
-        if site.alive and self.region.reaches(self, site):
+        if site.open and self.region.reaches(self, site):
             self._attempts[attempt] = site
             self._perform(core.opened(attempt, self.world.time))
         else:
@@ -322,6 +385,8 @@ class Region:
         self.world = World(seed)
         self.world.events_max = EVENTS_MAX
         self.lots = self.world.lots("region")
+        self.manners = self.world.lots("manners")
+        self.removes = self.manners.chance(0.5)
         self.planted = planted
         self.cut = False  # the zones do not reach each other; clients are in their zone
         self.sites: list[Site] = []
@@ -340,7 +405,9 @@ class Region:
 
     def linked(self, one: Site, other: Site) -> bool:
         """Whether two brokers have a bridge."""
-        return one is not other and one.alive and other.alive and (not self.cut or one.zone == other.zone)
+        if one is other or other.name in one.parted or one.name in other.parted:
+            return False
+        return one.alive and other.alive and (not self.cut or one.zone == other.zone)
 
     def reaches(self, client: Program, site: Site) -> bool:
         """Whether a client can connect there."""
@@ -359,7 +426,21 @@ class Region:
         """A bridge breaks."""
         for near, far in ((one, other), (other, one)):
             if near.alive and self.planted != "the dead are listed":
+                before = near.roll.named()
                 near.census.left(far.name, self.world.time)
+                near.roll.forget(before)
+
+    def end(self, site: Site) -> str:
+        """Let a broker die, or stop in order; return the word for it."""
+        if self.manners.chance(0.5):
+            if site.alive:
+                self.world.count("stops")
+            site.stop()
+            return "stops"
+        if site.alive:
+            self.world.count("kills")
+        site.kill()
+        return "dies"
 
     # -- what happens --------------------------------------------------------------------------------------------------
 
@@ -420,13 +501,11 @@ class Region:
         if self.lots.chance(0.15):
             for one in self.sites:
                 if one.zone == site.zone:
-                    one.kill()
+                    self.end(one)
             self.world.count("zones lost")
-            return f"all of {site.zone} dies"
+            return f"all of {site.zone} ends"
         if site.alive:
-            site.kill()
-            self.world.count("kills")
-            return f"{site.name} dies"
+            return f"{site.name} {self.end(site)}"
         site.boot()
         self.world.count("starts")
         return f"{site.name} comes back"
@@ -434,7 +513,7 @@ class Region:
     def _flap(self, site: Site) -> str:
         """A broker that falls soon after every start: it has cost its clients, and must not cost the others theirs."""
         for _ in range(FLAPS):
-            site.kill()
+            self.end(site)
             self.world.run(self.world.time + self.lots.between(SECOND, 2 * SECOND))
             site.boot()
             self.world.run(self.world.time + self.lots.between(8 * SECOND, 12 * SECOND))
@@ -464,7 +543,7 @@ class Region:
         found: list[str] = []
         doors = [site for site in self.sites if site.alive and site.zone == zone]
         mine = [program for program in self.programs if program.zone == zone]
-        reachable = {site.name: None for site in self.sites if site.alive and (not self.cut or site.zone == zone)}
+        reachable = {site.name: None for site in self.sites if site.open and (not self.cut or site.zone == zone)}
         stranded = [one for one in mine if one.at is None and one.hopes(reachable)]
         if reachable and stranded:
             found.append(f"after {why}: {len(stranded)} clients of {zone} are nowhere")

@@ -98,3 +98,41 @@ def test_news_is_told_soon_and_life_now_and_then() -> None:
     assert a.tell(SECOND, 1)
     assert not a.tell(2 * SECOND, 1)
     assert a.tell(3 * SECOND, 1)
+
+
+def test_last_words_end_a_broker_at_once_also_behind_a_neighbour_and_it_may_come_back() -> None:
+    a, b, c = census("a"), census("b"), census("c")
+    b.heard(c.tell(0, 2000), 0)
+    a.heard(b.tell(0, 2000), 0)
+    assert names(a) == ["b", "c"]
+    old = b.token()
+    b.heard(c.leave(1, 2001), 1)
+    assert names(b) == []
+    a.heard(b.tell(HEARTBEAT, 2002), HEARTBEAT)
+    assert names(a) == ["b"]
+    assert a.changed
+    a.heard(old, HEARTBEAT + 1)
+    assert names(a) == ["b"]
+    for one in (a, b, c):
+        one.check()
+    c = census("c", 3000)
+    b.heard(c.tell(0, 3000), HEARTBEAT + 2)
+    a.heard(b.tell(2 * HEARTBEAT, 2003), 2 * HEARTBEAT)
+    assert names(a) == ["b", "c"]
+
+
+def test_last_words_are_repeated_for_a_while_only() -> None:
+    a, b = census("a"), census("b")
+    a.heard(b.tell(0, 2000), 0)
+    a.heard(b.leave(1, 2001), 1)
+    assert b'"b"' in a.token()
+    a.advance(EXPIRY + 2)
+    assert b'"b"' not in a.token()
+    a.check()
+
+
+def test_last_words_of_a_broker_that_nobody_knew_are_no_news() -> None:
+    a, b = census("a"), census("b")
+    a.heard(b.leave(0, 2000), 0)
+    assert names(a) == []
+    assert not a.changed

@@ -107,6 +107,83 @@ def test_a_broker_that_is_gone_leaves_the_lists_if_that_is_wanted() -> None:
     assert lists == ["tcp://a:1", "tcp://a:1,tcp://b:1", "tcp://a:1"]
 
 
+REMOVES = "updateClusterClients=true&rebalanceClusterClients=true&updateClusterClientsOnRemove=true"
+
+
+def lists(place: Place, client: Client) -> list[str | None]:
+    return [one.connected_brokers for one in place.told(client)]
+
+
+@pytest.mark.parametrize("removes", ["true", "false"])
+def test_a_broker_that_stops_tells_its_clients_the_others_once_and_never_itself(removes: str) -> None:
+    place = Place(REMOVES + f"&updateClusterClientsOnRemove={removes}")
+    client = place.client()
+    wires = [Wire(), Wire()]
+    for wire, info in zip(wires, (B, C), strict=True):
+        place.cluster.joined(wire, info)
+    place.told(client)
+    place.cluster.retire()
+    assert lists(place, client) == ["tcp://c:1,tcp://b:1"]
+    for wire in wires:  # its bridges close one after the other
+        place.cluster.left(wire)
+    place.pass_time(SECOND)
+    assert lists(place, client) == []
+    late = place.client()  # it had connected, and introduces itself only now
+    assert lists(place, late) == ["tcp://b:1,tcp://c:1"]
+    place.cluster.retire()
+    assert lists(place, client) == []
+
+
+def test_a_broker_that_stops_alone_tells_of_those_it_knew_and_itself_behind_them() -> None:
+    place = Place(REMOVES)
+    client = place.client()
+    wire = Wire()
+    place.cluster.joined(wire, B)
+    place.cluster.left(wire)
+    assert lists(place, client)[-1] == "tcp://a:1"
+    place.cluster.retire()
+    assert lists(place, client) == ["tcp://b:1,tcp://a:1"]
+
+
+def test_a_broker_that_never_had_others_has_nothing_to_tell() -> None:
+    place = Place(REMOVES)
+    client = place.client()
+    assert lists(place, client) == ["tcp://a:1"]
+    place.cluster.retire()
+    assert lists(place, client) == []
+
+
+def test_who_is_told_nothing_of_brokers_is_told_nothing_when_one_stops() -> None:
+    place = Place("updateClusterClients=false")
+    client = place.client()
+    place.cluster.joined(Wire(), B)
+    place.told(client)
+    place.cluster.retire()
+    assert place.told(client) == []
+
+
+def test_a_broker_that_stops_moves_nobody_and_tells_the_others_that_it_goes() -> None:
+    place, clients = crowded(4)
+    place.pass_time(SETTLE + PATIENCE + SECOND // 2)
+    for client in clients:
+        place.told(client)
+    wire = Wire()
+    place.cluster.joined(
+        wire, BrokerInfo(broker_id=BrokerId("c"), broker_url="tcp://c:1", network_properties=f"{ZONE_KEY}=\n")
+    )
+    other = Census(Facts("c", "sea", "tcp://c:1"), 1)
+    other.heard(wire.told[-1], 0)
+    (known,) = other.brokers()
+    place.cluster.retire()
+    other.heard(wire.told[-1], SECOND)
+    assert other.brokers() == []
+    told = len(wire.told)
+    place.pass_time(20 * SECOND)
+    assert [reconnects(place, client) for client in clients] == [[]] * 4
+    assert len(wire.told) == told
+    assert known.url not in place.cluster.places()
+
+
 def test_only_brokers_whose_name_fits_whole() -> None:
     place = Place("updateClusterClients=true&updateClusterFilter=be,s.*")
     place.cluster.joined(Wire(), B)

@@ -589,3 +589,31 @@ def test_what_was_out_when_the_broker_died_comes_as_redelivered_where_that_is_as
     assert [(one.body, one.deliveries) for one in rig.drain("queue://q")] == [("out", int(marks)), ("waiting", 0)]
     rig.restart("kill")
     assert rig.bodies("queue://q") == []
+
+
+def test_a_broker_that_has_ceased_hands_nothing_on_and_takes_what_is_sent_and_settled() -> None:
+    rig = Rig()
+    first, second = rig.reader("Q", 10), rig.reader("Q", 10)
+    rig.send_all("Q", range(4))
+    rig.broker.cease()
+    first.close()
+    rig.send_all("Q", range(4, 6))
+    rig.reader("Q", 10)
+    late = rig.reader("later", 10)
+    rig.send("later", "x")
+    rig.wait(5_000)
+    second.ack(1)
+    assert second.bodies == ["1", "3"]
+    assert late.bodies == []
+    assert rig.queue("Q").count == 5
+    rig.restart()
+    assert rig.bodies("Q") == ["0", "2", "3", "4", "5"]
+
+
+def test_a_queue_that_waits_for_its_consumers_is_not_released_when_the_broker_stops() -> None:
+    rig = Rig(consumers_before_dispatch="1")
+    rig.send("Q", "x")
+    rig.broker.cease()
+    reader = rig.reader("Q", 10)
+    rig.wait(5_000)
+    assert reader.bodies == []

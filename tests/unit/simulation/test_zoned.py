@@ -20,7 +20,7 @@ def test_clients_stay_in_their_zone_and_are_spread_and_not_moved_in_vain() -> No
         assert region.run() == [], f"seed {seed}"
         for what, count in region.world.counts.items():
             counts[what] = counts.get(what, 0) + count
-    for what in ("connections", "moves", "kills", "starts", "cuts", "zones lost"):
+    for what in ("connections", "moves", "kills", "stops", "starts", "cuts", "zones lost"):
         assert counts.get(what, 0) > 0, f"no seed had any {what}"
 
 
