@@ -1,19 +1,18 @@
-"""The examples of the client guide run as they stand."""
+"""The examples of the client guide run as they stand with every broker; tests/guides.py tells of other pages."""
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from classic import Classic
 from ours import Entrepot
 
-GUIDE = Path(__file__).parents[2] / "docs" / "client.md"
-EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+from guides import blocks
+
+EXAMPLES = [block.text for block in blocks("docs/client.md", "python")]
 
 
 def test_the_guide_has_examples() -> None:

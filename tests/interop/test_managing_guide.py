@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from entrepot import Broker
+from guides import blocks
 
-GUIDE = Path(__file__).parents[2] / "docs" / "managing.md"
-EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+EXAMPLES = [block.text for block in blocks("docs/managing.md", "python")]
 PRINTED = ["0 ['archive', 'orders']\n", "True 0\n0\n"]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from daemon import PATIENCE, Daemon, Wire
 
+import guides
 from entrepot.cli.configuration import load
 
 RIGHTS = """\
@@ -128,11 +128,9 @@ def test_what_is_refused_leaves_the_broker_and_its_others_alone(broker: str) -> 
 
 # -- the guide ---------------------------------------------------------------------------------------------------------
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
-
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
+    return [block.text for block in guides.blocks("docs/security.md", language)]
 
 
 def shell(script: str, where: Path, **environment: str) -> str:
