@@ -501,6 +501,8 @@ class Node:
         )
         self._turn = turn
         log.info("%s: recovered %s", self.options.name, self.report.describe())
+        for flaw in self.report.bodies_lost:
+            log.error("%s: %s; its message becomes a dead letter without it", self.options.name, flaw)
         if self.options.config is not None:
             turn.run(partial(found, self.options.config, broker))
             turn.run(self._acceptor.advisories.founded)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -257,3 +258,41 @@ def test_a_lease_from_attach_to_release(broker: Running) -> None:
     assert lease("release", "--epoch", epoch)["returned"] == 1
     assert broker.do("lease", "read", "/queue/a", "nightly", "--epoch", epoch).returncode == 1
     assert broker.do("receive", "/queue/a").stdout == "3\n4\n"
+
+
+def test_a_damaged_large_body_is_found_by_check_and_dies_alone(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    running = Running(tmp_path, "--data", data)
+    host, _, port = running.facts["stomp"].removeprefix("stomp://").rpartition(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(b"CONNECT\naccept-version:1.2\nhost:x\n\n\0SEND\ndestination:/queue/q\npersistent:true\n")
+        connection.sendall(b"content-length:1536000\n\n" + b"x" * 1_536_000 + b"\0DISCONNECT\nreceipt:1\n\n\0")
+        while connection.recv(4096):
+            pass
+    assert running.do("send", "/queue/q", "small").returncode == 0
+    running.stop()
+    (blob,) = (tmp_path / "data" / "blobs").glob("*.blob")
+    whole = running.do("data", "check", data, "--output", "json")
+    assert (whole.returncode, json.loads(whole.stdout)["bodies"], json.loads(whole.stdout)["lost"]) == (0, 1, 0)
+    octets = bytearray(blob.read_bytes())
+    octets[1_000_000] ^= 4
+    blob.write_bytes(octets)
+    (blob.parent / "99.blob").write_bytes(b"nobody's")
+    found = running.do("data", "check", data, "--output", "json")
+    assert found.returncode == 1
+    row = json.loads(found.stdout)
+    assert (row["bodies"], row["lost"], row["orphans"]) == (1, 1, 1)
+    assert "octets 786432 to 1048576 fail their checksum" in found.stderr
+    assert "blobs/99.blob" in found.stderr
+    running = Running(tmp_path, "--data", data)
+    first = running.do("receive", "/queue/q", "--count", "1")
+    assert "x" * 100 not in first.stdout, "half of a body is none"
+    second = running.do("receive", "/queue/q", "--count", "1")
+    assert second.stdout == "small\n"
+    letter = running.do("receive", "/queue/ActiveMQ.DLQ", "--count", "1", "--json")
+    said = json.loads(letter.stdout)
+    assert said["body"] == ""
+    assert "1536000" in letter.stdout
+    assert "entrepotBodyLost" in letter.stdout
+    running.stop()
+    assert [path.suffix for path in blob.parent.iterdir()] == [".damaged"]

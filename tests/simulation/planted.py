@@ -24,6 +24,7 @@ from entrepot.core.stage import STAGED_QUEUE, Publication, Stage, Stages
 from entrepot.core.stage_records import KIND_COUNT, KIND_DECISION, KIND_PUBLICATION
 from entrepot.journal import window
 from entrepot.journal.log import JournalCore
+from entrepot.journal.overflow import CHECK, STRETCH, Overflow
 from entrepot.journal.record import head_valid
 from entrepot.model.address import parse
 from entrepot.model.message import DEFAULT_PRIORITY, Message
@@ -200,7 +201,16 @@ def without_its_promises(self: Queue, consumer: Consumer, last_delivered: int = 
     DETACH(self, consumer, last_delivered)
 
 
+def any_stretch(self: Overflow, blob_id: int, at: int, size: int, checked: bool) -> bytes:
+    octets = self._port.blob_read(blob_id, at + at // STRETCH * CHECK, size)
+    return octets + bytes(size - len(octets))
+
+
 BUGS = {
+    "checksums of bodies are not looked at": Bug(
+        patches=((Overflow, "_stretch", any_stretch), (Overflow, "flaw_of", lambda *_: ""))
+    ),
+    "what has lost its body is delivered again and again": Bug(patches=((Queue, "_flaw", lambda *_: ""),)),
     "acknowledge before sync": Bug(Parts(disk=HastyDisk)),
     "settlements are not journaled": Bug(Parts(journal=Unsettled)),
     "claims are not journaled": Bug(Parts(journal=Unclaimed)),

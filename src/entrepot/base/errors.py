@@ -236,6 +236,12 @@ class StorageFull(StorageError):
     code = "ENT-4002"
 
 
+class BodyLost(StorageError):
+    """A large body is missing, too short, fails a checksum or cannot be read: its message can never be whole again."""
+
+    code = "ENT-4004"
+
+
 class StoreLost(StorageError):
     """This broker is no longer the master of its store: whoever asked must ask the one that is now."""
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import click
 
-from entrepot.base.errors import CorruptJournal, StorageError, StoreLocked, StoreUnusable
+from entrepot.base.errors import BodyLost, CorruptJournal, StorageError, StoreLocked, StoreUnusable
 from entrepot.cli.output import output_option, show, to_json
 from entrepot.journal.index import segment_range
 from entrepot.journal.ports import SCRATCH, JournalPort
@@ -35,7 +35,18 @@ directory_argument = click.argument(
     "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
 )
 
-COLUMNS: Final = ("node", "segments", "octets", "messages", "documents", "torn", "orphans", "leftovers")
+COLUMNS: Final = (
+    "node",
+    "segments",
+    "octets",
+    "messages",
+    "documents",
+    "torn",
+    "bodies",
+    "lost",
+    "orphans",
+    "leftovers",
+)
 
 
 class Spectacles(JournalPort):
@@ -94,6 +105,25 @@ class Spectacles(JournalPort):
         stems = [path.stem for path in folder.glob("*.blob")] if folder.is_dir() else []
         return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdigit())
 
+    def blob_size(self, blob_id: int) -> int:
+        """Return the length of the file of a large body; -1 when there is none."""
+        try:
+            return self._body(blob_id).stat().st_size
+        except FileNotFoundError:
+            return -1
+
+    def blob_read(self, blob_id: int, offset: int, length: int) -> bytes:
+        """Return octets of the file of a large body."""
+        try:
+            with self._body(blob_id).open("rb") as file:
+                file.seek(offset)
+                return file.read(length)
+        except OSError as error:
+            raise BodyLost(f"it cannot be read: {error.strerror}") from error
+
+    def _body(self, blob_id: int) -> Path:
+        return self.directory / "blobs" / f"{int(blob_id)}.blob"
+
     def blob_drop(self, blob_id: int) -> None:
         """Pretend to remove a large body."""
         self.orphans.append(int(blob_id))
@@ -121,9 +151,11 @@ def data() -> None:
 def check(*, directory: Path, output: str) -> None:
     """Say whether a broker could start from DIR, and what it would find.
 
-    Reads every record and compares every checksum. Exit code 1 when the journal is damaged in its middle: a broker
-    would refuse it. A torn tail is no damage: nothing in it was ever confirmed, and the next start cuts it. The broker
-    must not be running.
+    Reads every record and every large body, and compares every checksum. Exit code 1 when the journal is damaged in its
+    middle: a broker would refuse it; `entrepot data salvage` makes a directory of what can be read. Exit code 1 also
+    when large bodies are missing or damaged: a broker starts, and makes dead letters of their messages. A torn tail is
+    no damage: nothing in it was ever confirmed, and the next start cuts it. Files in blobs/ to which no message refers
+    are orphans; the next start removes them. The broker must not be running.
     """
     port = Spectacles(directory)
     with _unused(directory):
@@ -131,8 +163,13 @@ def check(*, directory: Path, output: str) -> None:
         try:
             recovery.run()
         except CorruptJournal as damage:
-            remedy = f"`entrepot data print {directory}` shows what can be read; restore the file, or start empty"
+            remedy = (
+                f"`entrepot data print {directory}` shows what can be read; restore the file, or let `entrepot data "
+                f"salvage {directory} NEW` make a directory of all the rest"
+            )
             raise CorruptJournal(damage.message, remedy=remedy) from damage
+        bodies = dict.fromkeys(recovery.index.blob_of.values())
+        lost = [flaw for body in bodies if (flaw := recovery.overflow.flaw_inside(body, *recovery.bodies[body]))]
     report = recovery.report
     torn = f"{report.torn_bytes} octets at {report.torn_segment}:{report.torn_offset}" if report.torn_segment else ""
     leftovers = [name for name in port.dropped if name != report.torn_segment]
@@ -143,12 +180,22 @@ def check(*, directory: Path, output: str) -> None:
         "messages": int(report.messages),
         "documents": int(report.documents),
         "torn": torn,
+        "bodies": len(bodies),
+        "lost": len(lost),
         "orphans": len(port.orphans),
         "leftovers": len(leftovers),
     }
     show([row], COLUMNS, output)
     if torn:
         click.echo(f"a torn tail: {torn} were never confirmed to anybody; the next start cuts them", err=True)
+    for number in port.orphans:
+        click.echo(f"an orphan: no message refers to blobs/{number}.blob; the next start removes it", err=True)
+    for flaw in lost:
+        click.echo(flaw, err=True)
+    if lost:
+        raise BodyLost(
+            f"{len(lost)} large bodies are lost", remedy="restore their files, or start: their messages die alone"
+        )
 
 
 @data.command(name="print")

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant
-from entrepot.base.errors import EntrepotError, LimitExceeded, Refused, StorageError
+from entrepot.base.errors import EntrepotError, LimitExceeded, Refused
 from entrepot.cluster.admission import (
     ADVISORY,
     All,
@@ -1000,15 +1000,7 @@ class Bridge(LinkPort):
             return None
         if rare.large_length > FRAME_OCTETS_MAX:
             raise LimitExceeded(f"its body of {rare.large_length} octets is larger than a frame may be")
-        pieces: list[bytes] = []
-        at = 0
-        while at < rare.large_length:
-            piece = self.broker.journal.overflow.read(rare.large_id, at, rare.large_length - at)
-            if not piece:
-                raise StorageError("a large body ends too early")
-            pieces.append(piece)
-            at += len(piece)
-        return b"".join(pieces)
+        return self.broker.journal.overflow.whole(message)
 
     # -- the canary ----------------------------------------------------------------------------------------------------
 

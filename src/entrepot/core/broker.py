@@ -34,6 +34,7 @@ from entrepot.core import trace as facts
 from entrepot.core.access import Access
 from entrepot.core.arrival import Stamps
 from entrepot.core.backlog import Reference
+from entrepot.core.bereaved import DEAD_CAUSE, take_body_off
 from entrepot.core.branches import Branches
 from entrepot.core.consumer import Consumer, Window
 from entrepot.core.duplicates import Duplicates, Sequences
@@ -93,7 +94,6 @@ ORIGIN_ANNOTATIONS: Final = (
 PREFETCH_SHOWN_MAX: Final = (1 << 31) - 1  # Java's int
 
 DEAD_LETTERS: Final = "ActiveMQ.DLQ"  # for what no policy has a place for
-DEAD_CAUSE: Final = "dlqDeliveryFailureCause"  # Classic's name for the reason on a dead letter
 DEAD_COUNT: Final = "deliveryCount"
 ORIGINAL_EXPIRATION: Final = "originalExpiration"
 ORIGINAL_MODE: Final = "originalDeliveryMode"
@@ -911,17 +911,26 @@ class BrokerCore(Host):
         policy = queue.policy
         name = policy.dead_letters_of(queue.address, queue.routing)
         wanted = message.durable or policy.dead_letter_non_persistent or not reason.startswith("expired")
-        if not name or not wanted or name in (queue.name, queue.address):
+        rare = message.rare
+        flaw = "" if rare is None or rare.large_id == 0 else self.journal.overflow.flaw(message)
+        if not name or not wanted or (not flaw and name in (queue.name, queue.address)):
             self.notices.notice(notices.MESSAGE_DROPPED, queue.name, {"why": reason, "id": self.identity_of(message)})
             return
         letter = self.renumbered(message)
         letter.address = name
+        if flaw:
+            take_body_off(letter)
+            if reason != flaw:
+                reason = f"{reason}; {flaw}"
         letter.annotate(DEAD_CAUSE, reason)
         letter.annotate(DEAD_COUNT, str(deliveries))
         if not letter.durable:  # what was worth keeping is worth keeping over a restart (classic.md 4.6)
             letter.durable = True
             letter.annotate(ORIGINAL_MODE, "NON_PERSISTENT")
-        self._send_on(letter, queue, message, name, policy.dead_letter_expiry_ms)
+        if name == queue.name:  # it lost its body here, among the dead letters, and has its origin already
+            self._hand_out(letter, [queue])
+        else:
+            self._send_on(letter, queue, message, name, policy.dead_letter_expiry_ms)
         detail = {"why": reason, "id": self.identity_of(message), "to": name}
         self.notices.about(notices.MESSAGE_DEAD, queue, message, detail)
 

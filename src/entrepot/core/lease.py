@@ -151,9 +151,14 @@ class Lease:
         settled = 0
         if up_to <= self.base:
             return settled
+        refusal = journal.refusal() if journal.overflow.damaged else None
+        if refusal is not None:
+            raise again(refusal)
         journal.begin()
         try:
             while self.base < up_to:
+                if journal.overflow.damaged:
+                    self._mourn(journal, self.base)
                 self.queue.note(facts.ACKNOWLEDGED, self.numbers[self.base], LEASED, 0)
                 self._forget(journal, self.base)
                 self.base += 1
@@ -317,6 +322,20 @@ class Lease:
         if reference.paged:
             journal.settle(message.number, self.queue.identity)
         return int(copy.number)
+
+    def _mourn(self, journal: JournalCore, position: int) -> None:
+        """If the large body at ``position`` was found damaged, its reader was shown none: keep a dead letter of it."""
+        kept = self.kept.get(position)
+        if kept is not None:
+            rare = kept.message.rare
+            flaw = "" if rare is None else journal.overflow.damaged.get(rare.large_id, "")
+        else:
+            flaw = journal.flaw(self.numbers[position])
+        if flaw:
+            message = journal.load(self.numbers[position]) if kept is None else kept.message
+            self.queue.dead += 1
+            self.queue.note_dead(message.number, flaw)
+            self.queue.host.dead_letter(self.queue, message, flaw, 1)
 
     def _forget(self, journal: JournalCore, position: int) -> None:
         number = self.numbers.pop(position)

@@ -13,7 +13,8 @@ from typing import Final
 import msgspec
 
 from entrepot.base.environment import MIB
-from entrepot.core.broker import DEAD_CAUSE, BrokerCore
+from entrepot.core.bereaved import DEAD_CAUSE
+from entrepot.core.broker import BrokerCore
 from entrepot.core.queue import Queue
 from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message

@@ -14,6 +14,7 @@ from mypy_extensions import i64
 from entrepot.core import notices
 from entrepot.core import trace as facts
 from entrepot.core.backlog import LEVELS, Backlog, Paged, Reference
+from entrepot.core.bereaved import without_body
 from entrepot.core.consumer import UNLIMITED, Consumer
 from entrepot.core.dispatch import Roster
 from entrepot.core.policy import Policy
@@ -423,8 +424,11 @@ class Queue:
             message = reference.message
             if message.expiration:
                 self.expiring -= 1
+            flaw = self._flaw(message)
             if self._is_over(message):
                 self._expire(reference)
+            elif flaw:
+                self._doom(reference, flaw)
             elif consumer.window.is_open() and self.roster.may_take(consumer, message):
                 self._hand(consumer, message, reference)
             else:  # its socket or its group was lost to an earlier one
@@ -484,11 +488,38 @@ class Queue:
 
     def _is_live(self, reference: Reference) -> bool:
         """Return whether ``reference`` may be delivered now; one whose time is over leaves for its expiry address."""
-        if not self._is_over(reference.message):
+        message = reference.message
+        if message.expiration == 0 and message.rare is None:
             return True
-        self._remove(reference)
-        self._expire(reference)
-        return False
+        if self._is_over(message):
+            self._remove(reference)
+            self._expire(reference)
+            return False
+        flaw = self._flaw(message)
+        if flaw:
+            self._remove(reference)
+            self._doom(reference, flaw)
+            return False
+        return True
+
+    def _flaw(self, message: Message) -> str:
+        """Return why the large body of ``message`` is known to be lost; "" for all others."""
+        rare = message.rare
+        return "" if rare is None or rare.large_id == 0 else self.host.journal.overflow.flaw(message)
+
+    def _doom(self, reference: Reference, reason: str) -> None:
+        """Make ``reference``, which waits no longer, a dead letter as soon as nothing else is being done here."""
+        number = int(reference.number)
+        reference.due = self.host.now
+        self.delayed[number] = reference
+        self.doomed[number] = reason
+        self.host.delay(self, reference)
+
+    def bereaved(self, message: Message) -> None:
+        """A consumer that acknowledges nothing had a part of ``message`` when its body was found damaged."""
+        flaw = self._flaw(message)
+        if flaw:
+            self._doom(self._reference(without_body(message, flaw), 1), flaw)
 
     def _expire(self, reference: Reference) -> None:
         if self._cannot_move(reference):
@@ -938,8 +969,11 @@ class Queue:
                     wanted.append(each)
                     octets += message.size
             for reference in self._out(wanted):
+                flaw = self._flaw(reference.message)
                 if self._is_over(reference.message):
                     self._expire(reference)
+                elif flaw:
+                    self._doom(reference, flaw)
                 else:
                     taken.append(reference)
         return taken

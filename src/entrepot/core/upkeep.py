@@ -17,8 +17,8 @@ import msgspec
 from entrepot.base.errors import InvalidDestination, LeaseError, StorageError
 from entrepot.core import trace as facts
 from entrepot.core.backlog import Reference
+from entrepot.core.bereaved import DEAD_CAUSE, is_bereaved
 from entrepot.core.broker import (
-    DEAD_CAUSE,
     DEAD_COUNT,
     ORIGIN_ANNOTATIONS,
     ORIGINAL_EXPIRATION,
@@ -514,7 +514,13 @@ class Retry(Move):
         self.homeless = 0
 
     def _target_of(self, message: Message) -> Queue | None:
-        """Return the queue that ``message`` came from, made again if it may be; None for one that tells nothing."""
+        """Return the queue that ``message`` came from, made again if it may be.
+
+        None for one that tells nothing, and for one that has lost its body.
+        """
+        if is_bereaved(message):  # an empty one must not be taken for what was sent
+            self.homeless += 1
+            return None
         rare = message.rare
         name = "" if rare is None else rare.annotations.get("_AMQ_ORIG_QUEUE", "")
         address = "" if rare is None else rare.annotations.get("_AMQ_ORIG_ADDRESS", name)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import EntrepotError
-from entrepot.core.broker import DEAD_CAUSE, BrokerCore
+from entrepot.core.bereaved import DEAD_CAUSE
+from entrepot.core.broker import BrokerCore
 from entrepot.core.queue import Queue
 from entrepot.core.timed import SCHEDULED_TARGET
 from entrepot.model.message import Message

@@ -29,11 +29,12 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from entrepot.base.environment import KIB, MIB
-from entrepot.base.errors import EntrepotError, StorageError, StorageFull, StoreLocked, StoreUnusable
+from entrepot.base.errors import BodyLost, EntrepotError, StorageError, StorageFull, StoreLocked, StoreUnusable
 from entrepot.io.descriptors import let_go
 from entrepot.journal.ports import SCRATCH, JournalEvents, JournalPort
 
@@ -48,6 +49,8 @@ RETRY_SECONDS: Final = 0.2
 READ_FILES_MAX: Final = 128
 
 NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
+GONE: Final = (errno.ENOENT, errno.EIO, errno.EBADMSG, errno.EUCLEAN, errno.ENODATA, errno.EREMOTEIO)
+"""Errors of reading that will come again: the file, or what the disk had of it, is lost."""
 ZEROS: Final = bytes(256 * KIB)
 
 Notify = Callable[[Callable[[], None]], None]
@@ -309,7 +312,34 @@ class Disk(JournalPort):
 
     def blob_read(self, blob_id: int, offset: int, length: int) -> bytes:
         """Return up to ``length`` octets of a blob."""
-        return self.read(blob_name(blob_id), offset, length)
+        try:
+            return self.read(blob_name(blob_id), offset, length)
+        except StorageError as error:
+            cause = error.__cause__
+            if isinstance(cause, OSError) and cause.errno in GONE:
+                raise BodyLost(f"it cannot be read: {cause.strerror}") from error
+            raise
+
+    def blob_size(self, blob_id: int) -> int:
+        """Return the length of a blob, with what is still to be written; -1 when there is none."""
+        name = blob_name(blob_id)
+        waiting = list(self._unwritten.get(name, ()))  # before the file: what is written meanwhile is seen twice
+        try:
+            size = self._path(name).stat().st_size
+        except FileNotFoundError:
+            size = -1
+        except OSError as error:
+            raise read_failed(name, error) from error
+        return max([size, *(offset + len(head) + len(body) for offset, head, body in waiting)])
+
+    def blob_set_aside(self, blob_id: int) -> None:
+        """Rename a blob to N.damaged; removing that is up to people."""
+        self._blob_ends.pop(int(blob_id), None)
+        name = blob_name(blob_id)
+        descriptor = self._read_files.pop(name, None)
+        if descriptor is not None:
+            os.close(descriptor)
+        self._ask(lambda: self._do_set_aside(name))
 
     def blob_drop(self, blob_id: int) -> None:
         """Remove a blob."""
@@ -646,6 +676,16 @@ class Disk(JournalPort):
         self._unwritten.pop(name, None)
         self._path(name).unlink(missing_ok=True)
         self._given_up.pop(name, None)
+        self._name_changed(name)
+
+    def _do_set_aside(self, name: str) -> None:
+        written = self._files.pop(name, None)
+        self._dirty.pop(name, None)
+        if written is not None:
+            os.close(written.descriptor)
+        self._unwritten.pop(name, None)
+        with suppress(FileNotFoundError):
+            os.rename(self._path(name), self._blobs / (name[: -len(".blob")] + ".damaged"))
         self._name_changed(name)
 
     # -- small things --------------------------------------------------------------------------------------------------

@@ -86,6 +86,14 @@ class Untouched(JournalPort):
         """Return the numbers of all blobs."""
         return self._port.blobs()
 
+    def blob_size(self, blob_id: int) -> int:
+        """Return the length of a blob; -1 when there is none."""
+        return int(self._port.blob_size(blob_id))
+
+    def blob_read(self, blob_id: int, offset: int, length: int) -> bytes:
+        """Return octets of a blob."""
+        return self._port.blob_read(blob_id, offset, length)
+
     def blob_drop(self, blob_id: int) -> None:
         """Keep it."""
 

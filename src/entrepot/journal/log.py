@@ -142,6 +142,7 @@ class JournalCore(JournalEvents):
         self._boundaries = recovery.boundaries
         for blob in self._index.blob_of.values():
             self.overflow.hold(i64(blob))
+        self.overflow.damaged.update(recovery.overflow.damaged)
         report = recovery.report
         recovery.tell(sink)
         if not self.options.node:
@@ -343,6 +344,15 @@ class JournalCore(JournalEvents):
         write_i64_be(body, number)
         write_queue(body, queue_id)
         self._noted(number, queue_id, -1, body.getvalue())
+
+    def large_bodies(self) -> dict[int, int]:
+        """Return the numbers of the messages whose body is a blob, with it."""
+        return dict(self._index.blob_of)
+
+    def flaw(self, number: i64) -> str:
+        """Return why the large body of message ``number`` is lost, where that was found out; else ""."""
+        damaged = self.overflow.damaged
+        return damaged.get(self._index.blob_of.get(number, 0), "") if damaged else ""
 
     def load(self, number: i64) -> Message:
         """Return a message that is live in the journal. Raises StorageError when it is not, or cannot be read."""

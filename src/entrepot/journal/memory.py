@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from entrepot.base.errors import StorageError, StorageFull
+from entrepot.base.errors import BodyLost, StorageError, StorageFull
 from entrepot.journal.log import JournalCore, Waiter
 from entrepot.journal.ports import (
     JournalEvents,
@@ -43,13 +43,24 @@ class MemoryPort(JournalPort):
         self._blobs[blob_id] = [b"".join(self._blobs[blob_id])]
 
     def blob_read(self, blob_id: i64, offset: i64, length: i64) -> bytes:
-        """Return up to ``length`` octets at ``offset``. Raises StorageError when there is no such blob."""
+        """Return up to ``length`` octets at ``offset``. Raises BodyLost when there is no such blob."""
         pieces = self._blobs.get(blob_id)
         if pieces is None:
-            raise StorageError(f"blob {blob_id} does not exist")
+            raise BodyLost("there is no such body")
         if len(pieces) > 1:
             return b"".join(pieces)[offset : offset + length]
         return pieces[0][offset : offset + length] if pieces else b""
+
+    def blob_size(self, blob_id: i64) -> i64:
+        """Return the length of a blob; -1 when there is none."""
+        pieces = self._blobs.get(blob_id)
+        if pieces is None:
+            return -1
+        return sum([len(piece) for piece in pieces])
+
+    def blob_set_aside(self, blob_id: i64) -> None:
+        """Forget it: there is nothing to look at later."""
+        self._blobs.pop(blob_id, None)
 
     def blob_drop(self, blob_id: i64) -> None:
         """Remove a blob."""

@@ -145,12 +145,23 @@ class JournalPort:
         raise Fault("JournalPort.blob_seal is not implemented")
 
     def blob_read(self, blob_id: i64, offset: i64, length: i64) -> bytes:
-        """Return up to ``length`` octets at ``offset``; fewer only at the end. Raises StorageError."""
+        """Return up to ``length`` octets at ``offset``; fewer only at the end.
+
+        Raises BodyLost when there is none, or the disk has lost it; StorageError for what may go over.
+        """
         raise Fault("JournalPort.blob_read is not implemented")
+
+    def blob_size(self, blob_id: i64) -> i64:
+        """Return the length of a blob with all that was asked for; -1 when there is none. Raises StorageError."""
+        raise Fault("JournalPort.blob_size is not implemented")
 
     def blob_drop(self, blob_id: i64) -> None:
         """Remove a blob; one that is not there is no error."""
         raise Fault("JournalPort.blob_drop is not implemented")
+
+    def blob_set_aside(self, blob_id: i64) -> None:
+        """Give a blob a name under which it is none any more, for people to look at; without effect when it is gone."""
+        raise Fault("JournalPort.blob_set_aside is not implemented")
 
     def drain(self) -> None:
         """Return when all that was asked for is done, or has failed, and its completions have been called."""
@@ -232,6 +243,7 @@ class RecoveryReport:
         self.number_highest: i64 = 0
         self.blob_highest: i64 = 0  # what numbers a shared store has used up count in, whether there are bodies or not
         self.blobs_orphaned: i64 = 0
+        self.bodies_lost: list[str] = []  # large bodies that are missing or too short: why, one sentence each
         self.torn_segment: str = ""
         self.torn_offset: i64 = 0
         self.torn_bytes: i64 = 0
@@ -247,6 +259,8 @@ class RecoveryReport:
             text += f"; cut {self.torn_bytes} unconfirmed octets at {self.torn_segment}:{self.torn_offset}"
         if self.late_bytes or self.late_segments:
             text += f"; refused {self.late_bytes} octets that a former master wrote too late"
+        if self.bodies_lost:
+            text += f"; {len(self.bodies_lost)} large bodies are lost, and their messages will become dead letters"
         return text
 
 

@@ -28,6 +28,7 @@ from entrepot.journal.index import (
     segment_name,
     segment_range,
 )
+from entrepot.journal.overflow import Overflow
 from entrepot.journal.ports import SCRATCH, Fence, JournalPort, RecoveryReport, RecoverySink
 from entrepot.journal.record import (
     ADD,
@@ -57,7 +58,7 @@ from entrepot.journal.record import (
     read_queue,
 )
 from entrepot.journal.window import WINDOW_BYTES, Window
-from entrepot.model.message import OVERHEAD_BYTES
+from entrepot.model.message import OVERHEAD_BYTES, read_envelope
 
 INTERNAL_KIND: Final = 0
 """Documents of this kind are the journal's own and are shown to nobody."""
@@ -139,6 +140,8 @@ class Recovery:
         self.sequence: i64 = 0
         self.claimed: i64 = 0
         self.dropped: bool = False
+        self.bodies: dict[int, tuple[int, bool]] = {}  # blob -> length of the body, and whether it has checksums
+        self.overflow: Overflow = Overflow(port)
 
     def run(self) -> None:
         """Fill ``index`` and ``report``, cut a torn tail, remove leftovers. Raises CorruptJournal, StorageError.
@@ -476,9 +479,12 @@ class Recovery:
                 step += 1
             self.index.several[number] = queues
         if flags & FLAG_EXTENDED:
-            blob = read_i64_be(data, envelope_at(data, body) - 8)
+            envelope = envelope_at(data, body)
+            blob = read_i64_be(data, envelope - 8)
             if blob != 0:
                 self.index.blob_of[number] = blob
+                rare = read_envelope(data, envelope).need_rare()
+                self.bodies[blob] = (int(rare.large_length), rare.large_checked)
         segment.add(number, offset, length, queue, LIVE)
         self.index.messages += 1
 
@@ -532,6 +538,11 @@ class Recovery:
             if blob not in wanted:
                 self.port.blob_drop(blob)
                 self.report.blobs_orphaned += 1
+        for blob in wanted:
+            length, checked = self.bodies[blob]
+            flaw = self.overflow.flaw_of(blob, length, checked)
+            if flaw:
+                self.report.bodies_lost.append(flaw)
 
     # -- second pass ---------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ Envelope on disk (big-endian; written by `write_envelope`, read by `read_envelop
     | body_at i32     | address: u16 n, utf-8 | [rare]  | raw: i32 n, octets |
     +-----------------+-----------------------+---------+--------------------+
 
-    layout  1
+    layout  1; 2: the large body lies in stretches that have checksums (journal/overflow.py)
     flags   1 durable · 2 has rare · 4 redelivered before it came here · 8 raw is header-escaped (see Language)
     rare    u16 n group · i32 group_sequence · i32 n duplicate_id · u16 n identity · i64 deliver_at
             i64 large_id · i64 large_length · u16 n annotations, each u16 n key · i32 n value
@@ -41,6 +41,7 @@ from entrepot.base.errors import CorruptJournal, Fault, Refused
 from entrepot.model.predicate import Facts, Value
 
 ENVELOPE_LAYOUT: Final = 1
+ENVELOPE_STRETCHES: Final = 2
 FLAG_DURABLE: Final = 1
 FLAG_RARE: Final = 2
 FLAG_REDELIVERED: Final = 4
@@ -117,6 +118,9 @@ class Language:
         """Return the number, 0 to `SEQUENCE_MAX`, that follows the `prefix` in `identity`, where there is one."""
         return 0
 
+    def bereave(self, message: Message) -> None:
+        """Make ``message``, whose body was a large one outside of ``raw``, one with an empty body."""
+
     def changed(self, message: Message) -> None:
         """Note that the envelope of ``message`` differs from what its octets say: they may not go out as they came."""
 
@@ -143,7 +147,10 @@ def language(code: int) -> Language:
 
 
 class Rare:
-    """What few messages carry. ``deliver_at`` in wall-clock ms, 0 = now; ``large_id`` 0 = the body is in ``raw``."""
+    """What few messages carry. ``deliver_at`` in wall-clock ms, 0 = now; ``large_id`` 0 = the body is in ``raw``.
+
+    ``large_checked``: the large body lies in stretches that have checksums; older journals have it plain.
+    """
 
     def __init__(self) -> None:
         self.group: str = ""
@@ -153,6 +160,7 @@ class Rare:
         self.deliver_at: i64 = 0
         self.large_id: i64 = 0
         self.large_length: i64 = 0
+        self.large_checked: bool = False
         self.annotations: dict[str, str] = {}
 
     def copy(self) -> Rare:
@@ -165,6 +173,7 @@ class Rare:
         twin.deliver_at = self.deliver_at
         twin.large_id = self.large_id
         twin.large_length = self.large_length
+        twin.large_checked = self.large_checked
         twin.annotations = dict(self.annotations)
         return twin
 
@@ -280,7 +289,7 @@ def write_envelope(message: Message, writer: BytesWriter) -> None:
     rare = message.rare
     if rare is not None:
         flags |= FLAG_RARE
-    writer.append(ENVELOPE_LAYOUT)
+    writer.append(ENVELOPE_STRETCHES if rare is not None and rare.large_checked else ENVELOPE_LAYOUT)
     writer.append(message.language.code)
     writer.append(flags)
     writer.append(int(message.priority))
@@ -321,9 +330,10 @@ def _write_rare(writer: BytesWriter, rare: Rare) -> None:
 
 def read_envelope(data: bytes, start: i64) -> Message:
     """Return the message whose envelope begins at ``data[start]``. Raises CorruptJournal for a layout not known."""
-    if data[start] != ENVELOPE_LAYOUT:
+    layout = data[start]
+    if layout != ENVELOPE_LAYOUT and layout != ENVELOPE_STRETCHES:
         raise CorruptJournal(
-            f"a stored message has envelope layout {data[start]}; this build reads layout {ENVELOPE_LAYOUT}",
+            f"a stored message has envelope layout {layout}; this build reads layouts 1 to {ENVELOPE_STRETCHES}",
             remedy="open the journal with the version of entrepot that wrote it",
         )
     flags = data[start + 2]
@@ -334,6 +344,7 @@ def read_envelope(data: bytes, start: i64) -> Message:
     rare: Rare | None = None
     if flags & FLAG_RARE:
         rare, at = _read_rare(data, at)
+        rare.large_checked = layout == ENVELOPE_STRETCHES
     length = i64(read_i32_be(data, at))
     message = Message(language(data[start + 1]), address, data[at + 4 : at + 4 + length])
     message.durable = (flags & FLAG_DURABLE) != 0

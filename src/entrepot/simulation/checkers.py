@@ -24,13 +24,15 @@ The promises, exactly:
   of a transaction.
 - *Leases.* A position, once read, gives the same message every time until it is settled or released; what a confirmed
   lease holds is delivered to nobody else.
-- *Bodies* arrive whole.
+- *Bodies* arrive whole. One that the disk has damaged (``rotten``) arrives whole or not at all: what is delivered of
+  its message is a dead letter, a look or a leased position without a body, which says how long it was.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from entrepot.core.bereaved import BODY_LOST
 from entrepot.core.broker import BrokerCore
 from entrepot.core.policy import FULL_DROP, FULL_FAIL
 from entrepot.simulation.world import World
@@ -76,6 +78,7 @@ class Record:
         self.state = SENT
         self.sent_at = 0
         self.confirmed_era = -1
+        self.rotten = False
 
     def body(self) -> bytes:
         """Return the octets that every delivery must carry."""
@@ -187,6 +190,8 @@ class Ledger:
         copy = self.seen(queue, headers, body)
         if copy is None:
             return None
+        if BODY_LOST in headers and queue != DEAD_LETTERS:
+            self._broken(copy, "delivered to a consumer without its body")
         if late:
             copy.asked = copy.asked or auto
             return copy
@@ -222,11 +227,13 @@ class Ledger:
         if queue == DEAD_LETTERS:
             for original in self._originals(record, origin):
                 original.letter = True
-                if original.gone:
+                if original.gone and not record.rotten:  # of a range it is a dead letter once that is settled
                     self._broken(original, "dead-lettered after its acknowledgement was confirmed")
             queue = f"{DEAD_LETTERS} from {origin}"
         copy = self.copy(queue, identity)
-        if body != record.body():
+        if record.rotten and not body and headers.get(BODY_LOST) == str(record.size):
+            self.world.count("bereaved")
+        elif body != record.body():
             self._broken(copy, f"its body is wrong: {len(body)} octets, sent {record.size}")
         if record.state == REFUSED:
             self._broken(copy, "it was refused, or its transaction was, and is here all the same")

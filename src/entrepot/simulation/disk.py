@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from entrepot.base.environment import MICROSECOND, MILLISECOND, Duration, Entropy
-from entrepot.base.errors import EntrepotError, StorageError, StorageFull
+from entrepot.base.errors import BodyLost, EntrepotError, StorageError, StorageFull
 from entrepot.journal.ports import SCRATCH, JournalEvents, JournalPort
 
 SECTOR = 512
@@ -145,6 +145,16 @@ class SimulatedDisk(JournalPort):
         self._durable[name][offset] ^= mask
         self._view[name][offset] ^= mask
 
+    def shorten(self, name: str, length: int) -> None:
+        """Lose what a durable file has behind ``length``."""
+        del self._durable[name][length:]
+        del self._view[name][length:]
+
+    def lose(self, name: str) -> None:
+        """Lose a durable file."""
+        self._durable.pop(name, None)
+        self._view.pop(name, None)
+
     def make_room(self, capacity: int = UNLIMITED) -> None:
         """Change the capacity, and carry out what was held if it fits now."""
         self.capacity = capacity
@@ -245,7 +255,7 @@ class SimulatedDisk(JournalPort):
 
     def names(self) -> list[str]:
         """Return the names of all segments and scratch files, sorted."""
-        return sorted(name for name in self._view if not name.endswith(".blob"))
+        return sorted(name for name in self._view if not name.endswith((".blob", ".damaged")))
 
     def size(self, name: str) -> int:
         """Return the length of a file."""
@@ -349,7 +359,21 @@ class SimulatedDisk(JournalPort):
 
     def blob_read(self, blob_id: int, offset: int, length: int) -> bytes:
         """Return what the blob holds."""
-        return self.read(f"{int(blob_id)}.blob", offset, length)
+        name = f"{int(blob_id)}.blob"
+        if name not in self._view:
+            raise BodyLost("its file is missing")
+        return self.read(name, offset, length)
+
+    def blob_size(self, blob_id: int) -> int:
+        """Return the length of a blob; -1 when there is none."""
+        content = self._view.get(f"{int(blob_id)}.blob")
+        return -1 if content is None else len(content)
+
+    def blob_set_aside(self, blob_id: int) -> None:
+        """Give it another name, not durably."""
+        effect = Effect("rename", f"{int(blob_id)}.blob", target=f"{int(blob_id)}.damaged")
+        effect.apply(self._view)
+        self._ask(lambda: self._note(effect))
 
     def blob_drop(self, blob_id: int) -> None:
         """Remove a blob."""

@@ -27,6 +27,8 @@ STORM: Final = 4 * SECOND  # how long a plan lasts
 QUIET_MAX: Final = 300 * SECOND  # virtual time in which everything must have been read out
 FIRST_STEP: Final = 100 * MILLISECOND  # the queues that are there from the start are on disk by then
 LOOK_EVERY: Final = 8  # events between two looks at the broker's invariants: they walk over every message
+ROT_TRIES: Final = 40  # looks for a large body to damage
+ROT_PAUSE: Final = 20 * MILLISECOND
 SLACK: Final = 160 * KIB  # what one chunk of 64 KiB and one transaction may put on top of a limit
 
 VIRTUAL: Final = "VirtualTopic.news"
@@ -60,6 +62,7 @@ KINDS: Final = (  # kind, how many in one plan at the most, how likely each is
 LATE_KINDS: Final = (
     ("sink", 2, 0.35),
     ("shard", 1, 0.3),
+    ("rot", 2, 0.4),
 )  # drawn and numbered behind the others: seeds keep the steps that they had
 SINK_ROOM: Final = 60_000  # octets: what a broker remembers of a sink stays, and must not keep all others out
 
@@ -258,6 +261,8 @@ class Workload:
             disk.capacity = disk.used() + lots.skewed(100, 20_000)
             self.world.later(lots.between(100, 1500) * MILLISECOND, lambda: machine.turn(disk.make_room))
             self.world.later(1600 * MILLISECOND, disk.make_room)
+        elif kind == "rot":
+            self._rot(lots, ROT_TRIES)
         elif kind == "io-error":
             if lots.chance(0.5):
                 disk.fail_syncs = True
@@ -265,6 +270,31 @@ class Workload:
                 disk.fail_writes = True
         else:
             self._operate(kind, lots.one_of(self.names), lots)
+
+    def _rot(self, lots: Lots, tries: int) -> None:
+        """Damage the large body of a message that is stored, as soon as there is one."""
+        broker = self.machine.broker
+        found = {} if broker is None else broker.journal.large_bodies()
+        if broker is None or not found:
+            if tries:
+                self.world.later(ROT_PAUSE, lambda: self._rot(lots, tries - 1))
+            return
+        number = lots.one_of(sorted(found))
+        identity = broker.journal.load(number).fact("sim-id")
+        assert isinstance(identity, str)
+        self.ledger.records[identity].rotten = True
+        name = f"{found[number]}.blob"
+        how = lots.one_of(("flip", "flip", "shorten", "lose"))
+        self.world.note(f"{how} {name} of {identity}")
+        self.world.count("rot")
+        disk = self.machine.disk
+        length = int(disk.blob_size(found[number]))
+        if how == "lose" or length <= 0:
+            disk.lose(name)
+        elif how == "flip":
+            disk.damage(name, lots.below(length))
+        else:
+            disk.shorten(name, lots.below(length))
 
     def _operate(self, kind: str, name: str, lots: Lots) -> None:
         broker = self.machine.broker

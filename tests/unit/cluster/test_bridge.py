@@ -13,10 +13,11 @@ from entrepot.cluster.link import State
 from entrepot.cluster.options import BridgeFilterOptions
 from entrepot.core.directory import Directory, Subject
 from entrepot.core.diversion import composite
-from entrepot.model.address import ANYCAST, Destination
+from entrepot.model.address import ANYCAST, Destination, parse
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import ActiveMQTopic, ConsumerInfo, MessageId
+from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
 from entrepot.simulation.requests import Talk
 
 Q = "queue://Q"
@@ -947,3 +948,46 @@ def test_a_bridge_that_cannot_drain_ends_when_the_patience_is_over() -> None:
     assert (bridge.link.state, len(a.connectors[0].bridges)) == (State.CLOSED, 0)
     assert a.broker is not None
     assert a.broker.table.queues["Q"].count == 1, "it is given back"
+
+
+@pytest.mark.parametrize("harm", ["flip", "shorten", "lose"])
+def test_a_large_body_that_is_lost_on_disk_stays_behind_as_a_dead_letter(harm: str) -> None:
+    network = Network(1, [("A", "B")]).start()
+    a = network.sites["A"]
+
+    def store() -> None:
+        assert a.broker is not None
+        overflow = a.broker.journal.overflow
+        blob = a.broker.next_number()
+        overflow.create(blob)
+        overflow.write(blob, bytes(2000))
+        overflow.seal(blob)
+        message = Message(STOMP_LANGUAGE, "Q", b"content-length:2000\ncolour:red\n\n")
+        message.body_at = len(message.raw)
+        message.durable = True
+        rare = message.need_rare()
+        rare.large_id, rare.large_length, rare.large_checked = blob, 2000, True
+        a.broker.send(message, a.broker.target(parse("queue://Q")))
+        overflow.release(blob)
+
+    a.turn(store)
+    a.send(Q, "small")
+    network.run(100)
+    (blob,) = a.disk.blobs()
+    if harm == "flip":
+        a.disk.damage(f"{blob}.blob", 1999)
+    elif harm == "shorten":
+        a.disk.shorten(f"{blob}.blob", 2000)
+    else:
+        a.disk.lose(f"{blob}.blob")
+    network.sites["B"].read(Q)
+    network.run(1000)
+    assert list(network.seen) == ["small"]
+    assert all(bridge.link.state is State.OPEN for bridge in network.dialled())
+    assert a.broker is not None
+    letters = a.broker.table.queues["ActiveMQ.DLQ"]
+    (found,) = letters.walk().step(10)
+    assert found.message.fact("entrepotBodyLost") == "2000"
+    assert found.message.fact("colour") == "red"
+    assert "is damaged" in str(found.message.fact("dlqDeliveryFailureCause"))
+    assert a.disk.blobs() == []

@@ -871,15 +871,7 @@ class OpenWireSession(Session):
             return None
         if rare.large_length > self.frame_octets_max:
             raise LimitExceeded(f"its body of {rare.large_length} octets is larger than a frame may be")
-        octets: list[bytes] = []
-        at: i64 = 0
-        while at < rare.large_length:
-            piece = self.broker.journal.overflow.read(rare.large_id, at, rare.large_length - at)
-            if not piece:
-                raise StorageError("a large body ends too early")
-            octets.append(piece)
-            at += len(piece)
-        return b"".join(octets)
+        return self.broker.journal.overflow.whole(message)
 
     def _bury(self) -> None:
         failed = self.failed

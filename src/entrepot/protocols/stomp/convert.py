@@ -78,6 +78,14 @@ class StompLanguage(Language):
         end = raw.find(b"\n", at)
         return text_of(raw[at:end], V12 if message.escaped else V10)
 
+    def bereave(self, message: Message) -> None:
+        """Say that there are no octets of body: those that were to follow the head are lost."""
+        lines = message.raw[: int(message.body_at) - 1].split(b"\n")
+        kept = [line for line in lines if line.partition(b":")[0].strip() != b"content-length"]
+        head = b"content-length:0\n" + b"\n".join(kept) + b"\n"
+        message.raw = head + b"\0"
+        message.body_at = len(head)
+
     def exact(self, message: Message) -> dict[str, object] | None:
         """Return the entries of a map that was sent in one of ActiveMQ's forms."""
         headers = headers_of(message)

@@ -94,7 +94,7 @@ class StompConsumer(Consumer):
         if message.language is STOMP_LANGUAGE and message.rare is None and not message.escaped and not self.asks:
             writer.write(message.raw)
         else:
-            session.write_rest(writer, message, self.subscription.transformation)
+            session.write_rest(writer, message, self.subscription.transformation, None if self.tracked else self.queue)
         if not session.noted:
             session.note()
         if len(writer) > session.high:

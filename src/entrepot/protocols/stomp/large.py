@@ -11,15 +11,15 @@ from typing import Final
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
-from entrepot.base.errors import EntrepotError, StorageError
+from entrepot.base.errors import EntrepotError
 from entrepot.core.broker import KIND_NUMBERS, BrokerCore
+from entrepot.core.queue import Queue
 from entrepot.journal.ports import Waiter
 from entrepot.model.message import Message
 
 PACE_OCTETS: Final = (
     8 * 1024 * 1024
 )  # after so many the disk is asked how far it is: several syncs a second at 100 MB/s
-PIECE_OCTETS: Final = 256 * 1024  # as much as a usual socket buffer takes at once
 
 
 class Inflow:
@@ -65,6 +65,7 @@ class Inflow:
         rare = self.message.need_rare()
         rare.large_id = self.blob
         rare.large_length = self.length
+        rare.large_checked = True
         return self.message
 
     def finish(self) -> None:
@@ -76,11 +77,16 @@ class Inflow:
 
 
 class Outflow:
-    """A body on its way out. ``after`` collects what is to be written behind it, up to the body ``following``."""
+    """A body on its way out. ``after`` collects what is to be written behind it, up to the body ``following``.
 
-    def __init__(self, broker: BrokerCore, message: Message) -> None:
+    ``owner``: the queue of which ``message`` is settled already, because its consumer does not acknowledge; or None.
+    """
+
+    def __init__(self, broker: BrokerCore, message: Message, owner: Queue | None) -> None:
         rare = message.need_rare()
         self.broker: BrokerCore = broker
+        self.message: Message = message
+        self.owner: Queue | None = owner
         self.blob: i64 = rare.large_id
         self.length: i64 = rare.large_length
         self.at: i64 = 0
@@ -90,13 +96,18 @@ class Outflow:
         broker.journal.overflow.hold(self.blob)
 
     def piece(self) -> bytes:
-        """Return the next octets; ``done`` is set with the last. Raises StorageError."""
-        octets = self.broker.journal.overflow.read(self.blob, self.at, min(PIECE_OCTETS, self.length - self.at))
-        if not octets and not self.done:
-            raise StorageError(f"the body {self.blob} ends after {self.at} of {self.length} octets")
+        """Return the next octets; ``done`` is set with the last. Raises BodyLost, StorageError."""
+        octets = self.broker.journal.overflow.read(self.message, self.at)
         self.at += len(octets)
         self.done = self.at >= self.length
         return octets
+
+    def lost(self) -> None:
+        """The body is damaged behind what was written: where nobody else has the message, it becomes a dead letter."""
+        owner = self.owner
+        self.owner = None
+        if owner is not None:
+            owner.bereaved(self.message)
 
     def finish(self) -> None:
         """Let go of the body."""

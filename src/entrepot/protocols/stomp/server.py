@@ -18,6 +18,7 @@ from entrepot.base.environment import KIB, MILLISECOND, SECOND, Instant
 from entrepot.base.errors import (
     AccessDenied,
     AddressFull,
+    BodyLost,
     EntrepotError,
     InvalidDestination,
     PeerError,
@@ -28,11 +29,12 @@ from entrepot.base.errors import (
     TransactionError,
 )
 from entrepot.core import notices
+from entrepot.core.bereaved import without_body
 from entrepot.core.broker import BLOCKED, BrokerCore, SpaceWaiter
 from entrepot.core.consumer import UNLIMITED
 from entrepot.core.directory import Subject
 from entrepot.core.ports import ClientHolder
-from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
+from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED, Queue
 from entrepot.core.routing import Target
 from entrepot.core.transaction import Transaction
 from entrepot.journal.log import Waiter
@@ -782,9 +784,9 @@ class StompSession(Session):
             self.heard = self.broker.now
             self.shell.resumed()
 
-    def begin_outflow(self, message: Message) -> None:
+    def begin_outflow(self, message: Message, owner: Queue | None) -> None:
         """Write the body of ``message`` from disk as the socket takes it; all else, other bodies too, waits."""
-        outflow = Outflow(self.broker, message)
+        outflow = Outflow(self.broker, message, owner)
         last = self.outflow_last
         if self.outflow is None or last is None:
             self.outflow = outflow
@@ -798,7 +800,10 @@ class StompSession(Session):
         if not self.socket_full:
             try:
                 self.writer.write(outflow.piece())
-            except StorageError as error:  # in the middle of a frame nothing can be said any more
+            except StorageError as error:
+                # In the middle of a frame nothing can be said any more; that it ends before its length says enough.
+                if isinstance(error, BodyLost):
+                    outflow.lost()
                 self.refused = str(error)
                 self.closing = True
                 return
@@ -1115,9 +1120,14 @@ class StompSession(Session):
             writer.write(b"redelivered:true\n")
         self.sent += 1
 
-    def write_rest(self, writer: BytesWriter, message: Message, asked: str = "") -> None:
-        """Append annotations and the tail of a message that cannot be written as it is."""
+    def write_rest(self, writer: BytesWriter, message: Message, asked: str = "", owner: Queue | None = None) -> None:
+        """Append annotations and the tail of a message that cannot be written as it is. ``owner``: see `Outflow`."""
         rare = message.rare
+        if rare is not None and rare.large_id:
+            flaw = self.broker.journal.overflow.flaw(message)
+            if flaw:
+                message = without_body(message, flaw)
+                rare = message.rare
         version = self.reader.version
         tail = tail_for(message, version, asked)
         if rare is not None:
@@ -1128,7 +1138,7 @@ class StompSession(Session):
                 writer.write(b"original-destination:" + origin + b"\n")
             if rare.large_id:
                 writer.write(tail)
-                self.begin_outflow(message)
+                self.begin_outflow(message, owner)
                 return
         writer.write(tail)
 

@@ -596,6 +596,43 @@ def test_a_service_over_stomp_answers_a_request_from_java(hub: Hub) -> None:
     assert hub.rig.broker.table.queues["q"].count == 0
 
 
+@pytest.mark.parametrize("harm", ["flip", "shorten", "lose"])
+def test_a_large_body_that_is_lost_on_disk_is_a_dead_letter_and_the_queue_goes_on(hub: Hub, harm: str) -> None:
+    options = StompOptions()
+    options.large_octets = 1000
+    session = StompSession(Shell(), hub.rig.broker, options, 99, "stomp")
+    session.receive(b"CONNECT\naccept-version:1.2\nhost:x\n\n\0", hub.rig.now)
+    session.receive(
+        b"SEND\ndestination:/queue/q\npersistent:true\ncontent-length:2000\n\n" + bytes(2000) + b"\0", hub.rig.now
+    )
+    session.receive(b"SEND\ndestination:/queue/q\npersistent:true\n\nsmall\0", hub.rig.now)
+    hub.rig.turn()
+    disk = hub.rig.disk
+    assert disk is not None
+    (blob,) = disk.blobs()
+    if harm == "flip":
+        disk.damage(f"{blob}.blob", 1999)
+    elif harm == "shorten":
+        disk.shorten(f"{blob}.blob", 2000)
+    else:
+        disk.lose(f"{blob}.blob")
+    client = hub.client()
+    client.consume(QUEUE)
+    hub.rig.wait(1)
+    client.hear()
+    assert client.texts() == ["small"]
+    client.consume(ActiveMQQueue("ActiveMQ.DLQ"), value=2)
+    hub.rig.wait(1)
+    client.hear()
+    (letter,) = client.dispatches()
+    said = hub.rig.broker.table.queues["ActiveMQ.DLQ"].roster.consumers[0].in_flight
+    (reference,) = said.values()
+    assert letter.message is not None
+    assert reference.message.fact("entrepotBodyLost") == "2000"
+    assert "is damaged" in str(reference.message.fact("dlqDeliveryFailureCause"))
+    assert disk.blobs() == []
+
+
 # -- advisories --------------------------------------------------------------------------------------------------------
 
 
