@@ -13,12 +13,14 @@ from typing import Any
 
 import msgspec
 
+from entrepot.cluster import comparison
 from entrepot.cluster.admission import BrokerPath, Replay
 from entrepot.cluster.bridge import Bridge
 from entrepot.cluster.crossing import Crossing
 from entrepot.cluster.demand import AdvisoryDemand, Interests
 from entrepot.cluster.link import LinkCore, State
 from entrepot.core.broker import BrokerCore
+from entrepot.core.copies import Copies
 from entrepot.protocols.openwire.advisories import Advisories
 from entrepot.simulation import sites
 
@@ -172,6 +174,14 @@ def _never_lets_go_back(genuine: Any) -> Any:
     return refusal
 
 
+def _ignores_the_number(genuine: Any) -> Any:
+    return lambda queue, identity, number: genuine(queue, identity, 0)
+
+
+def _sees_no_path(genuine: Any) -> Any:
+    return lambda ids: ()
+
+
 def _stays_itself(genuine: Any) -> Any:
     def made(self: LinkCore, *rest: Any, **named: Any) -> None:
         genuine(self, *rest[:4], **{key: value for key, value in named.items() if key != "doubts"})
@@ -204,6 +214,9 @@ OTHERS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "temporary destinations are not served another way": lambda: patched(Bridge, "adopt_temporary", _nothing),
     "temporary destinations stay beyond a bridge": lambda: patched(Bridge, "_drop_temporary", _keeps_what_is_gone),
     "static destinations are not served": lambda: patched(AdvisoryDemand, "_static", _no_effects),
+    "a return is taken for a repetition": lambda: patched(comparison, "mark_of", _ignores_the_number),
+    "a return is taken for a repetition by its id": lambda: patched(comparison, "path_of", _sees_no_path),
+    "copies are forgotten in a restart": lambda: patched(Copies, "board", _nothing),
     "nothing goes back for who moved": lambda: patched(Replay, "refusal", _never_lets_go_back),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from entrepot.base.environment import SECOND
+from entrepot.cluster.comparison import OURS
 from entrepot.cluster.connector import NetworkConnector, connector_of
 from entrepot.config.model import BrokerConfig, BrokerSettings
 from entrepot.simulation import networks, sites
@@ -28,7 +29,7 @@ class Site(sites.Site):
 
 
 class Network(networks.Network):
-    """Sites and who dials whom. ``options`` is the query of every connector; ``interval``: of supervision."""
+    """Sites and who dials whom. ``options`` is the query of every connector; the rest as in `Blueprint`."""
 
     sites: dict[str, Site]  # type: ignore[assignment]
 
@@ -40,11 +41,16 @@ class Network(networks.Network):
         duplex: bool = False,
         options: str = "",
         interval: int = INTERVAL,
+        audit: int = -1,
+        program: str = OURS,
     ) -> None:
         names = dict.fromkeys(name for wire in wires for name in wire)
         self.duplex = duplex
         plans = {
-            name: Blueprint(config=BrokerConfig(broker=BrokerSettings(name=name)), interval=interval) for name in names
+            name: Blueprint(
+                config=BrokerConfig(broker=BrokerSettings(name=name)), interval=interval, audit=audit, program=program
+            )
+            for name in names
         }
         super().__init__(seed, plans)
         query = "?initialReconnectDelay=50&useExponentialBackOff=false" + (f"&{options}" if options else "")

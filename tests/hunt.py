@@ -23,6 +23,8 @@ RARE = (  # what needs a coincidence that networks drawn for it have
     "durable demand is not synced",
     "temporary destinations are not served another way",
     "nothing goes back for who moved",
+    "a return is taken for a repetition",
+    "a return is taken for a repetition by its id",
 )
 
 

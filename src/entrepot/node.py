@@ -142,13 +142,16 @@ class LoggedNotices(NoticePort):
         notices.JOB_REFUSED: logging.WARNING,
         notices.ADDRESS_FULL: logging.WARNING,
         notices.ADDRESS_FREE: logging.INFO,
+        notices.MESSAGE_DUPLICATE: logging.INFO,
     }
+    SAID_EACH: Final = {notices.MESSAGE_DUPLICATE: 100}  # lines in `NOTICE_EVERY`, where each is about a message
 
     def __init__(self, clock: Clock) -> None:
         self.counts: dict[str, int] = {}
         self.clock = clock
         self.log = logging.getLogger("entrepot.broker")
         self._said: dict[str, tuple[Instant, int]] = {}  # what -> when it was logged last, and the count then
+        self._room: dict[str, int] = {}  # what -> lines that are left of `SAID_EACH`
 
     def notice(self, what: str, subject: str, detail: dict[str, str]) -> None:
         """Count it, and log it at its level: below INFO all, above it each kind once in `NOTICE_EVERY`."""
@@ -161,8 +164,10 @@ class LoggedNotices(NoticePort):
         if level > logging.DEBUG:
             now = self.clock.now()
             last, before = self._said.get(what, (now - NOTICE_EVERY, count - 1))
-            if now - last < NOTICE_EVERY:
+            if now - last < NOTICE_EVERY and not self._room.get(what, 0):
                 return
+            room = self._room.get(what, 0) if now - last < NOTICE_EVERY else self.SAID_EACH.get(what, 1)
+            self._room[what] = room - 1
             self._said[what] = (now, count)
             if count - before > 1:
                 told += f" ({count - before - 1} more since it was said last)"

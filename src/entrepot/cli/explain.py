@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -92,6 +93,8 @@ def where(
         for answer in found.told:
             for place in answer["places"]:
                 _place(answer["broker"], place, found.called)
+            for one in answer.get("repeated", ()):
+                _repeated(answer["broker"], one)
             if answer["had"]:
                 click.echo(
                     f"{answer['broker']}: it was here and is no more: settled, sent on to another broker, or expired"
@@ -100,12 +103,21 @@ def where(
                     click.echo(f"  it cannot say when: {unable[answer['broker']]}")
         _story(rows)
         _missing(found)
-    if not rows and not any(answer["places"] or answer["had"] for answer in found.told):
+    known = ("places", "had", "repeated")
+    if not rows and not any(answer.get(name) for answer in found.told for name in known):
         asked = ", ".join(answer["broker"] for answer in found.told)
         raise Failure(
             f"no broker that answered knows the message {message_id!r} (asked: {asked})",
             remedy="is it the id that the sender printed? A broker that did not answer may have it",
         )
+
+
+def _repeated(broker: str, one: Mapping[str, Any]) -> None:
+    times = "" if one["times"] == 1 else f", {one['times']} times"
+    ago = one["age_ms"] // 1000
+    click.echo(
+        f"{broker}: a repetition of it was dropped at {one['address']}{times}, {ago} s ago at last: {one['why']}"
+    )
 
 
 # -- as text ----------------------------------------------------------------------------------------------------------

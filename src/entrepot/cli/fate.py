@@ -99,5 +99,8 @@ def _what(row: Mapping[str, Any]) -> str:
         return f"confirmed by {beyond}, so settled here"
     if what == "acknowledged":
         return f"acknowledged by {who or 'a lease or a transaction whose consumer had left'}, so settled"
+    if what == "duplicate":
+        came = f", from {row['came_from']}" if row["came_from"] else ""
+        return f"dropped as a repetition of what {queue} has or had already{came}"
     why = f": {row['why']}" if row["why"] else ""
     return f"{what}{f' in {queue}' if queue else ''}{why}"

@@ -35,6 +35,7 @@ from entrepot.cluster.admission import (
     path_through,
 )
 from entrepot.cluster.clients import ClientCluster
+from entrepot.cluster.comparison import Comparison, audit_of
 from entrepot.cluster.crossing import Crossing
 from entrepot.cluster.demand import (
     DURABLE_PREFIX,
@@ -432,6 +433,8 @@ class Bridge(LinkPort):
             f"{there}->{here}-{token}-{self.serial}:{self._runs}",
             self.options.client_id_token,
         )
+        if self.initiator:
+            self.inbound.comparison = Comparison(self.broker, "", there_id, wire.program, audit_of(self.options))
         if self.broker.trace is not None:
             self.broker.trace.define(facts.NAME_ORIGIN, self.origin, f"{there_id}\t{there}")
         connection = f"{here}->{there}-{token}-{self.serial}:{self._runs}"

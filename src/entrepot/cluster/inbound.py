@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from entrepot.base.errors import AccessDenied, EntrepotError, InvalidDestination, Refused, StorageError
 from entrepot.cluster.admission import ADVISORY
+from entrepot.cluster.comparison import Comparison
 from entrepot.cluster.wires import Wire
 from entrepot.core.broker import BLOCKED, DUPLICATE, SpaceWaiter
 from entrepot.core.routing import Target
@@ -15,8 +16,9 @@ from entrepot.model.address import Destination as Address
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import Destination, ExceptionResponse, Response
 from entrepot.protocols.openwire.convert import message_of
-from entrepot.protocols.openwire.ids import components, is_queue, is_temporary, text_of
+from entrepot.protocols.openwire.ids import components, is_queue, is_temporary
 from entrepot.protocols.openwire.refusals import throwable_of
+from entrepot.protocols.openwire.server import is_temporary_target
 
 if TYPE_CHECKING:
     from entrepot.cluster.bridge import Bridge
@@ -59,6 +61,7 @@ class Inbound:
         self.bridge: Final = bridge
         self.accepted = 0
         self.duplicates = 0
+        self.comparison: Comparison | None = None  # none: a wire of tests
         self._targets: dict[Destination, Target] = {}
         self._held: list[tuple[Wire, int, bool]] = []
         self._space = _Space(self)
@@ -94,11 +97,13 @@ class Inbound:
         stamps = broker.options.stamps
         if stamps is not None:
             stamps.put_on(message)
-        if bridge.options.check_duplicates_on_duplex:
-            message.need_rare().duplicate_id = text_of(command.message_id).encode()
         if not target.name.startswith(ADVISORY):
             self.accepted += 1
-        verdict = broker.send(message, target)
+        comparison = self.comparison
+        if comparison is None or not command.response_required:
+            verdict = broker.send(message, target)
+        else:
+            verdict = comparison.send(message, command, target, message.durable and not is_temporary_target(target))
         if verdict == DUPLICATE:
             self.duplicates += 1
         return verdict == BLOCKED

@@ -6,6 +6,7 @@ Only data: who runs a bridge reads it here. Where the releases of Classic differ
 from __future__ import annotations
 
 from collections.abc import Collection
+from enum import Enum
 from typing import Final
 
 from entrepot.base.environment import SECOND, Duration
@@ -13,6 +14,14 @@ from entrepot.base.settings import Options, Unit, setting
 
 FOREVER: Final = -1
 ADVISORY_PREFETCH_MIN: Final = 100  # a cable of 100 ms brings 500 advisories a second then; each is some 300 octets
+
+
+class Compared(Enum):
+    """Whose messages are compared with what came before, so that a repetition is dropped."""
+
+    ALL = "true"
+    NONE = "false"
+    OURS = "entrepot"
 
 
 class ReconnectOptions(Options, frozen=True):
@@ -133,10 +142,10 @@ class NetworkConnectorOptions(Options, frozen=True):
     gc_sweep_time: Duration = setting(
         60 * SECOND, unit=Unit.DURATION, classic="gcSweepTime", about="after how long they are"
     )
-    check_duplicates_on_duplex: bool = setting(
-        False,
+    check_duplicates_on_duplex: Compared = setting(
+        Compared.OURS,
         classic="checkDuplicateMessagesOnDuplex",
-        about="whether what arrives on the reverse side is looked up in the store",
+        about="whose repetitions are dropped on the reverse side: of any broker (true), none (false), or of ours",
     )
     supervision: Duration = setting(
         10 * SECOND,

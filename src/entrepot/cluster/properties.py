@@ -16,7 +16,7 @@ from typing import Final
 from entrepot.base.errors import InvalidDestination, InvalidOption
 from entrepot.base.settings import Dialect
 from entrepot.cluster.lists import Included, Lists
-from entrepot.cluster.options import NetworkConnectorOptions
+from entrepot.cluster.options import Compared, NetworkConnectorOptions
 from entrepot.protocols.openwire.ids import is_queue, parse_destination
 
 LISTS: Final = {
@@ -39,6 +39,10 @@ def write_properties(options: NetworkConnectorOptions, lists: Lists) -> str:
             continue
         if isinstance(value, bool):
             text = str(value).lower()
+        elif isinstance(value, Compared):
+            if value is Compared.OURS:
+                continue  # no word of Classic's
+            text = value.value
         elif name in ("gcSweepTime", "supervisionInterval"):
             text = str(int(value) // 1_000_000)
         else:

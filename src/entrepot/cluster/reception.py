@@ -15,13 +15,16 @@ from entrepot.base.environment import Instant
 from entrepot.base.errors import Refused
 from entrepot.cluster.admission import UNLIMITED, path_of
 from entrepot.cluster.bridge import MESSAGES_PORTION, Bridge, Neighbourhood, durable_list
+from entrepot.cluster.comparison import Comparison, audit_of
 from entrepot.cluster.link import LinkCore, LinkOptions
 from entrepot.cluster.properties import read_properties
 from entrepot.cluster.wires import CensusPort, SessionWire
 from entrepot.core import trace as facts
+from entrepot.core.routing import Target
 from entrepot.model.address import Destination as Address
 from entrepot.model.predicate import Facts, Predicate, Test
 from entrepot.model.value import NO, YES
+from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.acceptor import AGAIN
 from entrepot.protocols.openwire.advisories import Advisories, is_advisory
 from entrepot.protocols.openwire.commands import (
@@ -36,7 +39,7 @@ from entrepot.protocols.openwire.delivery import OpenWireSubscription
 from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import text_of
 from entrepot.protocols.openwire.options import OpenWireOptions
-from entrepot.protocols.openwire.server import OpenWireSession
+from entrepot.protocols.openwire.server import OpenWireSession, is_temporary_target
 from entrepot.protocols.session import Shell
 
 LISTED_SINCE: Final = 12  # version of OpenWire that has BrokerSubscriptionInfo
@@ -86,6 +89,7 @@ class NetworkSession(OpenWireSession):
         self.listed: bool = False
         self.told: BrokerSubscriptionInfo | None = None  # said before it was let in: ActiveMQ does with syncDurableSubs
         self.census: CensusPort | None = None
+        self.comparison: Comparison | None = None
 
     @property
     def peer_name(self) -> str:
@@ -118,7 +122,6 @@ class NetworkSession(OpenWireSession):
         if self.info is None and isinstance(command, BrokerInfo) and command.network_connection:
             self.peer_broker = command
             self.portion = MESSAGES_PORTION
-            self.audited = self.options.audit_network
             trace = self.broker.trace
             if trace is not None:
                 there = "" if command.broker_id is None else text_of(command.broker_id)
@@ -138,6 +141,34 @@ class NetworkSession(OpenWireSession):
             self.neighbourhood.clients.joined(self.census, peer)
         elif self.census is not None and isinstance(command, ConnectionControl):
             self.neighbourhood.clients.heard(self.census, command.token)
+
+    def _send_and_answer(self, command: commands.Message, target: Target) -> None:
+        """Send what waits for its answer; what another broker sends is compared with what that one sent before.
+
+        It says nothing about what its producer sends us himself: messages of one producer come over a bridge in any
+        order, and one that never came here would be taken for one that did.
+        """
+        peer = self.peer_broker
+        if peer is None:
+            super()._send_and_answer(command, target)
+            return
+        comparison = self.comparison
+        if comparison is None:
+            comparison = self.compare(peer, self.options.audit_network)
+            self.comparison = comparison
+        message_id = command.message_id
+        if message_id is not None and message_id.producer_id is not None:
+            self.broker.sequences.pass_by(text_of(message_id.producer_id), message_id.producer_sequence_id)
+        message = self._arrived(command, target)
+        frame = self._response(command)
+        durable = message.durable and not is_temporary_target(target)
+        verdict = comparison.send(message, command, target, durable)
+        self._answer_sent(frame, verdict, durable, target)
+
+    def compare(self, peer: BrokerInfo, audit: int) -> Comparison:
+        """Return what is compared of what ``peer`` sends. ``audit`` as for `Comparison`."""
+        there = "" if peer.broker_id is None else text_of(peer.broker_id)
+        return Comparison(self.broker, self.subject.name, there, self.decoder.wire_format.peer, audit)
 
     def may_be_left_unread(self) -> bool:
         """A bridge that sends here reads advisories alone. To refuse it a message would end it, and double what it has
@@ -198,6 +229,8 @@ class NetworkSession(OpenWireSession):
         )
         bridge = Bridge(self.neighbourhood, options, lists, link, initiator=False)
         bridge.subject = self.subject
+        audit = self.options.audit_network
+        bridge.inbound.comparison = self.compare(peer, audit if audit >= 0 else audit_of(options))
         self.bridge = bridge
         if there == self.broker.node_id:
             self.fail_loop()

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Wire:
-    """The connection of a bridge, whoever opened it."""
+    """The connection of a bridge, whoever opened it. ``program``: which one the peer says it is."""
+
+    program: str = ""
 
     def post(self, command: Command) -> None:
         """Send; no answer is wanted."""
@@ -53,6 +55,7 @@ class ClientWire(Wire):
 
     def __init__(self, client: OpenWireClient) -> None:
         self.client = client
+        self.program = client.program
 
     def post(self, command: Command) -> None:
         """Send."""
@@ -90,6 +93,7 @@ class SessionWire(Wire):
 
     def __init__(self, session: OpenWireSession) -> None:
         self.session = session
+        self.program = session.decoder.wire_format.peer
         self._commands: i32 = 0
 
     def post(self, command: Command) -> None:

@@ -37,12 +37,14 @@ from entrepot.core.backlog import Reference
 from entrepot.core.bereaved import DEAD_CAUSE, take_body_off
 from entrepot.core.branches import Branches
 from entrepot.core.consumer import Consumer, Window
+from entrepot.core.copies import Copies
 from entrepot.core.duplicates import Duplicates, Sequences
 from entrepot.core.lease import Lease, Poll
 from entrepot.core.policy import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SLOW_KILL, Policies, Policy
 from entrepot.core.ports import ClaimWaiter, ClientHolder, Host, Memory, Neighbours, NoticePort
 from entrepot.core.queue import ADVISORY, MAYBE_DELIVERED, MOVE_RETRY, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
 from entrepot.core.recollection import Recollections
+from entrepot.core.repetitions import SAME_DUPLICATE_ID, Repetitions
 from entrepot.core.routing import Copy, Divert, Plan, RoutingTable, Service, Target, default_routing, passes
 from entrepot.core.stage import Stages
 from entrepot.core.subscription import DEFAULT_PREFETCH, Browser, Subscription, durable_queue_name
@@ -66,7 +68,7 @@ from entrepot.model.ids import connection_id, message_id_prefix
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate, compile_selector
 
-KIND_NODE: Final = 1  # document kinds of the journal; 3 to 5 are in duplicates.py and lease_records.py
+KIND_NODE: Final = 1  # document kinds of the journal; 3 to 5, 7 and 9: duplicates.py, lease_records.py, copies.py
 KIND_QUEUE: Final = 2
 KIND_NUMBERS: Final = 6
 
@@ -283,6 +285,8 @@ class BrokerCore(Host):
         self.services: dict[str, Service] = {}  # address -> what takes all that is sent there
         self.families: dict[str, Service] = {}  # the same for all addresses that begin like this
         self.duplicates: Duplicates = Duplicates(journal)
+        self.copies: Copies = Copies(journal)
+        self.repetitions: Repetitions = Repetitions()
         self.leases: Leases = Leases(self)
         self.arrivals: dict[str, int] = {}  # watched queue -> when its leases will look at it
         self.branches: Branches = Branches(self)
@@ -678,10 +682,7 @@ class BrokerCore(Host):
 
     def _send_once(self, message: Message, target: Target, identity: bytes) -> int:
         if self.duplicates.seen(target.name, identity):
-            detail = {"duplicate-id": identity.decode("utf-8", "replace")}
-            self.notices.notice(notices.MESSAGE_DUPLICATE, target.name, detail)
-            self._note_nowhere(facts.DUPLICATE, message, target)
-            return DUPLICATE
+            return self.repeated(message, target, SAME_DUPLICATE_ID)
         policy = self.policies.of(target.name, target.routing)
         self.journal.begin()
         try:
@@ -690,6 +691,19 @@ class BrokerCore(Host):
             return verdict
         finally:
             self.journal.end()
+
+    def repeated(self, message: Message, target: Target, why: str) -> int:
+        """Drop ``message``, which ``target`` has or had already, as ``why`` says; count it, tell of it; DUPLICATE."""
+        if message.number == 0:
+            message.number = self.next_number()
+        identity = self.identity_of(message)
+        self.repetitions.add(identity, target.name, why, self.wall)
+        queue = self.table.queues.get(target.queue_name or target.name)
+        if queue is not None:
+            queue.repeated += 1
+        self.notices.notice(notices.MESSAGE_DUPLICATE, target.name, {"id": identity, "why": why})
+        self._note_nowhere(facts.DUPLICATE, message, target)
+        return DUPLICATE
 
     def _route(self, message: Message, target: Target) -> int:
         """Store and hand out ``message`` to all queues of ``target``, its composites and diverts, each queue once."""
@@ -1439,6 +1453,7 @@ class BrokerCore(Host):
         for message in held.values():
             octets += message.size
         assert octets == self.memory.used, f"memory account says {self.memory.used}, messages held cost {octets}"
+        self.copies.check()
         self.journal.check()
 
 

@@ -97,6 +97,19 @@ class Sequences:
         self.journal: JournalCore = journal
         self.last: dict[str, i64] = {}
         self.kept: dict[str, bool] = {}
+        self.passed: dict[str, i64] = {}  # highest that other brokers brought, in whatever order: for `had` alone
+
+    def had(self, producer: str, sequence: i64) -> bool:
+        """Return whether the message ``sequence`` of ``producer`` was here, as far as anybody remembers."""
+        return self.seen(producer, sequence) or sequence <= self.passed.get(producer, NEVER_SENT)
+
+    def pass_by(self, producer: str, sequence: i64) -> None:
+        """Another broker brought a message of ``producer``, who may send us those before it himself yet."""
+        if producer not in self.passed and len(self.passed) >= PRODUCERS_KEPT:
+            for oldest in self.passed:
+                del self.passed[oldest]
+                break
+        self.passed[producer] = max(sequence, self.passed.get(producer, NEVER_SENT))
 
     def seen(self, producer: str, sequence: i64) -> bool:
         """Return whether ``producer`` sent the message ``sequence`` before."""

@@ -98,6 +98,7 @@ class Queue:
         self.expired: i64 = 0
         self.dead: i64 = 0
         self.dropped: i64 = 0
+        self.repeated: i64 = 0  # dropped because they were here already
         self.requeued: i64 = 0
         self.in_flight: i64 = 0
         self.expiring: i64 = 0  # messages in the backlog that have an expiration: the sweep skips queues without

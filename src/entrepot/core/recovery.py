@@ -16,6 +16,7 @@ from entrepot.core.broker import (
     BrokerCore,
     selector_or_none,
 )
+from entrepot.core.copies import KIND_COPIES
 from entrepot.core.duplicates import KIND_DUPLICATE, KIND_SEQUENCE
 from entrepot.core.lease import Lease
 from entrepot.core.lease_records import KIND_CLAIM, KIND_LEASE, ClaimRecord, LeaseRecord, decode_claim, decode_lease
@@ -41,6 +42,7 @@ class Rebuilder(RecoverySink):
         self.ready: bool = False
         self.lease_documents: list[LeaseRecord] = []
         self.claim_documents: list[ClaimRecord] = []
+        self.copies: dict[bytes, bytes] = {}
         self.leased: dict[int, dict[int, bool]] = {}  # queue identity -> numbers that a lease holds
         self.staged: list[int] = []  # numbers of staged messages
         self.orphans: list[tuple[int, int]] = []  # (number, queue) of queues that no longer exist
@@ -57,6 +59,8 @@ class Rebuilder(RecoverySink):
             broker.number = broker.reserved
         elif kind == KIND_DUPLICATE:
             broker.duplicates.recovered(key)
+        elif kind == KIND_COPIES:
+            self.copies[key] = value
         elif kind == KIND_SEQUENCE:
             broker.sequences.recovered(key, value)
         elif kind == KIND_BRANCH:
@@ -105,6 +109,7 @@ class Rebuilder(RecoverySink):
         if self.ready:
             return
         self.ready = True
+        self.broker.copies.recovered(self.copies)
         for record in self.lease_documents:
             self._lease(record)
         for claim in sorted(self.claim_documents, key=lambda claim: claim.start):

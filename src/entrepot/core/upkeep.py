@@ -69,6 +69,7 @@ class QueueView(msgspec.Struct, frozen=True):
     dead: int
     dropped: int
     requeued: int
+    repeated: int = 0
 
 
 class ConsumerView(msgspec.Struct, frozen=True):
@@ -176,6 +177,7 @@ def queue_view(broker: BrokerCore, queue: Queue) -> QueueView:
         dead=int(queue.dead),
         dropped=int(queue.dropped),
         requeued=int(queue.requeued),
+        repeated=int(queue.repeated),
     )
 
 

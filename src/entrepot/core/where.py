@@ -51,6 +51,7 @@ class Search:
             "trace": self.census.trace,
             "places": self.found,
             "had": not self.found and self._had(),
+            "repeated": self._repeated(),
         }
 
     def _look(self) -> Iterator[bool]:
@@ -154,6 +155,14 @@ class Search:
             }
         )
 
+    def _repeated(self) -> list[dict[str, Any]]:
+        """Return what was dropped here because it was a repetition of the message."""
+        found = self.broker.repetitions.last.get(str(self.identity))
+        if found is None:
+            return []
+        age = max(0, int(self.broker.wall) - int(found.wall))
+        return [{"address": found.address, "why": found.why, "times": int(found.count), "age_ms": age}]
+
     def _had(self) -> bool:
         """Return whether this broker certainly had the message: it gave the id itself, or knows its producer's last.
 
@@ -166,4 +175,4 @@ class Search:
         if number != self.identity and number.isdigit():
             return 0 < int(number) <= int(broker.number)
         producer, _, sequence = self.identity.rpartition(":")
-        return bool(producer and sequence.isdigit() and broker.sequences.seen(producer, int(sequence)))
+        return bool(producer and sequence.isdigit() and broker.sequences.had(producer, int(sequence)))

@@ -32,6 +32,7 @@ from entrepot.journal.ports import (
     JournalUsage,
     RecoveryReport,
     RecoverySink,
+    Rider,
     Waiter,
 )
 from entrepot.journal.record import (
@@ -61,6 +62,7 @@ __all__ = [
     "JournalUsage",
     "RecoveryReport",
     "RecoverySink",
+    "Rider",
     "Waiter",
 ]
 
@@ -95,6 +97,8 @@ class JournalCore(JournalEvents):
         self.overflow: Overflow = Overflow(port)
         self.pages: bool = True
         self.fence: Fence = Fence()
+        self.rider: Rider = Rider()
+        self.riding: bool = False  # the rider has something to say in the open batch
         self._boundaries: list[Boundary] = []
         self._index: Index = Index()
         self._active: Segment = Segment(0, 0, 0)
@@ -180,8 +184,10 @@ class JournalCore(JournalEvents):
 
     def _seal_active(self) -> None:
         active = self._active
+        riding, self.riding = self.riding, False  # nothing may stand behind the seal
         self._batch.record(bytes([SEAL]))
         self._hand_over()
+        self.riding = riding
         self.port.trim(active.name, active.end)
         self._index.seal(active, self._sequence)
 
@@ -210,6 +216,9 @@ class JournalCore(JournalEvents):
         batch = self._batch
         if batch.empty():
             return
+        if self.riding:
+            self.riding = False
+            self.rider.board()
         batch.finish()
         active = self._active
         count = batch.count
@@ -445,6 +454,10 @@ class JournalCore(JournalEvents):
         self._prepare()
         self._put(kind, key, value)
         self._spill()
+
+    def ride(self, kind: int, key: bytes, value: bytes) -> None:
+        """Do as `put` while `Rider.board` is being called: the batch has begun and is handed over as it is then."""
+        self._put(kind, key, value)
 
     def _put(self, kind: i64, key: bytes, value: bytes) -> None:
         body = self._scratch

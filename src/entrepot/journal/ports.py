@@ -32,6 +32,14 @@ class Waiter:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+class Rider:
+    """Who has something to say in every batch that holds what it is about: `JournalCore.ride` says it there."""
+
+    def board(self) -> None:
+        """A batch is handed over, and `JournalCore.riding` was set: say it now, and nothing else of the journal."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Fence:
     """Whether this broker still is the one who may write here. Asked after each sync, before anything is confirmed."""
 

@@ -12,9 +12,11 @@ from itertools import pairwise
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from entrepot.base.environment import MILLISECOND, SECOND
-from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
+from entrepot.cluster.comparison import OURS
+from entrepot.cluster.options import BridgeFilterOptions, Compared, NetworkConnectorOptions
 from entrepot.config.model import (
     BrokerConfig,
     BrokerSettings,
@@ -37,6 +39,11 @@ BESIDE: Final = "BESIDE"  # the queue that a second connector between a pair car
 STATIC: Final = "STATIC"
 MOVING: Final = "MOVING"
 VIRTUAL: Final = "VirtualTopic.V"
+UNASKED: Final = ""
+NOBODY: Final = "no audit"
+MIXED_AUDITS: Final = "mixed audits"
+BY_IDS: Final = "audit of ids"
+STRANGER: Final = "ActiveMQ 5.17.2"  # what a broker calls itself whose numbers the others do not trust
 DOUBLING_MAX: Final = 6
 """Directions without a conduit in a ring of doubled connectors: each doubles the demand for all that is beyond it."""
 STATICALLY: Final = (  # a static bridge hears of nobody: all that is read at the end of its chain
@@ -98,6 +105,7 @@ class Plan(Struct, frozen=True):
     static: bool = False
     twins: bool = False
     selector_aware: bool = False
+    audits: str = ""
 
     @property
     def title(self) -> str:
@@ -107,6 +115,7 @@ class Plan(Struct, frozen=True):
         more = (self.replay, "replay"), (self.static, "static"), (self.twins, "twins"), (self.operated, "operated")
         words += [word for true, word in more if true]
         words += ["talk"] if self.seats else []
+        words += [self.audits] if self.audits else []
         return " ".join(words)
 
 
@@ -206,6 +215,28 @@ def draw(lots: Lots, extras: Extras = NO_EXTRAS) -> Plan:
         twins=twins,
         selector_aware=any(one.bridge is not None and one.bridge.selector_aware for one in policies),
     )
+
+
+def with_audits(plan: Plan, lots: Lots) -> Plan:
+    """Return ``plan`` with what its brokers compare: copies, unasked; or nothing; or ids, where they do not know ours.
+
+    Drawn apart from the rest: a seed makes the plan otherwise that it made before.
+    """
+    mode = lots.one_of((UNASKED, UNASKED, NOBODY, MIXED_AUDITS, BY_IDS, BY_IDS))
+    if mode == UNASKED:
+        return plan
+    made = {}
+    for name, blueprint in plan.blueprints.items():
+        audit = {NOBODY: 0, BY_IDS: 1}.get(mode, lots.one_of((-1, 0, 1)))
+        said = {-1: Compared.OURS, 0: Compared.NONE, 1: Compared.ALL}[audit]
+        networks = tuple(
+            replace(one, options=one.options.replaced(check_duplicates_on_duplex=said))
+            for one in blueprint.config.networks
+        )
+        config = replace(blueprint.config, networks=networks)
+        program = STRANGER if mode == BY_IDS or (mode == MIXED_AUDITS and lots.chance(0.5)) else OURS
+        made[name] = replace(blueprint, config=config, audit=audit, program=program)
+    return replace(plan, blueprints=made, audits=mode)
 
 
 def _mover(site: str) -> Reading:

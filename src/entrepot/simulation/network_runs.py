@@ -19,7 +19,17 @@ from entrepot.core.queue import Queue
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.ids import is_queue
-from entrepot.simulation.network_plans import MOVING, NO_EXTRAS, VIRTUAL, Plan, Reading, Wire, draw, draw_extras
+from entrepot.simulation.network_plans import (
+    MOVING,
+    NO_EXTRAS,
+    VIRTUAL,
+    Plan,
+    Reading,
+    Wire,
+    draw,
+    draw_extras,
+    with_audits,
+)
 from entrepot.simulation.networks import Network, identity_of
 from entrepot.simulation.requests import ANSWER, PATIENCE, Talk
 from entrepot.simulation.sites import Site
@@ -47,7 +57,7 @@ class NetworkRun:
         lots, more, plan = self._draw(seed, extras)
         self.lots: Final = lots
         self.more: Final = more
-        self.plan: Final = plan
+        self.plan: Final = with_audits(plan, Lots(f"{seed}/audits")) if extras else plan
         self.network: Final = Drawn(seed, self.plan, lines=lines)
         self.network.world.events_max = EVENTS_MAX
         self.sent = 0
@@ -489,6 +499,10 @@ class NetworkRun:
             "messages given back by bridges": sum(bridge.link.counts.requeued for bridge in network.dialled()),
             "events": network.world.events,
             f"networks: {self.plan.shape}": 1,
+            f"networks: {self.plan.audits or 'audit of copies'}": 1,
+            "repetitions dropped": sum(
+                int(site.broker.repetitions.count) for site in network.sites.values() if site.broker is not None
+            ),
             **self.talk.counts(),
         }
         for word in ("static", "twins", "operated"):

@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from entrepot.base.environment import MILLISECOND, Duration
 from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.admission import message_path
 from entrepot.cluster.bridge import Bridge, Neighbourhood, Opening
+from entrepot.cluster.comparison import OURS
 from entrepot.cluster.connector import NetworkConnector, offered
 from entrepot.cluster.link import Effect
 from entrepot.cluster.outlook import outlook
@@ -26,6 +28,7 @@ from entrepot.config.networks import bridge_filters, lists_of
 from entrepot.config.security import protect
 from entrepot.core.broker import BrokerCore, BrokerOptions
 from entrepot.core.controls import Census
+from entrepot.core.copies import Copies
 from entrepot.core.policy import Policies
 from entrepot.core.ports import NoticePort
 from entrepot.core.recovery import recover
@@ -56,12 +59,16 @@ CABLE_MAX: Final = 3 * MILLISECOND
 class Blueprint(Struct, frozen=True):
     """What a site is made from. ``routes``: place that a bridge dials -> name of the site there, "" for nobody.
 
-    ``interval``: of supervision, in ns; 0: as each connector says.
+    ``interval``: of supervision, in ns; 0: as each connector says. ``audit``: what its listeners say of
+    ``auditNetworkProducers``, -1 for nothing. ``program``: what it calls itself; other brokers trust the numbers of
+    ours.
     """
 
     config: BrokerConfig
     routes: Mapping[str, str] = {}
     interval: Duration = 0
+    audit: int = -1
+    program: str = OURS
 
     def site_at(self, place: Endpoint) -> str:
         """Return the name of the site at ``place``: the host's, where nothing else is said."""
@@ -83,6 +90,40 @@ class Confirmed(Waiter):
         """It was refused: nobody counts on it."""
 
 
+class Noted(Waiter):
+    """Notes in the ledger of copies that one is on disk."""
+
+    def __init__(self, ledger: dict[tuple[str, int], None], key: tuple[str, int]) -> None:
+        self.ledger = ledger
+        self.key = key
+
+    def stored(self, token: bytes) -> None:
+        """It is on disk: no crash excuses that it is taken again."""
+        self.ledger[self.key] = None
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """It was refused."""
+
+
+class WatchedCopies(Copies):
+    """Copies of a site, and what the site must know of them: on disk over its crashes, in memory until the next."""
+
+    def __init__(self, site: Site, journal: JournalCore) -> None:
+        super().__init__(journal)
+        self.site: Final = site
+        self.memory: Final[dict[tuple[str, int], None]] = {}
+
+    def note(self, sender: str, mark: int, durable: bool) -> None:
+        """Note a copy; one that was taken before must have been known."""
+        key = (sender, mark)
+        if key in self.memory or key in self.site.copies_kept:
+            self.site.world.violation(f"{self.site.name} takes a copy of {sender.strip()} again")
+        self.memory[key] = None
+        super().note(sender, mark, durable)
+        if durable and self.journal.pages:
+            self.journal.confirm(Noted(self.site.copies_kept, key), b"")
+
+
 class Site:
     """One broker's machine. ``broker`` is None while it is down."""
 
@@ -99,6 +140,7 @@ class Site:
         self.ends: list[End] = []
         self.cables: dict[tuple[Bridge, int], End] = {}
         self.readers: dict[str, Reader] = {}
+        self.copies_kept: dict[tuple[str, int], None] = {}  # copies of other brokers that are on disk
         self.bell: Final = Bell(self.world, self._ring)
         self.runs = 0
         self.accepted = 0
@@ -123,6 +165,8 @@ class Site:
         )
         protect(config.security, broker.access)
         broker.tick(self.world.time, self.world.wall())
+        watched = WatchedCopies(self, journal)
+        broker.copies = watched
         recover(broker)
         self.broker = broker
         acceptor = Acceptor(broker)
@@ -238,16 +282,23 @@ class Site:
         near, far = self.network.lay(self, target)
         self.ends.append(near)
         self.cables[(bridge, attempt)] = near
-        offer = offered(place, bridge.link.options.interval)
+        offer = replace(offered(place, bridge.link.options.interval), provider_name=self.blueprint.program)
         near.session = OpenWireClient(near, offer, Opening(bridge, attempt), self.world.time)
 
         def accept() -> None:
             assert target.neighbourhood is not None
             target.accepted += 1
             target.ends.append(far)
-            far.session = NetworkSession(far, target.neighbourhood, OpenWireOptions(), target.accepted, self.name)
+            far.session = NetworkSession(far, target.neighbourhood, target.listening(), target.accepted, self.name)
 
         self.world.later(0, lambda: target.turn(accept))
+
+    def listening(self) -> OpenWireOptions:
+        """Return the options of this site's listener."""
+        options = OpenWireOptions()
+        options.audit_network = self.blueprint.audit
+        options.wire = replace(options.wire, provider_name=self.blueprint.program)
+        return options
 
     def bridges(self) -> list[Bridge]:
         """Return every bridge here, whoever dialled."""

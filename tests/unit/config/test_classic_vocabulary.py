@@ -37,6 +37,7 @@ SAMPLES = {
 BY_UNIT = {
     Unit.TEXT: "text",
     Unit.FLAG: "true",
+    Unit.CHOICE: "true",
     Unit.COUNT: "5",
     Unit.FACTOR: "0.5",
     Unit.OCTETS: "1mb",

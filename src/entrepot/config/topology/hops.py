@@ -120,9 +120,9 @@ def _of_bridge(network: Network, link: Link) -> Iterator[Risk]:
         what = 'alwaysSyncSend="false": non-persistent messages under way are lost with the connection'
         yield Risk(Grade.LOSES, what, "take it out")
     if not _audited(network, link):
-        where = 'checkDuplicateMessagesOnDuplex="true"' if link.back else f'auditNetworkProducers="true" at {target}'
+        where = 'checkDuplicateMessagesOnDuplex="false"' if link.back else f'auditNetworkProducers="false" at {target}'
         what = "a message whose answer was lost with the connection comes again, and nobody compares"
-        yield Risk(Grade.DOUBLES, what, where)
+        yield Risk(Grade.DOUBLES, what, f"take out {where}")
     if channel.conduit and any(member.selectors for member in _members(network, link.target)):
         what = f"conduitSubscriptions: messages that no selector at {target} wants cross too, and wait there"
         yield Risk(Grade.STRANDS, what, 'conduitSubscriptions="false"')

@@ -42,7 +42,7 @@ class Listener(Struct, frozen=True, kw_only=True):
     protocol: str
     secure: bool = False
     core: bool = False  # speaks the protocol of Artemis' clusters
-    audits: bool = False  # drops what a bridge sends again, by its id
+    audits: bool = True  # drops what a bridge of ours sends again
     frame_max: int = 0  # octets of the largest frame that it takes; 0: not known
     tells_clients: bool = False  # updateClusterClients: its clients are told of the other brokers
     groups: tuple[str, ...] = ()
@@ -151,7 +151,7 @@ class Channel(Struct, frozen=True, kw_only=True):
     direct: bool = False
     balancing: str = ""
     deduplicates: bool = True
-    checks_duplicates: bool = False  # of what comes back over a duplex connector
+    checks_duplicates: bool = True  # of what comes back over a duplex connector
     bridge: CoreBridge | None = None
 
     @property

@@ -170,7 +170,7 @@ class _View:
                 for found in self._listener(name, self.raw(element, "uri"), self.spot(element, "uri"), groups):
                     yield replace(
                         found,
-                        audits=self.flag(element, "auditNetworkProducers", False),
+                        audits=self.flag(element, "auditNetworkProducers", True),
                         tells_clients=self.flag(element, "updateClusterClients", False),
                     )
         for text in self.raw(bean.element, "transportConnectorURIs").split(","):
@@ -227,7 +227,7 @@ class _View:
             suppresses_queues=options.suppress_duplicate_queues,
             suppresses_topics=options.suppress_duplicate_topics,
             virtual_demand=element is not None and self.flag(element, "useVirtualDestSubs", False),
-            checks_duplicates=element is not None and self.flag(element, "checkDuplicateMessagesOnDuplex", False),
+            checks_duplicates=element is None or self.flag(element, "checkDuplicateMessagesOnDuplex", True),
             syncs_durables=element is not None and self.flag(element, "syncDurableSubs", False),
             always_sync=options.always_sync_send,
             destination_filter=options.destination_filter,

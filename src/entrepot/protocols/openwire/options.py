@@ -36,7 +36,7 @@ class OpenWireOptions:
         self.producers_max: i64 = 100_000
         self.write_high_octets: i64 = 1 * MIB  # what may wait for a slow reader before its consumers pause
         self.prefetch_extension: bool = True  # usePrefetchExtension
-        self.audit_network: bool = False  # auditNetworkProducers: what a bridge sends again is dropped
+        self.audit_network: int = -1  # auditNetworkProducers: 1 true, 0 false, -1 not said (`cluster/comparison.py`)
         self.link_stealing: bool = False  # allowLinkStealing: who comes with a client id in use takes it over
         self.update_clients: bool = False  # updateClusterClients: failover clients are told of other brokers
         self.rebalance_clients: bool = False  # rebalanceClusterClients: and asked to move
@@ -53,7 +53,7 @@ def read_option(options: OpenWireOptions, written: str, text: str) -> bool:
         options.link_stealing = _flag(written, text)
         return True
     if written in ("auditNetworkProducers", "transport.auditNetworkProducers"):
-        options.audit_network = _flag(written, text)
+        options.audit_network = 1 if _flag(written, text) else 0
         return True
     if written in CLUSTER_FLAGS:
         setattr(options, CLUSTER_FLAGS[written], _flag(written, text))

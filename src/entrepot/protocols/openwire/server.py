@@ -31,6 +31,7 @@ from entrepot.core.broker import BLOCKED, SpaceWaiter
 from entrepot.core.directory import Subject
 from entrepot.core.ports import ClientHolder
 from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
+from entrepot.core.repetitions import SENT_AGAIN
 from entrepot.core.routing import Target
 from entrepot.core.transaction import State, Transaction
 from entrepot.journal.log import Waiter
@@ -172,7 +173,6 @@ class OpenWireSession(Session):
         self.high: i64 = options.write_high_octets
         self.frame_octets_max: i64 = 0
         self.separator: str = self.broker.options.separator
-        self.audited: bool = False  # a message whose id came before is dropped: another broker sends here
         self.agreed: bool = False
         self.plain: bool = False  # the peer reads messages as they are kept
         self.info: ConnectionInfo | None = None
@@ -611,7 +611,7 @@ class OpenWireSession(Session):
         if command.response_required:
             self._send_and_answer(command, target)
             return
-        message = self._message(command, target)
+        message = self._arrived(command, target)
         verdict = broker.send(message, target)
         window = 0
         producer_id = command.producer_id
@@ -636,10 +636,11 @@ class OpenWireSession(Session):
         producer = "" if message_id.producer_id is None else text_of(message_id.producer_id)
         sequence = message_id.producer_sequence_id
         frame = self._response(command)
+        message = self._arrived(command, target)
         if self.resumed_by_failover and broker.sequences.seen(producer, sequence):
+            broker.repeated(message, target, SENT_AGAIN)
             self.confirm(frame)
             return
-        message = self._message(command, target)
         durable = message.durable and not is_temporary_target(target)
         if durable:
             broker.journal.begin()
@@ -651,19 +652,16 @@ class OpenWireSession(Session):
         else:
             verdict = broker.send(message, target)
             broker.sequences.note(producer, sequence, False)
+        self._answer_sent(frame, verdict, durable, target)
+
+    def _answer_sent(self, frame: bytes, verdict: int, durable: bool, target: Target) -> None:
+        """Answer with ``frame`` as what `BrokerCore.send` said allows."""
         if verdict == BLOCKED:
             self._hold(frame, durable, target)
         elif durable:
             self.confirm(frame)
         else:
             self.write_octets(frame)
-
-    def _message(self, command: commands.Message, target: Target) -> Message:
-        message = self._arrived(command, target)
-        message_id = command.message_id
-        if self.audited and message_id is not None:
-            message.need_rare().duplicate_id = text_of(message_id).encode()
-        return message
 
     def _arrived(self, command: commands.Message, target: Target) -> Message:
         message = message_of(command, target.name)

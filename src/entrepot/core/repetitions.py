@@ -1,0 +1,49 @@
+"""What was dropped because it is here already, or was: how often, and the last of it by the clients' ids. [C]"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+REPETITIONS_KEPT: Final = 1_000
+
+# Why one was dropped: which comparison found it.
+SAME_COPY: Final = "another broker sent the same copy again"
+SAME_ID: Final = "another broker sent a message with this id again (auditNetworkProducers)"
+SAME_DUPLICATE_ID: Final = "its sender gave it a duplicate id that came before"
+SENT_AGAIN: Final = "its producer sent it again after a failover"
+
+
+class Repetition:
+    """One message of which a repetition was dropped. ``wall``: when it was last, ms since 1970."""
+
+    def __init__(self, identity: str, address: str, why: str) -> None:
+        self.identity: str = identity
+        self.address: str = address
+        self.why: str = why
+        self.wall: i64 = 0
+        self.count: i64 = 0
+
+
+class Repetitions:
+    """All that were dropped since the broker started; the last `REPETITIONS_KEPT` of them by id."""
+
+    def __init__(self) -> None:
+        self.count: i64 = 0
+        self.last: dict[str, Repetition] = {}
+
+    def add(self, identity: str, address: str, why: str, wall: i64) -> None:
+        """Note one that is dropped now."""
+        self.count += 1
+        found = self.last.pop(identity, None)
+        if found is None or found.address != address:
+            found = Repetition(identity, address, why)
+            if len(self.last) >= REPETITIONS_KEPT:
+                for oldest in self.last:
+                    del self.last[oldest]
+                    break
+        found.why = why
+        found.wall = wall
+        found.count += 1
+        self.last[identity] = found
