@@ -30,6 +30,7 @@ from entrepot.model.address import parse
 from entrepot.model.message import DEFAULT_PRIORITY, Message
 from entrepot.protocols.stomp.server import StompSession
 from entrepot.simulation.machine import FusedDisk, Parts
+from entrepot.simulation.network import Link
 
 
 class Bug(NamedTuple):
@@ -206,6 +207,34 @@ def any_stretch(self: Overflow, blob_id: int, at: int, size: int, checked: bool)
     return octets + bytes(size - len(octets))
 
 
+RESUME = StompSession.resume
+
+
+def without_the_rest(self: StompSession, now: int) -> None:
+    if self.unfinished:
+        self.reader.data = b""
+        self.reader.at = 0
+    RESUME(self, now)
+
+
+RECEIVE = StompSession.receive
+
+
+def the_newest_first(self: StompSession, data: bytes, now: int) -> None:
+    rest = self.reader.data[self.reader.at :] if self.unfinished else b""
+    if rest and data:
+        self.reader.data = b""
+        self.reader.at = 0
+        RECEIVE(self, data, now)
+        RECEIVE(self, rest, now)
+    else:
+        RECEIVE(self, data, now)
+
+
+def as_if_finished(self: Link) -> bool:
+    return self.server.readable
+
+
 BUGS = {
     "checksums of bodies are not looked at": Bug(
         patches=((Overflow, "_stretch", any_stretch), (Overflow, "flaw_of", lambda *_: ""))
@@ -234,6 +263,10 @@ BUGS = {
     "a broker that stops hands out what comes back": Bug(patches=((Queue, "cease", goes_on),)),
     "a leaving consumer takes back what its transaction settles": Bug(
         patches=((Queue, "detach", without_its_promises),)
+    ),
+    "the rest of a chunk is forgotten": Bug(patches=((StompSession, "resume", without_the_rest),)),
+    "a later chunk overtakes the rest of an earlier one": Bug(
+        patches=((StompSession, "receive", the_newest_first), (Link, "_server_reads", as_if_finished))
     ),
 }
 

@@ -85,6 +85,7 @@ SCHEDULED: Final = 4
 SWEEP_EVERY: Final = 1_000_000_000  # ns between two looks at expiry, slow consumers and unused queues
 SWEEP_MESSAGES: Final = 400  # a queue and sweep: Classic's maxExpirePageSize
 ALARMS_A_TURN: Final = 1_000
+ATTACH_UNITS: Final = 6  # of `core/effort.py`: to give a queue a consumer, or take it away, and tell of it
 
 ORIGIN_ANNOTATIONS: Final = (
     "_AMQ_ORIG_ADDRESS",
@@ -315,9 +316,10 @@ class BrokerCore(Host):
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def tick(self, now: Instant, wall: WallTime) -> None:
-        """Tell the broker what time it is: ns on the monotonic clock, ms since 1970."""
+        """A turn begins: ns on the monotonic clock, ms since 1970."""
         self.now = now
         self.wall = wall
+        self.effort.begin()
         if self.trace is not None:
             self.trace.tick(now, wall)
 
@@ -329,7 +331,7 @@ class BrokerCore(Host):
 
     def advance(self) -> None:
         """Do what is due: delayed and scheduled messages, and now and then a sweep."""
-        self.timetable.advance(self.now, ALARMS_A_TURN)
+        self.timetable.advance(self.now, ALARMS_A_TURN, self.effort)
         if self.now - self.swept >= SWEEP_EVERY:
             self.swept = self.now
             self._sweep()
@@ -447,6 +449,7 @@ class BrokerCore(Host):
                 target.attach_nothing(self.table.version)
                 return
         self.table.resolve(target)
+        self.effort.spent += 1 + (len(target.queues) >> 1)
         if target.parts:
             return
         if (target.routing != MULTICAST or target.queue_name) and not target.turns and not target.queues:
@@ -832,9 +835,13 @@ class BrokerCore(Host):
         if target.diverts and self._divert(message, target, plan, copy, peek):
             return
         chosen = target.queues + target.turns if peek else target.chosen(message)
-        for queue in chosen:
-            if queue not in copy.queues:
-                copy.queues.append(queue)
+        if not copy.queues:  # a target names no queue twice, and to look would cost the square of a topic's readers
+            copy.queues.extend(chosen)
+        else:
+            known = {int(queue.identity) for queue in copy.queues}
+            for queue in chosen:
+                if int(queue.identity) not in known:
+                    copy.queues.append(queue)
         if target.careful:
             copy.careful.append(target)
             if not chosen:
@@ -1255,6 +1262,7 @@ class BrokerCore(Host):
             return [self._topic_queue(subscription, destination)]
         if is_pattern(destination.name, MIXED):
             subscription.patterns.append(destination.name)
+            self.effort.spent += len(self.table.queues)
             found = self.table.matching(destination.name)
             return [queue for queue in found if queue.routing == ANYCAST and not queue.owner]
         return [self.need_queue(destination)]
@@ -1309,6 +1317,7 @@ class BrokerCore(Host):
         limit = queue.policy.max_consumers
         if 0 <= limit <= len(queue.roster.consumers):
             raise SubscriptionInUse(f"the queue {queue.name!r} admits {limit} consumers and has them")
+        self.effort.spent += ATTACH_UNITS
         consumer = subscription.consumer(queue)
         consumer.priority = subscription.priority
         consumer.exclusive = subscription.exclusive
@@ -1343,6 +1352,7 @@ class BrokerCore(Host):
             queue = consumer.queue
             if queue is None:
                 continue
+            self.effort.spent += ATTACH_UNITS + len(consumer.in_flight)
             queue.detach(consumer, last_delivered)
             self._note_detached(queue, consumer)
             self.notices.notice(notices.CONSUMER_DETACHED, queue.name, _who(subscription, int(consumer.key)))

@@ -12,6 +12,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import EntrepotError, Fault
 from entrepot.core.backlog import Reference
+from entrepot.core.effort import Effort
 from entrepot.core.trace import Trace
 from entrepot.journal.log import JournalCore
 from entrepot.model.message import Message
@@ -98,6 +99,7 @@ class Host:
         self.journal: JournalCore = journal
         self.memory: Memory = memory
         self.notices: NoticePort = notices
+        self.effort: Effort = Effort()
         self.trace: Trace | None = None  # set before there are queues
         self.now: i64 = 0
         self.wall: i64 = 0

@@ -17,6 +17,7 @@ from entrepot.core.backlog import LEVELS, Backlog, Paged, Reference
 from entrepot.core.bereaved import without_body
 from entrepot.core.consumer import UNLIMITED, Consumer
 from entrepot.core.dispatch import Roster
+from entrepot.core.effort import OCTETS_SHIFT, Effort
 from entrepot.core.policy import Policy
 from entrepot.core.ports import Host
 from entrepot.core.trace import Run, Trace
@@ -31,6 +32,8 @@ RELOAD_OCTETS: Final = 4 * 1024 * 1024  # bodies may be large: stop a read-in he
 RELOAD_STEP: Final = 256
 SEARCH_STEP: Final = 2_000  # messages that a selective consumer may look through before others have their turn
 TAKE_OCTETS: Final = 16 * 1024 * 1024  # bodies that one `take` may hold at a time
+LOAD_UNITS: Final = 2  # of `core/effort.py`: to read a message from disk, one of many
+PAGE_UNITS: Final = 4  # and to write a record of its own for it
 SWEEP_LOOKS: Final = 2_000  # messages that one sweep looks at: 0.1 ms compiled
 
 HOLD_DEFAULT: Final = 1_000_000_000  # ns that a queue waits for its consumers when the policy gives 0 (classic.md 4.3)
@@ -59,6 +62,7 @@ class Queue:
 
     def __init__(self, host: Host, identity: i64, name: str, address: str, policy: Policy) -> None:
         self.host: Host = host
+        self.effort: Effort = host.effort
         self.identity: i64 = identity
         self.name: str = name
         self.address: str = address
@@ -108,6 +112,7 @@ class Queue:
     def accept(self, message: Message) -> None:
         """Take a routed message: straight to a ready consumer, else to the backlog. The journal has it already."""
         self.accepted += 1
+        self.effort.spent += 1
         rare = message.rare
         if self.arrivals is not None:
             self.note_accepted(message, 0)
@@ -205,6 +210,7 @@ class Queue:
             if message.stored:  # another queue's record: ours needs a number of its own
                 message = self._renumbered(message)
             journal.page(message, [int(self.identity)])
+            self.effort.spent += PAGE_UNITS
         self.backlog.page(level, message.number)
         return True
 
@@ -236,6 +242,7 @@ class Queue:
     def _hand(self, consumer: Consumer, message: Message, reference: Reference | None) -> None:
         """Deliver to ``consumer``, which has credit and wants it. ``reference`` is None for one that never waited."""
         self.delivered += 1
+        self.effort.spent += 1 + (message.size >> OCTETS_SHIFT)
         consumer.delivered += 1
         deliveries: i64 = 0 if reference is None else reference.deliveries
         run = consumer.delivery_run
@@ -447,6 +454,7 @@ class Queue:
             for message in self.host.journal.load_range(part):
                 octets += message.size
                 found.append(message)
+                self.effort.spent += LOAD_UNITS
             at += len(part)
             step = min(step * 2, RELOAD_STEP) if octets < RELOAD_OCTETS // 4 else 4
         return found

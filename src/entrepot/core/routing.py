@@ -269,6 +269,8 @@ class RoutingTable:
                 for mirror in self._multicast(self.mirror_prefix + target.name):
                     if mirror not in target.queues:
                         target.queues.append(mirror)
+        if target.turns and target.queues:  # no queue twice, or it would get a message twice
+            target.turns = [queue for queue in target.turns if queue not in target.queues]
         if len(target.turns) == 1:
             target.queues = target.queues + target.turns
             target.turns = []
@@ -290,15 +292,18 @@ class RoutingTable:
             queues.extend(address.multicast)
         if temporary:
             return queues
+        known = {int(queue.identity) for queue in queues}
         for wild in self.wild.lookup(name):
             for queue in wild.multicast:
-                if queue not in queues:
+                if int(queue.identity) not in known:
+                    known.add(int(queue.identity))
                     queues.append(queue)
         for virtual in self.virtual_topics:
             if _covers(virtual.name, name):
                 pattern = virtual.queue_pattern(name)
                 for queue in self.matching(pattern):
-                    if queue.routing == ANYCAST and queue not in queues:
+                    if queue.routing == ANYCAST and int(queue.identity) not in known:
+                        known.add(int(queue.identity))
                         queues.append(queue)
         return queues
 

@@ -14,6 +14,7 @@ from mypy_extensions import mypyc_attr
 from entrepot.base.cron import Cron
 from entrepot.base.environment import MILLISECOND, Instant, WallTime
 from entrepot.base.errors import Refused
+from entrepot.core.effort import Effort
 from entrepot.model.message import Message
 
 SCHEDULED_DELAY: Final = "AMQ_SCHEDULED_DELAY"
@@ -61,10 +62,13 @@ class Timetable:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
-    def advance(self, now: Instant, most: int) -> None:
-        """Ring up to ``most`` alarms that are due, and none that is made meanwhile: its turn comes after others'."""
+    def advance(self, now: Instant, most: int, effort: Effort) -> None:
+        """Ring up to ``most`` alarms that are due, as far as ``effort`` reaches.
+
+        And none that is made meanwhile: its turn comes after others'.
+        """
         made = self._made
-        while most > 0 and self._heap and self._heap[0][0] <= now and self._heap[0][1] <= made:
+        while most > 0 and not effort.is_over() and self._heap and self._heap[0][0] <= now and self._heap[0][1] <= made:
             _, _, alarm = heapq.heappop(self._heap)
             if not alarm.cancelled:
                 most -= 1

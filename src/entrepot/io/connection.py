@@ -25,6 +25,7 @@ from entrepot.base.environment import KIB, MIB, MILLISECOND, SECOND, Clock
 from entrepot.core.broker import BrokerCore
 from entrepot.io.certificates import certified
 from entrepot.protocols.session import NEVER, Session, Shell
+from entrepot.protocols.turns import TurnCore
 
 WRITE_MARK_HIGH: Final = 256 * KIB  # a whole read of the loop: a burst that fits one read never pauses its consumer
 WRITE_MARK_LOW: Final = 64 * KIB  # a quarter is left to send while the queues are asked for more
@@ -52,7 +53,7 @@ class Turn:
         self.wall_read: i64 = self.now
         self.depth: i64 = 0
         self.greedy: bool = type(loop).__module__.partition(".")[0] == "uvloop"
-        self.waiting: list[Connection] = []
+        self.waiting: list[Shell] = []
         self.late: bool = False  # a turn of its own is on its way for what was noted outside of one
 
     def begin(self) -> None:
@@ -73,18 +74,13 @@ class Turn:
         if self.depth > 1:
             self.depth -= 1
             return
-        waiting = self.waiting
         try:
             self.finishing()
-            at = 0
-            while at < len(waiting):  # it grows: a connection that ends gives its messages to others
-                waiting[at].flush()
-                at += 1
-            waiting.clear()
+            self.write()
             self.finished()
         finally:
             self.depth = 0  # whatever happened, the next turn is a turn
-        if waiting:
+        if self.more():
             self.schedule()
 
     def run(self, action: Callable[[], object]) -> None:
@@ -108,10 +104,27 @@ class Turn:
             self.loop.call_soon(self.catch_up)
 
     def catch_up(self) -> None:
-        """Have a turn for what was noted outside of one."""
+        """Have a turn for what was noted outside of one, or left by one."""
         self.late = False
         self.begin()
+        self.go_on()
         self.end()
+
+    def write(self) -> None:
+        """Write for those who noted something."""
+        waiting = self.waiting
+        at = 0
+        while at < len(waiting):  # it grows: a connection that ends gives its messages to others
+            waiting[at].flush()
+            at += 1
+        waiting.clear()
+
+    def more(self) -> bool:
+        """Return whether there is something for another turn."""
+        return len(self.waiting) > 0
+
+    def go_on(self) -> None:
+        """Do what earlier turns left."""
 
     def opened(self) -> None:
         """``now`` and ``wall`` are those of a new turn."""
@@ -132,6 +145,8 @@ class BrokerTurn(Turn):
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, broker: BrokerCore) -> None:
         super().__init__(loop, clock)
         self.broker: BrokerCore = broker
+        self.course: TurnCore = TurnCore(broker)
+        self.waiting = self.course.noted
         self.armed: i64 = NEVER
         self.timer: asyncio.TimerHandle | None = None
         self.stopped: bool = False
@@ -140,23 +155,34 @@ class BrokerTurn(Turn):
     def opened(self) -> None:
         """Tell the broker the time."""
         self.turns += 1
-        self.broker.tick(self.now, self.wall)
+        self.course.begin(self.now, self.wall)
+
+    def go_on(self) -> None:
+        """Do some of what earlier turns left."""
+        try:
+            self.course.go_on()
+        except Exception:
+            log.exception("the broker failed while it went on with earlier work; it goes on")
 
     def finishing(self) -> None:
         """Wake blocked producers; hand the journal's batch over, so that the disk works while sockets are written."""
         try:
-            self.broker.space_changed()
-            self.broker.journal.flush()
-            trace = self.broker.trace
-            if trace is not None:
-                trace.flush()
+            self.course.settle()
         except Exception:
             log.exception("the broker failed at the end of a turn; it goes on")
+
+    def write(self) -> None:
+        """Write for those who noted something, not for too many at once."""
+        self.course.write()
+
+    def more(self) -> bool:
+        """Return whether there is something for another turn."""
+        return self.course.more()
 
     def finished(self) -> None:
         """Hand over what ending connections put into the journal, and see when the broker wants to be called."""
         try:
-            self.broker.journal.flush()
+            self.course.finish()
         except Exception:
             log.exception("the journal failed to take a batch; nothing of it is confirmed")
         due: i64 = self.broker.deadline()
@@ -237,8 +263,9 @@ class Connection(Shell):
         self.full: bool = False
         self.muted: bool = False  # the broker stops: what the peer says now would not be answered
         self.resting: bool = False  # reading stops until the others had their turn
-        self.held: bytes = b""  # of a chunk that is taken in portions
+        self.held: bytes = b""  # came and was not taken yet: the session wants portions, or is unfinished
         self.held_at: i64 = 0
+        self.ends: bool = False  # and behind it the stream ends
 
     # -- what the session asks (Shell) --------------------------------------------------------------------------------
 
@@ -263,6 +290,19 @@ class Connection(Shell):
         if self.full:
             session.writable(False, self.turn.now)
 
+    def go_on(self) -> None:
+        """Let the session do more of what it was given before. Called by the turn."""
+        if self.ended:
+            return
+        session = self.session
+        try:
+            session.resume(self.turn.now)
+        except Exception as error:
+            self._break_off(error)
+        self._after()
+        if not session.unfinished and (len(self.held) > 0 or self.ends):
+            self.turn.loop.call_soon(self._take_portion)
+
     # -- what the loop tells ------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:
@@ -284,8 +324,8 @@ class Connection(Shell):
         """Hand a chunk to the session and write what comes of it, here and elsewhere."""
         if self.ended:
             return  # the peer still talks while we wait for it to close
-        portion = self.session.portion
-        if portion > 0 and (len(data) > portion or len(self.held) > 0):
+        session = self.session
+        if session.unfinished or len(self.held) > 0 or (session.portion > 0 and len(data) > session.portion):
             self._hold(data)
             return
         self._take(data)
@@ -396,7 +436,7 @@ class Connection(Shell):
             self.dirty()
         elif not self.noted:
             self._arm()
-        if session.readable != self.reading and not self.resting and not self.muted:
+        if (session.readable and not session.unfinished) != self.reading and not self.resting and not self.muted:
             self._adjust_reading()
 
     def _tell_writable(self, ready: bool) -> None:
@@ -411,7 +451,9 @@ class Connection(Shell):
 
     def _adjust_reading(self) -> None:
         transport = self.transport
-        wanted = self.session.readable and not self.choked and not self.resting and not self.muted
+        session = self.session
+        wanted = session.readable and not session.unfinished
+        wanted = wanted and not self.choked and not self.resting and not self.muted
         if transport is None or self.ended or wanted == self.reading or transport.is_closing():
             return
         self.reading = wanted
@@ -431,11 +473,16 @@ class Connection(Shell):
         self.turn.loop.call_soon(self._rested)
 
     def _hold(self, data: bytes) -> None:
-        """Take ``data`` in portions, one in each round of the loop: what each causes is sent before the next begins."""
+        """Take ``data`` in portions, one in each round of the loop: what each causes is sent before the next begins.
+
+        An unfinished session takes nothing before it has done the rest: what comes all the same waits here.
+        """
         waiting = len(self.held) > 0
+        if not data:
+            self.ends = True
         self.held = self.held[self.held_at :] + data if waiting else data
         self.held_at = 0
-        if not waiting:
+        if not waiting and not self.session.unfinished:
             self.resting = True
             self._adjust_reading()
             self._take_portion()
@@ -444,16 +491,25 @@ class Connection(Shell):
         if self.ended:
             self.held = b""
             return
-        behind = self.held_at + max(self.session.portion, 1)
+        if self.session.unfinished:
+            return  # `go_on` brings it back
+        behind: i64 = len(self.held)
+        if self.session.portion > 0:
+            behind = min(behind, self.held_at + self.session.portion)
         data = self.held[self.held_at : behind]
         self.held_at = behind
-        self._take(data)
+        if len(data) > 0:
+            self._take(data)
         if self.held_at < len(self.held):
-            self.turn.loop.call_soon(self._take_portion)
-        else:
-            self.held = b""
-            self.held_at = 0
-            self._rested()
+            if not self.session.unfinished:
+                self.turn.loop.call_soon(self._take_portion)
+            return
+        self.held = b""
+        self.held_at = 0
+        if self.ends and not self.session.unfinished and not self.ended:
+            self.ends = False
+            self._take(b"")
+        self._rested()
 
     def _rested(self) -> None:
         self.resting = False

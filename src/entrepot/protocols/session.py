@@ -7,9 +7,12 @@ A session is a state machine without a socket. The shell (`io/connection.py`, or
    connection is to be closed once all of that is written.
 3. `advance` when the instant that `deadline` returned has come; `deadline` again after every call.
 4. `writable` with False when the peer does not read fast enough, with True when it does again.
-5. `detach` once, when the connection is gone, whoever closed it. Nothing may be called after that.
+5. `resume` when a session that is ``unfinished`` asks for it through `Shell.go_on`.
+6. `detach` once, when the connection is gone, whoever closed it. Nothing may be called after that.
 
-While ``readable`` is False the shell stops reading: that is our back-pressure.
+While ``readable`` is False the shell stops reading: that is our back-pressure. While ``unfinished`` is True it has not
+done all that it was given, since its turn was over (`core/effort.py`): the shell gives it no more, and keeps what still
+comes.
 """
 
 from __future__ import annotations
@@ -43,6 +46,12 @@ class Shell:
     def resumed(self) -> None:
         """``readable`` may have changed to True outside of `receive`: look at it again."""
 
+    def go_on(self) -> None:
+        """The session is ``unfinished`` and its time has come: call `Session.resume`, within a turn."""
+
+    def flush(self) -> None:
+        """Write what the session has to say. Called at the end of a turn."""
+
     def certificate(self) -> str | None:
         """Return whose certificate the peer showed, as Java writes it; "": none. None: this is no TLS."""
         return None
@@ -58,6 +67,7 @@ class Session:
     def __init__(self, shell: Shell) -> None:
         self.shell: Shell = shell
         self.readable: bool = True
+        self.unfinished: bool = False
         self.closing: bool = False
         self.protocol: str = UNKNOWN
         self.writer: BytesWriter = BytesWriter()
@@ -67,6 +77,10 @@ class Session:
     def receive(self, data: bytes, now: Instant) -> None:
         """Take the next chunk from the peer."""
         raise NotImplementedError
+
+    def resume(self, now: Instant) -> None:
+        """Go on with what `receive` left; ``unfinished`` stays True when it is not all."""
+        self.unfinished = False
 
     def outgoing(self) -> bytes:
         """Return what is to be written now, b"" for nothing."""

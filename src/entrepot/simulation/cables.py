@@ -23,10 +23,12 @@ class Machine(Protocol):
     name: str
     world: World
     network: Network
-    written: list[End]
 
     def turn(self, action: Callable[[], object]) -> None:
         """Do ``action`` as one turn of the loop: what it wrote goes out. Nothing happens on a machine that is down."""
+
+    def note(self, shell: Shell) -> None:
+        """Call ``shell.flush`` at the end of this turn."""
 
 
 class End(Shell):
@@ -42,13 +44,14 @@ class End(Shell):
         self.deaf = False
         self.bell: Final = Bell(site.world, self.ring)
         self.noted = False
+        self.held: list[bytes] = []  # came while the session had not done what came before; b"" is the end
         self._clear: Instant = 0  # when what was written before has arrived: nothing overtakes when a link gets faster
 
     def dirty(self) -> None:
         """Ask for a flush at the end of the turn."""
         if not self.noted:
             self.noted = True
-            self.site.written.append(self)
+            self.site.note(self)
 
     def resumed(self) -> None:
         """Nothing is held back here."""
@@ -80,13 +83,25 @@ class End(Shell):
         """Octets have come; none are the end of the stream."""
         if self.gone or self.session is None:
             return
-        session = self.session
+        if self.session.unfinished:
+            self.held.append(data)
+        else:
+            self.site.turn(lambda: self._read(data))
 
-        def read() -> None:
-            session.receive(data, self.site.world.time)
+    def _read(self, data: bytes) -> None:
+        if self.session is not None and not self.gone:
+            self.session.receive(data, self.site.world.time)
             self.dirty()
 
-        self.site.turn(read)
+    def go_on(self) -> None:
+        """Let the session do what an earlier turn left, then what has come since."""
+        session = self.session
+        if session is None or self.gone:
+            return
+        session.resume(self.site.world.time)
+        while self.held and not session.unfinished:
+            session.receive(self.held.pop(0), self.site.world.time)
+        self.dirty()
 
     def leave(self, why: str) -> None:
         """This end is closed."""

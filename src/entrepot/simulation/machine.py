@@ -1,8 +1,8 @@
 """A machine with a disk, on which a broker runs, crashes and is started again.
 
-`Machine.turn` is what `io/connection.py` does in the real world: tell the time, let one stimulus happen, hand the
-journal's batch over, write to every connection that has something, arm the broker's timer. A `PowerCut` may come out of
-any call of the disk, so a crash happens in the middle of a turn, of recovery, or of compaction, not only between them.
+`Machine.turn` is what `io/connection.py` does in the real world: it takes one stimulus through a turn, arms the
+broker's timer, and has a turn for what was left. A `PowerCut` may come out of any call of the disk, so a crash happens
+in the middle of a turn, of recovery, or of compaction, not only between them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from mypy_extensions import i64
 
-from entrepot.base.environment import KIB, MILLISECOND, Duration, Entropy
+from entrepot.base.environment import KIB, MICROSECOND, MILLISECOND, Duration, Entropy
 from entrepot.base.errors import EntrepotError, StorageFull
 from entrepot.core.broker import BrokerCore, BrokerOptions
 from entrepot.core.policy import Policies
@@ -23,6 +23,7 @@ from entrepot.journal.log import JournalCore, JournalOptions
 from entrepot.protocols.session import Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
 from entrepot.protocols.stomp.server import StompSession
+from entrepot.protocols.turns import TurnCore
 from entrepot.simulation.disk import Later, SimulatedDisk
 from entrepot.simulation.world import Bell, World
 
@@ -136,7 +137,10 @@ class Machine:
         self.stomp.large_octets = LARGE_OCTETS
         self.stomp.write_high_octets = 16 * KIB
         self._notices = Notices(world)
-        self._written: list[Link] = []
+        self.turn_units = 0  # what a turn may do (`core/effort.py`); 0: as much as in the real world
+        self.rest_after: Duration = 10 * MICROSECOND  # what a turn left goes on then: other events come in between
+        self._course: TurnCore | None = None
+        self._going_on = False
         self._bell: Final = Bell(world, self._ring)
         self._booting = False
 
@@ -171,6 +175,8 @@ class Machine:
             self.world.lots(f"broker{self.run}"),
             self._notices,
         )
+        if self.turn_units:
+            broker.effort.units = self.turn_units
         broker.tick(self.world.time, self.world.wall())
         broker.stages.atomic_octets = broker.stages.step_octets = self.stage_octets
         broker.stages.load_messages = 3
@@ -193,6 +199,8 @@ class Machine:
         if report.torn_segment:
             self.world.count("torn tail")
         self.broker = broker
+        self._course = TurnCore(broker)
+        self._going_on = False
         self._bell.hush()
         self.turn(lambda: None)
         self.world.later(options.compact_every, lambda: self._compact(broker))
@@ -204,9 +212,9 @@ class Machine:
         self.era += 1
         self.crashes_in_a_row += 1
         self.broker = None
+        self._course = None
         links = list(self.links.values())
         self.links.clear()
-        self._written.clear()
         for link in links:
             link.crashed()
         if torn:
@@ -240,7 +248,6 @@ class Machine:
             self.crash(torn=True)
             return
         self.broker = None
-        self._written.clear()
         self.disk.stop()
         self._reboot()
 
@@ -262,21 +269,15 @@ class Machine:
 
     def turn(self, action: Callable[[], object]) -> None:
         """Let one stimulus happen."""
-        broker = self.broker
-        if broker is None:
+        broker, course = self.broker, self._course
+        if broker is None or course is None:
             return
-        broker.tick(self.world.time, self.world.wall())
+        course.begin(self.world.time, self.world.wall())
         try:
             action()
-            broker.space_changed()
-            broker.journal.flush()
-            written = self._written
-            at = 0
-            while at < len(written):  # it grows: a connection that ends gives its messages to others
-                written[at].flush_server()
-                at += 1
-            written.clear()
-            broker.journal.flush()
+            course.settle()
+            course.write()
+            course.finish()
         except PowerCut:
             self.world.count("crash in a turn")
             self.crash(torn=True)
@@ -287,10 +288,21 @@ class Machine:
             self.crash(torn=True)
             return
         self._arm()
+        if course.more() and not self._going_on:
+            self._going_on = True
+            self.world.count("turns for a rest")
+            self.world.later(self.rest_after, lambda: self._go_on(course))
 
-    def note(self, link: Link) -> None:
-        """Write what ``link`` has at the end of this turn."""
-        self._written.append(link)
+    def _go_on(self, course: TurnCore) -> None:
+        """Have a turn for what earlier ones left, unless the machine has gone down since."""
+        if self._course is course:
+            self._going_on = False
+            self.turn(course.go_on)
+
+    def note(self, shell: Shell) -> None:
+        """Write what the connection of ``shell`` has at the end of this turn."""
+        if self._course is not None:
+            self._course.note(shell)
 
     def accept(self, shell: Shell, peer: str) -> Session:
         """Make the session of a new connection. The broker must be there."""

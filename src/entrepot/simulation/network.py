@@ -135,10 +135,16 @@ class _ServerShell(Shell):
     def dirty(self) -> None:
         if not self.noted:
             self.noted = True
-            self.link.machine.note(self.link)
+            self.link.machine.note(self)
 
     def resumed(self) -> None:
         self.link.outbound.kick()
+
+    def go_on(self) -> None:
+        self.link.go_on()
+
+    def flush(self) -> None:
+        self.link.flush_server()
 
 
 class Link:
@@ -157,7 +163,7 @@ class Link:
         self.client = StompClient(_ClientShell(self), options)
         self.server: Session = machine.accept(self._shell, peer.name)
         self.number = machine.accepted
-        self.outbound = Pipe(world, weather, self._server_receives, lambda: self.server.readable, self._client_writable)
+        self.outbound = Pipe(world, weather, self._server_receives, self._server_reads, self._client_writable)
         self.inbound = Pipe(world, weather, self._client_receives, lambda: self.client.readable, self._server_writable)
         machine.links[self.number] = self
         self._arm_server()
@@ -229,6 +235,21 @@ class Link:
     def _note_shown(self, data: bytes) -> None:
         for destination, identity in SHOWN.findall(data):
             self.shown.append((destination.decode(), identity.decode()))
+
+    def _server_reads(self) -> bool:
+        return self.server.readable and not self.server.unfinished
+
+    def go_on(self) -> None:
+        """Let the server do what an earlier turn left; then it may be given more."""
+        if self.server_gone:
+            return
+        self.server.resume(self.world.time)
+        if self.server.closing:
+            self._shell.dirty()
+        else:
+            self._arm_server()
+        if not self.server.unfinished:
+            self.outbound.kick()
 
     def _server_receives(self, data: bytes) -> None:
         if not self.server_gone:

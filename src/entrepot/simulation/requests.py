@@ -47,6 +47,7 @@ from entrepot.protocols.openwire.commands import (
 from entrepot.protocols.openwire.ids import AckType, DestinationOperation
 from entrepot.protocols.openwire.negotiation import WireFormatOptions
 from entrepot.protocols.openwire.options import OpenWireOptions
+from entrepot.protocols.session import Shell
 from entrepot.simulation.cables import End
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Program(ClientPort):
         self.world: World = network.world
         self.site: Final = site
         self.name = name
-        self.written: list[End] = []
+        self._noted: list[Shell] = []
         self.client: OpenWireClient | None = None
         self.runs = 0
         self.sent = 0
@@ -86,9 +87,13 @@ class Program(ClientPort):
     def turn(self, action: Callable[[], object]) -> None:
         """Do ``action``, and write what it has to say."""
         action()
-        written, self.written = self.written, []
-        for end in written:
-            end.flush()
+        noted, self._noted = self._noted, []
+        for shell in noted:
+            shell.flush()
+
+    def note(self, shell: Shell) -> None:
+        """Call ``shell.flush`` at the end of this turn."""
+        self._noted.append(shell)
 
     def dial(self) -> None:
         """Connect to the broker of the site; later, when it is down."""

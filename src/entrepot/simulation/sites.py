@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from entrepot.base.environment import MILLISECOND, Duration
+from entrepot.base.environment import MICROSECOND, MILLISECOND, Duration
 from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.admission import message_path
@@ -43,6 +43,8 @@ from entrepot.protocols.openwire.bodies import pack_properties, text_message
 from entrepot.protocols.openwire.client import OpenWireClient
 from entrepot.protocols.openwire.convert import message_of
 from entrepot.protocols.openwire.options import OpenWireOptions
+from entrepot.protocols.session import Shell
+from entrepot.protocols.turns import TurnCore
 from entrepot.simulation.cables import End
 from entrepot.simulation.disk import SimulatedDisk
 from entrepot.simulation.subscribers import Reader
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from entrepot.simulation.networks import Network
 
 SEGMENT_OCTETS: Final = 1 << 18  # small, so that segments come and go within a run
+REST_AFTER: Final = 10 * MICROSECOND  # other events come in between
 CABLE_MIN: Final = 20_000  # ns of delay of a cable, one way
 CABLE_MAX: Final = 3 * MILLISECOND
 
@@ -136,7 +139,9 @@ class Site:
         self.broker: BrokerCore | None = None
         self.neighbourhood: Neighbourhood | None = None
         self.connectors: list[NetworkConnector] = []
-        self.written: list[End] = []
+        self.turn_units = self.world.lots(f"turns {name}").one_of((1, 5, 40, 0, 0, 0))  # 0: as in the real world
+        self._course: TurnCore | None = None
+        self._going_on = False
         self.ends: list[End] = []
         self.cables: dict[tuple[Bridge, int], End] = {}
         self.readers: dict[str, Reader] = {}
@@ -168,7 +173,11 @@ class Site:
         watched = WatchedCopies(self, journal)
         broker.copies = watched
         recover(broker)
+        if self.turn_units:
+            broker.effort.units = self.turn_units
         self.broker = broker
+        self._course = TurnCore(broker)
+        self._going_on = False
         acceptor = Acceptor(broker)
         set_advisories(config, acceptor.advisories)
         self.neighbourhood = Neighbourhood(
@@ -213,7 +222,7 @@ class Site:
             return
         self.world.note(f"crash {self.name}")
         self.broker = None
-        self.written.clear()
+        self._course = None
         self.cables.clear()
         ends, self.ends = self.ends, []
         for end in ends:
@@ -231,21 +240,30 @@ class Site:
 
     def turn(self, action: Callable[[], object]) -> None:
         """Do ``action`` as one turn of the loop: what it wrote goes out, and the journal gets its sync."""
-        broker = self.broker
-        if broker is None:
+        broker, course = self.broker, self._course
+        if broker is None or course is None:
             return
         self.network.touched[self.name] = None
-        broker.tick(self.world.time, self.world.wall())
+        course.begin(self.world.time, self.world.wall())
         action()
-        broker.space_changed()
-        broker.journal.flush()
-        at = 0
-        while at < len(self.written):
-            self.written[at].flush()
-            at += 1
-        self.written.clear()
-        broker.journal.flush()
+        course.settle()
+        course.write()
+        course.finish()
         self.bell.set(broker.deadline())
+        if course.more() and not self._going_on:
+            self._going_on = True
+            self.world.later(REST_AFTER, lambda: self._go_on(course))
+
+    def _go_on(self, course: TurnCore) -> None:
+        """Have a turn for what earlier ones left, unless the machine has gone down since."""
+        if self._course is course:
+            self._going_on = False
+            self.turn(course.go_on)
+
+    def note(self, shell: Shell) -> None:
+        """Write what the connection of ``shell`` has at the end of this turn."""
+        if self._course is not None:
+            self._course.note(shell)
 
     def _ring(self) -> None:
         broker = self.broker

@@ -6,6 +6,7 @@ import pytest
 
 from entrepot.base.errors import Refused
 from entrepot.core.broker import SCHEDULED
+from entrepot.core.effort import Effort
 from entrepot.core.timed import Alarm, Timetable
 from kit import START, Rig
 
@@ -187,8 +188,8 @@ def test_what_is_made_while_alarms_ring_has_its_turn_later():
     rung: list[int] = []
     table.add(Bell(5, rung, table))
     table.add(Bell(3, rung, table))
-    table.advance(10, 100)
+    table.advance(10, 100, Effort())
     assert rung == [3, 5]
     assert table.deadline() == 10
-    table.advance(10, 1)
+    table.advance(10, 1, Effort())
     assert rung == [3, 5, 10]

@@ -29,6 +29,7 @@ from entrepot.base.errors import (
 )
 from entrepot.core.broker import BLOCKED, SpaceWaiter
 from entrepot.core.directory import Subject
+from entrepot.core.effort import OCTETS_SHIFT
 from entrepot.core.ports import ClientHolder
 from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
 from entrepot.core.repetitions import SENT_AGAIN
@@ -92,6 +93,7 @@ from entrepot.protocols.openwire.settlement import check_held, expire, poison
 from entrepot.protocols.openwire.transacting import Transacting
 from entrepot.protocols.openwire.whereabouts import ZONE_OCTETS_MAX, ZONE_TOKEN
 from entrepot.protocols.session import NEVER, OPENWIRE, Session, Shell
+from entrepot.protocols.turns import SessionRest
 
 TARGETS_KEPT: Final = 10_000  # destinations that one connection's cache remembers
 RETAINED_BLOCK: Final = 2  # a connection that also consumes is not stopped; its sends fail at twice the memory limit
@@ -212,6 +214,8 @@ class OpenWireSession(Session):
         self.space_waiter: _Space = _Space(self)
         self.held: list[tuple[bytes, bool]] = []  # answers that wait for space, and whether for the disk as well
         self.failed: list[_Failed] = []
+        self.rest: SessionRest = SessionRest(shell)
+        self.undone: list[Structure] = []  # commands that came, while it is unfinished
         self.heard: i64 = self.broker.now
         self.wrote: i64 = self.broker.now
         self.opened: i64 = self.broker.now
@@ -229,17 +233,45 @@ class OpenWireSession(Session):
             self.closing = True
         if self.closing or self.leave_at != NEVER:
             return
+        self.broker.effort.spent += len(data) >> OCTETS_SHIFT
         self.heard = now
         try:
-            for command in self.decoder.feed(data):
-                if self.separator:
-                    dot(command, self.separator)
-                self._take(command)
-                if self.closing or self.leave_at != NEVER:
-                    return
-            self.decoder.check()
+            self._work(self.decoder.feed(data))
         except PeerError as error:
             self.fail(error)
+
+    def resume(self, now: Instant) -> None:
+        """Go on with the commands that came and were not done."""
+        self.unfinished = False
+        undone = self.undone
+        self.undone = []
+        if self.closing or self.leave_at != NEVER:
+            return
+        self.heard = now
+        try:
+            self._work(undone)
+        except PeerError as error:
+            self.fail(error)
+
+    def _work(self, came: list[Structure]) -> None:
+        """Do what ``came``, as far as this turn reaches."""
+        effort = self.broker.effort
+        at = 0
+        while at < len(came):
+            if effort.spent >= effort.allowance:
+                self.unfinished = True
+                self.undone = came[at:] if at > 0 else came
+                effort.later(self.rest)
+                return
+            command = came[at]
+            at += 1
+            effort.spent += 1
+            if self.separator:
+                dot(command, self.separator)
+            self._take(command)
+            if self.closing or self.leave_at != NEVER:
+                return
+        self.decoder.check()
 
     def outgoing(self) -> bytes:
         """Return what is to be written; what waited for room in the writer goes on after it."""
@@ -271,7 +303,7 @@ class OpenWireSession(Session):
             due = min(due, int(self.opened) + int(self.options.connect_timeout_ms) * MILLISECOND)
         if self.inactivity > 0:
             due = min(due, int(self.wrote) + int(self.inactivity) // 3)
-            if self.readable:
+            if self.readable and not self.unfinished:
                 due = min(due, int(self.heard) + int(self.inactivity))
         for subscription in self.pullers.values():
             due = min(due, int(subscription.pull_due))
@@ -290,7 +322,7 @@ class OpenWireSession(Session):
             self.fail(ProtocolViolation(f"no connection was opened within {self.options.connect_timeout_ms} ms"))
             return
         if self.inactivity > 0:
-            if self.readable and now >= self.heard + self.inactivity:
+            if self.readable and not self.unfinished and now >= self.heard + self.inactivity:
                 quiet = (now - self.heard) // MILLISECOND
                 self.fail(ProtocolViolation(f"nothing came for {quiet} ms, although {self._agreed_ms()} were agreed"))
                 return

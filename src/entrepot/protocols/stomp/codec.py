@@ -227,6 +227,10 @@ class Reader:
             self.subscription_at -= by
             self.subscription_end -= by
 
+    def has_more(self) -> bool:
+        """Return whether `next` has not seen all that came."""
+        return self.at < len(self.data) and self.later is None and self.stage == START
+
     def waiting(self) -> i64:
         """Return how many octets of an incomplete frame are held."""
         held: i64 = len(self.data) - self.at

@@ -33,6 +33,7 @@ from entrepot.core.bereaved import without_body
 from entrepot.core.broker import BLOCKED, BrokerCore, SpaceWaiter
 from entrepot.core.consumer import UNLIMITED
 from entrepot.core.directory import Subject
+from entrepot.core.effort import OCTETS_SHIFT
 from entrepot.core.ports import ClientHolder
 from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED, Queue
 from entrepot.core.routing import Target
@@ -62,6 +63,7 @@ from entrepot.protocols.stomp.large import PACE_OCTETS, Inflow, Outflow
 from entrepot.protocols.stomp.leasing import Leasing
 from entrepot.protocols.stomp.options import SERVER_MIN_HEARTBEAT_MS, StompOptions
 from entrepot.protocols.stomp.staging import Staging
+from entrepot.protocols.turns import SessionRest
 
 VERSIONS: Final = {"1.0": V10, "1.1": V11, "1.2": V12}
 ACK_MODES: Final = {"auto": ACK_AUTO, "client": ACK_CLIENT, "client-individual": ACK_INDIVIDUAL}
@@ -177,6 +179,7 @@ class StompSession(Session):
         self.pace: _Pace | None = None
         self.wide_at: i64 = 0  # when more than WRITER_KEPT_OCTETS were written last; 0: the writer is small
         self.asked: i64 = 0  # how often the disk was asked how far it is and has not answered
+        self.rest: SessionRest = SessionRest(shell)
         self.outflow: Outflow | None = None  # the body that is being written
         self.leasing: Leasing | None = None
         self.staging: Staging | None = None
@@ -202,8 +205,16 @@ class StompSession(Session):
             self.closing = True
         if self.closing or self.leaving:
             return
-        self.heard = now
         self.reader.feed(data)
+        self.broker.effort.spent += len(data) >> OCTETS_SHIFT
+        self.resume(now)
+
+    def resume(self, now: Instant) -> None:
+        """Do what was received, as far as this turn reaches."""
+        self.unfinished = False
+        if self.closing or self.leaving:
+            return
+        self.heard = now
         try:
             self._work()
         except PeerError as error:
@@ -237,7 +248,7 @@ class StompSession(Session):
             due = int(self.opened) + int(self.options.connect_timeout_ms) * MILLISECOND
         if self.beat_send > 0:
             due = min(due, int(self.wrote) + int(self.beat_send))
-        if self.beat_receive > 0 and self.readable:
+        if self.beat_receive > 0 and self.readable and not self.unfinished:
             due = min(due, int(self.heard) + int(self.beat_receive))
         if self.wide_at > 0:
             due = min(due, int(self.wide_at) + WRITER_QUIET)
@@ -253,7 +264,8 @@ class StompSession(Session):
             if now >= self.opened + self.options.connect_timeout_ms * MILLISECOND:
                 self.fail(ProtocolViolation(f"no CONNECT frame within {self.options.connect_timeout_ms} ms"))
             return
-        if self.beat_receive > 0 and self.readable and now >= self.heard + self.beat_receive:
+        listens = self.readable and not self.unfinished
+        if self.beat_receive > 0 and listens and now >= self.heard + self.beat_receive:
             if self.leaving:
                 self.closing = True
                 return
@@ -368,7 +380,12 @@ class StompSession(Session):
 
     def _work(self) -> None:
         reader = self.reader
+        effort = self.broker.effort
         while not self.leaving:
+            if effort.spent >= effort.allowance and reader.has_more():
+                self.unfinished = True
+                effort.later(self.rest)
+                return
             if self.inflow is not None:
                 if not self._take_large(self.inflow):
                     return
@@ -379,6 +396,7 @@ class StompSession(Session):
             if not self.connected and command != codec.CONNECT:
                 raise ProtocolViolation("the first frame must be CONNECT or STOMP")
             self.received += 1
+            effort.spent += 1
             try:
                 if command == codec.SEND:
                     self._send()

@@ -17,7 +17,7 @@ from kit import MILLISECOND, SECOND, Rig
 LARGE = 1000  # octets from which bodies are streamed, here
 
 
-class Client:
+class Client(Shell):
     """One connection without a socket; ``got`` is every frame that came."""
 
     count = 0
@@ -27,7 +27,7 @@ class Client:
         self.rig = rig
         options = StompOptions()
         options.large_octets = LARGE
-        self.session = StompSession(Shell(), rig.broker, options, Client.count, f"peer-{Client.count}")
+        self.session = StompSession(self, rig.broker, options, Client.count, f"peer-{Client.count}")
         self.parser = FrameParser()
         self.version = version
         self.got: list[Frame] = []
@@ -47,6 +47,11 @@ class Client:
         size = chunk or max(len(data), 1)
         for at in range(0, len(data), size):
             self.session.receive(data[at : at + size], self.rig.now)
+            while self.session.unfinished:
+                self.rig.broker.effort.go_on()
+
+    def go_on(self) -> None:
+        self.session.resume(self.rig.now)
 
     def hear(self, writes: int = 1 << 30) -> list[Frame]:
         """Take what the session writes, at most so many times; return the new frames."""

@@ -1,0 +1,69 @@
+"""How much one turn may do, and who goes on in the next. [C]
+
+Work is counted in *units*, integers that cost nothing to add: a frame, a message that a queue takes, a delivery, a look
+at a message, some octets that are copied. One is a fraction of a microsecond of compiled code. No clock is read, so the
+simulated world stops at the same places as the real one, and a run can be replayed.
+
+Whoever works stops between two steps when the turn's allowance is used up, and asks to go on later (`Rest`). Rests go
+on in the order in which they stopped, so that those who have much to do take turns. While there are any, a new event
+gets a smaller allowance: enough for what a well-behaved client sends at once, and a flood soon waits with the others.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+TURN_UNITS: Final = 10_000  # a few ms; the 2,700 small messages that one read of 256 KiB holds, each to one consumer
+FIRST_SHARE: Final = 4  # what is new gets this part of it while others wait
+OCTETS_SHIFT: Final = 12  # to copy 4 KiB is about one unit
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Rest:
+    """Something that stopped because its turn was over. It keeps by itself where it was."""
+
+    def __init__(self) -> None:
+        self.waiting: bool = False  # among the rests of an `Effort`
+
+    def resume(self) -> None:
+        """Go on; ask for `Effort.later` again if that was not all."""
+        raise NotImplementedError
+
+
+class Effort:
+    """What this turn has done so far, and what earlier ones left. One for each broker."""
+
+    def __init__(self) -> None:
+        self.units: i64 = TURN_UNITS
+        self.allowance: i64 = TURN_UNITS
+        self.spent: i64 = 0  # whoever does something adds to it
+        self.rests: list[Rest] = []
+
+    def begin(self) -> None:
+        """A turn begins."""
+        self.spent = 0
+        self.allowance = max(self.units // FIRST_SHARE, 1) if self.rests else self.units
+
+    def is_over(self) -> bool:
+        """Return whether this turn did enough."""
+        return self.spent >= self.allowance
+
+    def later(self, rest: Rest) -> None:
+        """Let ``rest`` go on in a later turn, behind those that wait already."""
+        if not rest.waiting:
+            rest.waiting = True
+            self.rests.append(rest)
+
+    def go_on(self) -> None:
+        """Let those that wait go on, the longest waiting first, as far as the allowance of one turn reaches."""
+        self.spent = 0
+        self.allowance = self.units
+        rests = self.rests
+        most = len(rests)
+        while most > 0 and self.spent < self.allowance:
+            most -= 1
+            rest = rests.pop(0)
+            rest.waiting = False
+            rest.resume()

@@ -1,0 +1,60 @@
+"""Who goes on when the work of a turn is over."""
+
+from __future__ import annotations
+
+from entrepot.core.effort import FIRST_SHARE, Effort, Rest
+
+
+class Chore(Rest):
+    """So many steps of one unit."""
+
+    def __init__(self, effort: Effort, name: str, steps: int, done: list[str]) -> None:
+        super().__init__()
+        self.effort, self.name, self.steps, self.done = effort, name, steps, done
+
+    def resume(self) -> None:
+        while self.steps > 0:
+            if self.effort.is_over():
+                self.effort.later(self)
+                return
+            self.effort.spent += 1
+            self.steps -= 1
+            self.done.append(self.name)
+
+
+def test_rests_take_turns_and_each_gets_a_whole_allowance() -> None:
+    effort = Effort()
+    effort.units = 3
+    done: list[str] = []
+    for name, steps in (("a", 7), ("b", 4), ("c", 1)):
+        effort.later(Chore(effort, name, steps, done))
+    turns = []
+    while effort.rests:
+        before = len(done)
+        effort.go_on()
+        turns.append("".join(done[before:]))
+    assert turns == ["aaa", "bbb", "caa", "baa"]
+
+
+def test_what_is_said_twice_waits_once() -> None:
+    effort = Effort()
+    done: list[str] = []
+    chore = Chore(effort, "a", 2, done)
+    effort.later(chore)
+    effort.later(chore)
+    assert effort.rests == [chore]
+    effort.go_on()
+    assert (done, effort.rests) == (["a", "a"], [])
+
+
+def test_a_new_event_gets_less_while_others_wait() -> None:
+    effort = Effort()
+    effort.spent = 99
+    effort.begin()
+    assert (effort.spent, effort.allowance) == (0, effort.units)
+    effort.later(Rest())
+    effort.begin()
+    assert effort.allowance == effort.units // FIRST_SHARE
+    effort.units = 1
+    effort.begin()
+    assert effort.allowance == 1  # or nothing would ever be done
