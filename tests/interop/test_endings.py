@@ -143,3 +143,17 @@ def test_every_end_over_stomp_counts_what_classic_counts(program: Program, broke
     theirs, ours = found
     assert len(theirs) == len(every)
     assert ours == theirs
+
+
+# -- pools -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_pool_of_one_session_is_not_blocked_by_what_its_commit_made_room_for(
+    program: Program, brokers: tuple[Classic, Entrepot]
+) -> None:
+    """The reader of a Java connection waits for a free ServerSession; the answer to its commit must be there before.
+
+    In ActiveMQ 5.17 both run on threads of their own, and this program stops sooner or later.
+    """
+    _, ours = brokers
+    assert program.run("Pooled", ours.url, "pooled", "30") == "handled 30\n"

@@ -160,7 +160,7 @@ class NetworkSession(OpenWireSession):
         if message_id is not None and message_id.producer_id is not None:
             self.broker.sequences.pass_by(text_of(message_id.producer_id), message_id.producer_sequence_id)
         message = self._arrived(command, target)
-        frame = self._response(command)
+        frame = self.response(command)
         durable = message.durable and not is_temporary_target(target)
         verdict = comparison.send(message, command, target, durable)
         self._answer_sent(frame, verdict, durable, target)

@@ -696,6 +696,8 @@ class Queue:
         """
         self.roster.remove(consumer)
         self.searching.pop(int(consumer.key), None)
+        if last_delivered == UNKNOWN_DELIVERED and self.host.ceased:
+            last_delivered = MAYBE_DELIVERED  # it goes because we stop
         known = last_delivered >= 0 and int(last_delivered) in consumer.in_flight
         attempted = known or last_delivered == UNKNOWN_DELIVERED
         doubtful: i64 = -1

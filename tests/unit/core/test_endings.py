@@ -139,6 +139,16 @@ def test_the_mark_of_who_was_sent_away_survives_a_restart() -> None:
     assert [each.deliveries for each in rig.reader("Q", 10).deliveries] == [1]
 
 
+def test_who_goes_because_the_broker_stops_has_harmed_nothing() -> None:
+    rig = Rig(max_deliveries="1")
+    reader = rig.reader("Q", 10)
+    rig.send("Q", "a")
+    rig.broker.cease()
+    reader.close()
+    rig.restart("close")
+    assert [each.deliveries for each in rig.reader("Q", 10).deliveries] == [1]
+
+
 def test_a_slow_reader_that_is_ended_has_harmed_nothing() -> None:
     rig = Rig(slow="kill", slow_after="1000", max_deliveries="1")
     reader = rig.reader("Q", 10)

@@ -124,6 +124,7 @@ class OpenWireSubscription(Subscription):
         self.order: dict[int, OpenWireConsumer] = {}
         self.base: i64 = i64(info.prefetch_size)
         self.extension: i64 = 0  # messages that the client has seen and not settled: they take no credit
+        self.owed: i64 = 0  # credit of what a commit settled, kept until the commit is answered
         self.pulling: bool = False
         self.pulls: i64 = 0
         self.pull_due: i64 = NEVER
@@ -153,7 +154,7 @@ class OpenWireSubscription(Subscription):
             window.messages = UNLIMITED
             window.paused = self.session.choked or self.session.held_back or self.pulls == 0
         else:
-            window.messages = self.base + self.extension
+            window.messages = self.base + self.extension - self.owed
             window.paused = self.session.choked or self.session.held_back
         if not window.paused:
             window.reopen()
@@ -164,14 +165,30 @@ class OpenWireSubscription(Subscription):
             return
         # never more than what is out: a client may not lend itself credit
         self.extension = min(self.extension + count, self.window.used)
-        self.window.messages = self.base + self.extension
+        self.window.messages = self.base + self.extension - self.owed
         self.window.reopen()
 
     def settled(self, count: i64) -> None:
         """``count`` messages are settled: take back the credit that was lent for them. Call it before settling."""
         if self.extension > 0:
             self.extension = max(self.extension - count, 0)
-            self.window.messages = self.base + self.extension
+            self.window.messages = self.base + self.extension - self.owed
+
+    def owe(self, count: i64) -> None:
+        """A commit settles ``count`` messages: what it makes room for must not overtake its answer. Call `repay` then.
+
+        A client may read nothing further before it has taken what comes: its reader would wait for the thread that
+        waits for the answer (a pool of one ServerSession, prefetch 1).
+        """
+        if not self.pulling:
+            self.owed += count
+            self.window.messages = self.base + self.extension - self.owed
+
+    def repay(self, count: i64) -> None:
+        """The commit is answered."""
+        self.owed = max(self.owed - count, 0)
+        if not self.closed:
+            self.settle_credit()
 
     def pull(self, timeout_ms: i64, now: Instant) -> bool:
         """Let one message through; return whether it came at once. ``timeout_ms``: -1 only now, 0 for ever."""

@@ -414,8 +414,10 @@ class OpenWireSession(Session):
             if isinstance(command, commands.Message):
                 self._send(command)
             elif isinstance(command, MessageAck):
-                self._acknowledge(command)
-                self.answer(command, False)
+                if command.response_required:
+                    self._acknowledge_and_answer(command)
+                else:
+                    self._acknowledge(command)
             else:
                 self._obey(command)
         except (Refused, StorageError) as error:
@@ -667,7 +669,7 @@ class OpenWireSession(Session):
         assert message_id is not None
         producer = "" if message_id.producer_id is None else text_of(message_id.producer_id)
         sequence = message_id.producer_sequence_id
-        frame = self._response(command)
+        frame = self.response(command)
         message = self._arrived(command, target)
         if self.resumed_by_failover and broker.sequences.seen(producer, sequence):
             broker.repeated(message, target, SENT_AGAIN)
@@ -819,6 +821,22 @@ class OpenWireSession(Session):
 
     # -- acknowledgement ----------------------------------------------------------------------------------------------
 
+    def _acknowledge_and_answer(self, ack: MessageAck) -> None:
+        """Do what it says; what that makes room for comes after the answer, as behind a commit (`_Debt`)."""
+        consumer_id = ack.consumer_id
+        subscription = None if consumer_id is None else self.consumers.get(consumer_id)
+        if subscription is None:
+            self._acknowledge(ack)
+            self.answer(ack, False)
+            return
+        subscription.window.paused = True
+        try:
+            self._acknowledge(ack)
+            self.answer(ack, False)
+        finally:
+            if not subscription.closed:
+                subscription.settle_credit()
+
     def _acknowledge(self, ack: MessageAck) -> None:
         """Do what an acknowledgement says. One for a consumer or a message that is not here is stale, and ignored."""
         consumer_id = ack.consumer_id
@@ -938,17 +956,22 @@ class OpenWireSession(Session):
 
     def confirm(self, frame: bytes) -> None:
         """Write ``frame`` when all that was taken so far is on disk."""
-        self.unconfirmed += 1
-        self.broker.journal.confirm(self.answers, frame)
+        self.confirm_to(self.answers, frame)
 
-    def _response(self, command: Command) -> bytes:
+    def confirm_to(self, waiter: Waiter, frame: bytes) -> None:
+        """Let ``waiter``, who tells `answers`, write ``frame`` when all that was taken so far is on disk."""
+        self.unconfirmed += 1
+        self.broker.journal.confirm(waiter, frame)
+
+    def response(self, command: Command) -> bytes:
+        """Return the frame that says that ``command`` was done."""
         return self.encoder.encode(Response(correlation_id=command.command_id))
 
     def answer(self, command: Command, on_disk: bool) -> None:
         """Answer ``command`` if it asked for that: at once, or when all of it is on disk."""
         if command.response_required:
             if on_disk:
-                self.confirm(self._response(command))
+                self.confirm(self.response(command))
             else:
                 self.write(Response(correlation_id=command.command_id))
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from entrepot.base.errors import ProtocolViolation, StorageError, TransactionError
+from entrepot.base.errors import EntrepotError, ProtocolViolation, StorageError, TransactionError
 from entrepot.core.transaction import State, Transaction
+from entrepot.journal.log import Waiter
 from entrepot.protocols.openwire.commands import (
     Command,
     DataArrayResponse,
@@ -17,7 +18,7 @@ from entrepot.protocols.openwire.commands import (
     TransactionInfo,
     XATransactionId,
 )
-from entrepot.protocols.openwire.delivery import OpenWireConsumer
+from entrepot.protocols.openwire.delivery import OpenWireConsumer, OpenWireSubscription
 from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import TransactionStep, text_of
 from entrepot.protocols.openwire.refusals import XA_DUPID, XA_NOTA, XA_PROTO, XA_RETRY, BranchRefused, branch_key
@@ -27,6 +28,31 @@ if TYPE_CHECKING:
 
 XA_OK: Final = 0
 XA_RDONLY: Final = 3
+
+
+class _Debt(Waiter):
+    """Answers a commit or a prepare once it is on disk, and lets come after that what it made room for."""
+
+    def __init__(self, session: OpenWireSession) -> None:
+        self.session: OpenWireSession = session
+        self.owed: dict[OpenWireSubscription, int] = {}
+
+    def stored(self, token: bytes) -> None:
+        """Write the answer."""
+        self.session.answers.stored(token)
+        self.repay()
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """Say that it is not stored."""
+        self.session.answers.store_failed(token, error)
+        self.repay()
+
+    def repay(self) -> None:
+        """Give the credit back."""
+        owed = self.owed
+        self.owed = {}
+        for subscription, count in owed.items():
+            subscription.repay(count)
 
 
 class Transacting:
@@ -54,11 +80,9 @@ class Transacting:
         elif step == int(TransactionStep.PREPARE):
             self._prepare(command, transaction_id)
         elif step == int(TransactionStep.COMMIT_ONE_PHASE):
-            self.session.broker.commit(self._ended(transaction_id))
-            self.session.answer(command, True)
+            self._commit(command, transaction_id)
         elif step == int(TransactionStep.COMMIT_TWO_PHASE):
-            self._commit_prepared(transaction_id)
-            self.session.answer(command, True)
+            self._commit_prepared(command, transaction_id)
         elif step == int(TransactionStep.ROLLBACK) or step == int(TransactionStep.FORGET):
             self._roll_back(transaction_id)
             self.session.answer(command, True)
@@ -81,6 +105,32 @@ class Transacting:
                 raise BranchRefused(text, XA_NOTA)
             raise TransactionError(text)
         return transaction
+
+    def _commit(self, command: TransactionInfo, transaction_id: TransactionId) -> None:
+        session = self.session
+        transaction = self._ended(transaction_id)
+        if not command.response_required:
+            session.broker.commit(transaction)
+            return
+        debt = self._indebted(transaction)
+        try:
+            session.broker.commit(transaction)
+        except EntrepotError:
+            debt.repay()
+            raise
+        session.confirm_to(debt, session.response(command))
+
+    def _indebted(self, transaction: Transaction) -> _Debt:
+        """Keep the credit that ``transaction`` is about to set free."""
+        debt = _Debt(self.session)
+        for each in transaction.settlements:
+            consumer = each.consumer
+            if isinstance(consumer, OpenWireConsumer):
+                subscription = consumer.subscription
+                debt.owed[subscription] = debt.owed.get(subscription, 0) + 1
+        for subscription, count in debt.owed.items():
+            subscription.owe(count)
+        return debt
 
     def _ended(self, transaction_id: TransactionId) -> Transaction:
         transaction = self.known(transaction_id)
@@ -106,26 +156,30 @@ class Transacting:
         if idle and key not in branches.prepared:
             del self.session.transactions[transaction_id]
             self.session.broker.roll_back(transaction)
-            self._result(command, XA_RDONLY)
+            self._result(command, XA_RDONLY, _Debt(self.session))
             return
+        debt = self._indebted(transaction)
         try:
             branches.prepare(transaction, key, self.session.subject.name)
-        except TransactionError as error:
-            if key in branches.prepared:
+        except EntrepotError as error:
+            debt.repay()
+            if isinstance(error, TransactionError) and key in branches.prepared:
                 raise BranchRefused(error.message, XA_DUPID) from error
             raise
         self._forget_settled(transaction)
         del self.session.transactions[transaction_id]
-        self._result(command, XA_OK)
+        self._result(command, XA_OK, debt)
 
-    def _result(self, command: Command, result: int) -> None:
+    def _result(self, command: Command, result: int, debt: _Debt) -> None:
         if command.response_required:
             frame = self.session.encoder.encode(IntegerResponse(correlation_id=command.command_id, result=result))
-            self.session.confirm(frame)
+            self.session.confirm_to(debt, frame)
+        else:
+            debt.repay()
 
-    def _commit_prepared(self, transaction_id: TransactionId) -> None:
+    def _commit_prepared(self, command: TransactionInfo, transaction_id: TransactionId) -> None:
         if not isinstance(transaction_id, XATransactionId):
-            self.session.broker.commit(self._ended(transaction_id))
+            self._commit(command, transaction_id)
             return
         key = branch_key(transaction_id)
         if key not in self.session.broker.branches.prepared:
@@ -135,6 +189,7 @@ class Transacting:
             self.session.broker.branches.commit(key)
         except StorageError as error:
             raise BranchRefused(error.message, XA_RETRY) from error
+        self.session.answer(command, True)
 
     def _roll_back(self, transaction_id: TransactionId) -> None:
         if isinstance(transaction_id, XATransactionId):
