@@ -44,7 +44,7 @@ from entrepot.core.trace import Trace
 from entrepot.ha.fence import LeaseFence
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.role import Effect, Role, Signal
-from entrepot.io.announcing import Announcer, public_uri
+from entrepot.io.announcing import Announcer, public_uri, published_uri
 from entrepot.io.connection import BrokerTurn
 from entrepot.io.disk import Disk
 from entrepot.io.leases import CLOCK
@@ -61,7 +61,7 @@ from entrepot.journal.memory import MemoryJournal
 from entrepot.management.census import OpenConnections
 from entrepot.management.queues import Queues
 from entrepot.protocols.openwire.acceptor import Acceptor
-from entrepot.protocols.openwire.options import OpenWireOptions
+from entrepot.protocols.openwire.options import OpenWireOptions, Published
 from entrepot.protocols.openwire.options import read_option as read_openwire_option
 from entrepot.protocols.openwire.polling import PollSession
 from entrepot.protocols.openwire.statistics import PREFIX as STATISTICS
@@ -290,7 +290,7 @@ class Node:
                 listener = self._listener(listening, stomp, openwire)
                 await listener.open()
                 self.listeners.append(listener)
-                self._publish(listener)
+                self._publish(listener, openwire.published)
         except BaseException:
             if self.standby is not None:
                 await self._hand_over(Signal.FAILED, "the broker could not start")
@@ -556,16 +556,15 @@ class Node:
                     found.setdefault(name, place.format())
         return found
 
-    def _publish(self, listener: Listener) -> None:
+    def _publish(self, listener: Listener, policy: Published) -> None:
         """Let the first place that speaks OpenWire be the one that clients are told."""
         if self._acceptor is not None and not self._acceptor.url and OPENWIRE in listener.listening.protocols:
             place = _dialled(listener, OPENWIRE)
             layers = place.scheme.split("+")[1:]
             scheme = "ssl" if "ssl" in layers else "tcp"
-            if listener.place.host in ("0.0.0.0", "::", ""):  # for others, not for this machine alone
-                self._acceptor.set_url(public_uri(scheme, "", listener.port))
-            else:
-                self._acceptor.set_url(Endpoint(scheme, place.host, place.port, place.path).format())
+            wildcard = listener.place.host in ("0.0.0.0", "::", "")  # for others, not for this machine alone
+            host, port = ("", listener.port) if wildcard else (place.host, place.port)
+            self._acceptor.set_url(published_uri(Endpoint(scheme, host, port, place.path), policy))
 
     def _stomp_places(self) -> list[str]:
         """Return where readers by lease reach this broker: a place without TLS and one with it, where there are."""

@@ -96,7 +96,7 @@ class Inbound:
         message.origin = bridge.origin
         stamps = broker.options.stamps
         if stamps is not None:
-            stamps.put_on(message)
+            stamps.put_on(message, None)
         if not target.name.startswith(ADVISORY):
             self.accepted += 1
         comparison = self.comparison

@@ -175,6 +175,10 @@ class NetworkSession(OpenWireSession):
         under way; unread, it sees a broker that lives and takes nothing for now."""
         return self.peer_broker is not None and self.bridge is None
 
+    def author(self) -> str | None:
+        """Return who sent the messages; what a broker brings keeps the user that it has."""
+        return super().author() if self.peer_broker is None else None
+
     def opening(self, subscription: OpenWireSubscription, info: ConsumerInfo, first: Address) -> None:
         """Tell a bridge that reads advisories only of what would count there."""
         peer = self.peer_broker

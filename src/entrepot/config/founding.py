@@ -48,8 +48,10 @@ def set_options(config: BrokerConfig, options: BrokerOptions) -> None:
     plugins = config.plugins
     options.scheduler = config.broker.scheduler
     options.separator = plugins.separator
-    if plugins.persistence != AS_SENT or plugins.path_property:
-        options.stamps = Stamps(options.name, plugins.persistence, plugins.path_property)
+    options.refuses_durables = config.broker.refuse_durables
+    users = config.broker.users_on_messages
+    if plugins.persistence != AS_SENT or plugins.path_property or users:
+        options.stamps = Stamps(options.name, plugins.persistence, plugins.path_property, users)
 
 
 def set_advisories(config: BrokerConfig, advisories: Advisories) -> None:
@@ -64,7 +66,9 @@ def found(config: BrokerConfig, broker: BrokerCore) -> None:
     if config.broker.delete_all:
         for queue in list(broker.table.queues.values()):
             broker.delete_queue(queue, WHY)
-    broker.table.virtual_topics = [VirtualTopic(one.name, one.prefix, one.postfix) for one in config.virtual_topics]
+    broker.table.virtual_topics = [
+        VirtualTopic(one.name, one.prefix, one.postfix, one.selective) for one in config.virtual_topics
+    ]
     broker.mirror_queues(config.mirror_prefix)
     for one in config.composites:
         broker.add_divert(_divert(one))

@@ -34,6 +34,17 @@ class BrokerSettings(Options, frozen=True):
         False, classic="deleteAllMessagesOnStartup", about="whether a start deletes every queue and subscription"
     )
     scheduler: bool = setting(False, classic="schedulerSupport", about="whether messages may ask for a delay")
+    refuse_durables: bool = setting(
+        False, classic="rejectDurableConsumers", about="whether consumers may not subscribe durably"
+    )
+    users_on_messages: bool = setting(
+        False, classic="populateJMSXUserID", about="whether JMSXUserID of a message is the user who sent it"
+    )
+    principals_on_messages: bool = setting(
+        False,
+        classic="useAuthenticatedPrincipalForJMSXUserID",
+        about="whether that user is the one of the login; here it is always, with populateJMSXUserID",
+    )
     virtual_topics: bool = setting(True, classic="useVirtualTopics", about="whether VirtualTopic.> has consumer queues")
     virtual_subscriptions: bool = setting(
         False,
@@ -134,11 +145,15 @@ class PolicyEntry(Struct, frozen=True, kw_only=True):
 
 
 class VirtualTopicEntry(Struct, frozen=True, kw_only=True):
-    """Queues named prefix + topic + postfix share in what is published to topics that ``name`` covers."""
+    """Queues named prefix + topic + postfix share in what is published to topics that ``name`` covers.
+
+    ``selective``: a queue gets only what a consumer that it has now would take (selectorAware).
+    """
 
     name: str = "VirtualTopic.>"
     prefix: str = "Consumer.*."
     postfix: str = ""
+    selective: bool = False
 
 
 class ForwardEntry(Struct, frozen=True, kw_only=True):

@@ -35,6 +35,7 @@ class Bean:
         self.texts: dict[str, str] = {}
         self.values: dict[str, Any] = {}
         self.slots: dict[str, list[Bean]] = {}
+        self.pairs: dict[str, dict[str, str]] = {}
         self._heard: dict[str, None] = {}
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -208,7 +209,26 @@ class Reader:
         if slot.does is not Does.OBEYED:
             self.at(SEVERITY[slot.does], child, _sentence(f"<{child.name}>", slot.does, slot.why), slot.remedy)
             return
+        if slot.pairs:
+            bean.pairs.setdefault(slot.name, {}).update(self._pairs(child))
+            return
         self._slot(bean, slot, child)
+
+    def _pairs(self, element: Element) -> Iterator[tuple[str, str]]:
+        """Yield the entries of a map."""
+        self._no_text(element)
+        for child in element.children:
+            key, value = child.attributes.get("key"), child.attributes.get("value")
+            if child.name == "map":
+                yield from self._pairs(child)
+            elif child.name == "entry" and key is not None and value is not None:
+                try:
+                    yield self.sources.fill(key.text), self.sources.fill(value.text)
+                except InvalidConfiguration as error:
+                    self.at(Severity.ERROR, child, error.message, error.remedy)
+            else:
+                what = f"<{child.name}> is no entry of a map"
+                self.at(Severity.ERROR, child, what, 'write <entry key="..." value="..."/>')
 
     def _slot(self, bean: Bean, slot: Slot, element: Element) -> None:
         for attribute in element.attributes.values():

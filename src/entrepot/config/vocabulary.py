@@ -94,7 +94,10 @@ class Attribute(Struct, frozen=True):
 
 
 class Slot(Struct, frozen=True):
-    """A child element that is a property: it holds beans of ``kinds``, or has one fate whatever it holds."""
+    """A child element that is a property: it holds beans of ``kinds``, or has one fate whatever it holds.
+
+    ``pairs``: it is a map, ``<entry key="" value=""/>`` each, in a ``<map>`` or not.
+    """
 
     name: str
     kinds: tuple[str, ...] = ()
@@ -102,6 +105,7 @@ class Slot(Struct, frozen=True):
     why: str = ""
     remedy: str = ""
     many: bool = False
+    pairs: bool = False
 
 
 def _attributes(does: Does, why: str, texts: tuple[str, ...], remedy: str) -> list[Attribute]:

@@ -129,6 +129,7 @@ class BrokerOptions:
         self.version: str = "0.1.0"
         self.separator: str = ""  # what clients may write for the dots in names; "": nothing
         self.stamps: Stamps | None = None  # what all that is sent here gets
+        self.refuses_durables: bool = False  # rejectDurableConsumers: nobody subscribes durably
         self.scheduler: bool = True  # False: a message that asks for a delay is delivered at once (schedulerSupport)
 
 
@@ -1197,6 +1198,11 @@ class BrokerCore(Host):
 
     def subscribe(self, subscription: Subscription) -> None:
         """Attach ``subscription`` to every queue that it names. Raises Refused; nothing is attached then."""
+        if subscription.durable_name and self.options.refuses_durables:
+            raise Refused(
+                "durable subscriptions are refused on this broker (rejectDurableConsumers)",
+                remedy="subscribe without a name, or read a queue of a virtual topic",
+            )
         first = subscription.destinations[0]
         window = subscription.window
         window.octets = subscription.octets

@@ -98,6 +98,7 @@ class Target:
         self.queues: list[Queue] = []
         self.turns: list[Queue] = []
         self.turn: i64 = 0
+        self.selective: list[Queue] = []  # of ``queues`` those that take only what a consumer wants now
         self.diverts: list[Divert] = []
         self.parts: list[Target] = []
         self.policy: Policy | None = None
@@ -111,6 +112,7 @@ class Target:
         self.only = None
         self.queues = []
         self.turns = []
+        self.selective = []
         self.diverts = []
         self.stamps = False
         self.careful = False
@@ -120,7 +122,7 @@ class Target:
         """Return the queues that ``message`` goes to now, filters applied; moves the rotation on."""
         found: list[Queue] = []
         for queue in self.queues:
-            if passes(queue, message):
+            if passes(queue, message) and (not self.selective or self._wanted(queue, message)):
                 found.append(queue)
         turns = self.turns
         tried: i64 = 0
@@ -134,6 +136,15 @@ class Target:
                 break
             tried += 1
         return found
+
+    def _wanted(self, queue: Queue, message: Message) -> bool:
+        """Return whether a consumer of ``queue`` would take ``message``, where its virtual topic asks for that."""
+        if queue not in self.selective:
+            return True
+        for consumer in queue.roster.consumers:  # noqa: SIM110 - a loop compiles to half the time of a generator
+            if consumer.wants(message):
+                return True
+        return False
 
 
 def passes(queue: Queue, message: Message) -> bool:
@@ -173,7 +184,11 @@ class Address:
 class VirtualTopic:
     """Classic's virtual topic: queues named prefix + topic + postfix get what is published to the topic (4.8)."""
 
-    def __init__(self, name: str = "VirtualTopic.>", prefix: str = "Consumer.*.", postfix: str = "") -> None:
+    def __init__(
+        self, name: str = "VirtualTopic.>", prefix: str = "Consumer.*.", postfix: str = "", selective: bool = False
+    ) -> None:
+        """``selective``: a queue gets only what one of the consumers that it has now would take (selectorAware)."""
+        self.selective: bool = selective
         self.name: str = name
         self.prefix: str = prefix
         self.postfix: str = postfix
@@ -250,6 +265,7 @@ class RoutingTable:
         target.only = None
         target.queues = []
         target.turns = []
+        target.selective = []
         target.diverts = [
             divert
             for divert in self.diverts.get(target.name, [])
@@ -265,6 +281,8 @@ class RoutingTable:
                 target.turns = [] if address is None else list(address.anycast)
             if target.routing != ANYCAST:
                 target.queues = self._multicast(target.name, target.temporary)
+                if any(virtual.selective for virtual in self.virtual_topics):
+                    target.selective = [queue for queue in target.queues if self._is_selective(target.name, queue)]
             if self.mirror_prefix and target.turns and not target.temporary:
                 for mirror in self._multicast(self.mirror_prefix + target.name):
                     if mirror not in target.queues:
@@ -277,7 +295,7 @@ class RoutingTable:
         if len(target.queues) == 1 and not target.turns and not target.diverts:
             queue = target.queues[0]
             plain = queue.filter is None and queue.filter_origin == 0 and queue.pending_limit < 0
-            if plain and not queue.policy.is_careful:
+            if plain and not queue.policy.is_careful and not target.selective:
                 target.only = queue
                 target.only_id = [int(queue.identity)]
         target.version = self.version
@@ -306,6 +324,18 @@ class RoutingTable:
                         known.add(int(queue.identity))
                         queues.append(queue)
         return queues
+
+    def _is_selective(self, topic: str, queue: Queue) -> bool:
+        """Return whether ``queue`` shares in ``topic`` by virtual topics that ask its consumers, and by no other."""
+        if queue.routing != ANYCAST:
+            return False
+        asked = False
+        for virtual in self.virtual_topics:
+            if _covers(virtual.name, topic) and _covers(virtual.queue_pattern(topic), queue.name):
+                if not virtual.selective:
+                    return False
+                asked = True
+        return asked
 
     def matching(self, pattern: str) -> list[Queue]:
         """Return the queues whose name ``pattern`` matches, oldest first."""

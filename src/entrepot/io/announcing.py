@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import OperatorError
+from entrepot.base.uri import Endpoint
 from entrepot.cluster.discovery import Beacon
 from entrepot.io.datagram import Group, join
 from entrepot.protocols.announcement import announcement
+from entrepot.protocols.openwire.options import Published
 
 if TYPE_CHECKING:
     from zeroconf import RecordUpdate, ServiceStateChange, Zeroconf
@@ -198,6 +200,24 @@ def public_uri(scheme: str, host: str, port: int) -> str:
     if host in ("0.0.0.0", "::", ""):
         host = socket.gethostname()
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def published_uri(place: Endpoint, policy: Published) -> str:
+    """Return what clients are told of ``place``; a host of "" is this machine (``publishedAddressPolicy``).
+
+    Looks names up where the policy asks for an address or a full name; call it once, at the start.
+    """
+    host = place.host or socket.gethostname()
+    if policy.strategy == "IPADDRESS":
+        host = socket.inet_ntoa(_addresses("")[0])
+    elif policy.strategy == "HOSTNAME":
+        host = socket.gethostname()
+    elif policy.strategy == "FQDN":
+        host = socket.getfqdn()
+    host = policy.hosts.get(host, host)
+    port = int(policy.ports.get(str(place.port), str(place.port)))
+    text = Endpoint(place.scheme, host, port, place.path).format()
+    return f"{text}?{policy.query}" if policy.query else text
 
 
 def _port(uri: str) -> int:

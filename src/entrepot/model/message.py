@@ -146,6 +146,10 @@ def language(code: int) -> Language:
     return found
 
 
+USER: Final = "JMSXUserID"
+"""The annotation, and the header of every protocol, that says who sent a message."""
+
+
 class Rare:
     """What few messages carry. ``deliver_at`` in wall-clock ms, 0 = now; ``large_id`` 0 = the body is in ``raw``.
 
@@ -275,6 +279,12 @@ class Message(Facts):
             if name == "JMSMessageID" and rare.identity:
                 return True, rare.identity
         return False, None
+
+
+def signed(message: Message) -> bool:
+    """Return whether the broker wrote on ``message`` who sent it, whatever the sender says."""
+    rare = message.rare
+    return rare is not None and USER in rare.annotations
 
 
 def write_envelope(message: Message, writer: BytesWriter) -> None:

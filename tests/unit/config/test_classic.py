@@ -11,14 +11,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from entrepot.base.errors import InvalidConfiguration
+from entrepot.base.uri import parse as parse_uri
 from entrepot.cluster.connector import NetworkConnector
 from entrepot.config.classic import read as read_file
 from entrepot.config.classic.policies import DEFAULTS
 from entrepot.config.classic.policy_elements import ELSEWHERE, KINDS
 from entrepot.config.findings import Severity
-from entrepot.config.founding import add_policies
+from entrepot.config.founding import add_policies, set_options
 from entrepot.config.model import BrokerConfig, IncludedDestination
 from entrepot.config.xml import parse
+from entrepot.core.broker import BrokerOptions
 from entrepot.core.policy import FULL_BLOCK, FULL_FAIL, FULL_PAGE, MILLISECOND, SETTINGS, SLOW_KILL, Policies, Policy
 from entrepot.model.address import ANYCAST, MULTICAST
 
@@ -805,3 +807,69 @@ def test_a_broker_whose_connectors_all_wait_for_an_operator_starts() -> None:
 def test_a_broker_that_asks_for_no_jmx_gets_what_it_asks_for() -> None:
     assert not said(read(broker(attributes='useJmx="false"')), Severity.NOTE)
     assert said(read(broker(attributes='useJmx="true"')), Severity.NOTE)
+
+
+# -- what a connector publishes, and counts ----------------------------------------------------------------------------
+
+
+def test_a_connector_publishes_and_counts_as_the_file_says() -> None:
+    policy_text = (
+        '<publishedAddressPolicy><publishedAddressPolicy publishedHostStrategy="IPADDRESS" '
+        'clusterClientUriQuery="a=1&amp;b=2">'
+        '<portMapping><map><entry key="61616" value="7000"/></map></portMapping>'
+        '<hostMapping><entry key="in" value="out"/></hostMapping>'
+        "</publishedAddressPolicy></publishedAddressPolicy>"
+    )
+    counts = 'maximumConsumersAllowedPerConnection="5" maximumProducersAllowedPerConnection="6"'
+    body = (
+        f'<transportConnectors><transportConnector name="o" uri="tcp://0.0.0.0:61616" {counts}>{policy_text}'
+        f'</transportConnector><transportConnector name="s2" uri="stomp://0.0.0.0:61613" {counts}/>'
+        "</transportConnectors>"
+    )
+    made = config(broker(body))
+    options = {one.name: parse_uri(one.uri).options for one in made.connectors}
+    assert options["o"] == {
+        "publishedHostStrategy": "IPADDRESS",
+        "clusterClientUriQuery": "a=1&b=2",
+        "publishedPortMapping": "61616=7000",
+        "publishedHostMapping": "in=out",
+        "maximumConsumersAllowedPerConnection": "5",
+        "maximumProducersAllowedPerConnection": "6",
+    }
+    assert options["s2"] == {"maximumConsumersAllowedPerConnection": "5"}
+
+
+@pytest.mark.parametrize(
+    ("policy_text", "what"),
+    [
+        ('<publishedAddressPolicy publishedHostStrategy="NAME"/>', "no publishedHostStrategy"),
+        ("<publishedAddressPolicy><portMapping><x/></portMapping></publishedAddressPolicy>", "no entry of a map"),
+        (
+            '<publishedAddressPolicy><portMapping><entry key="a" value="1"/></portMapping></publishedAddressPolicy>',
+            "no value for the option",
+        ),
+    ],
+)
+def test_a_policy_of_published_addresses_that_cannot_be_obeyed_is_an_error(policy_text: str, what: str) -> None:
+    reading = read(
+        broker(
+            '<transportConnectors><transportConnector name="o" uri="tcp://h:1"><publishedAddressPolicy>'
+            f"{policy_text}</publishedAddressPolicy></transportConnector></transportConnectors>"
+        )
+    )
+    assert any(what in text for text in said(reading, Severity.ERROR))
+
+
+def test_users_on_messages_refused_durables_and_selective_virtual_topics() -> None:
+    body = (
+        "<destinationInterceptors><virtualDestinationInterceptor><virtualDestinations>"
+        '<virtualTopic name="VT.>" prefix="C.*." selectorAware="true"/>'
+        "</virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>"
+    )
+    made = config(broker(body, 'populateJMSXUserID="true" rejectDurableConsumers="true"'))
+    assert made.virtual_topics[0].selective
+    options = BrokerOptions("b")
+    set_options(made, options)
+    assert options.refuses_durables
+    assert options.stamps is not None
+    assert options.stamps.users

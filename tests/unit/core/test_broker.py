@@ -7,6 +7,7 @@ import pytest
 from entrepot.base.errors import AddressFull, InvalidDestination, Refused, SubscriptionInUse
 from entrepot.core.broker import BLOCKED, DROPPED, DUPLICATE, SENT, SpaceWaiter, selector_or_none
 from entrepot.core.diversion import composite, divert
+from entrepot.core.routing import VirtualTopic
 from entrepot.model.address import ANYCAST, MULTICAST, Destination, parse, parse_one
 from kit import Rig
 
@@ -193,6 +194,44 @@ def test_virtual_topics_recipe():
     assert (b.bodies, plain.bodies, other.bodies) == (numbers(10), numbers(10), [])
     identities = {rig.broker.identity_of(reader.deliveries[0].message) for reader in (b, plain)}
     assert len(identities) == 1
+
+
+def test_a_selective_virtual_topic_gives_a_queue_what_its_consumers_want_now():
+    rig = Rig()
+    rig.broker.table.virtual_topics = [VirtualTopic(selective=True)]
+    a = rig.reader("queue://Consumer.A.VirtualTopic.X", 100, selector="JMSPriority > 5")
+    b = rig.reader("queue://Consumer.B.VirtualTopic.X", 100)
+    plain = rig.reader("topic://VirtualTopic.X", 100)
+    rig.send("topic://VirtualTopic.X", "low", priority=1)
+    rig.send("topic://VirtualTopic.X", "high", priority=9)
+    assert (a.bodies, b.bodies, plain.bodies) == (["high"], ["low", "high"], ["low", "high"])
+    assert rig.bodies("Consumer.A.VirtualTopic.X") == []
+    b.ack()
+    b.close()
+    rig.send("topic://VirtualTopic.X", "nobody there")
+    assert rig.bodies("Consumer.B.VirtualTopic.X") == []
+    plain.close()
+    a.close()
+    rig.send("topic://VirtualTopic.X", "nobody anywhere")
+    assert rig.bodies("Consumer.A.VirtualTopic.X") == ["high"]
+
+
+def test_what_any_virtual_topic_gives_to_all_queues_stays_with_all():
+    rig = Rig()
+    rig.broker.table.virtual_topics = [VirtualTopic(selective=True), VirtualTopic("VirtualTopic.>", "All.*.")]
+    for prefix in ("Consumer.A", "All.A"):
+        rig.reader(f"queue://{prefix}.VirtualTopic.X").close()
+    rig.send("topic://VirtualTopic.X", "m")
+    assert (rig.bodies("Consumer.A.VirtualTopic.X"), rig.bodies("All.A.VirtualTopic.X")) == ([], ["m"])
+
+
+def test_durable_subscriptions_can_be_refused():
+    rig = Rig()
+    rig.broker.options.refuses_durables = True
+    with pytest.raises(Refused, match="rejectDurableConsumers"):
+        rig.reader("topic://T", durable_name="d", client_id="c")
+    assert not rig.broker.table.queues
+    rig.reader("topic://T")
 
 
 def test_a_composite_sends_one_copy_to_each_part_all_or_none():

@@ -22,9 +22,11 @@ from entrepot.config.findings import Severity
 from entrepot.config.model import Connector, NetworkConnector
 from entrepot.config.reading import Bean, Reader
 from entrepot.config.sources import Sources
+from entrepot.protocols.openwire.options import OpenWireOptions, read_option
 
 OPENWIRE: Final = "openwire"
 AUTO: Final = "auto"
+STOMP: Final = "stomp"
 HTTP: Final = "http"
 HTTPS: Final = "https"
 OF_OPENWIRE: Final = (OPENWIRE, AUTO, HTTP)
@@ -54,6 +56,9 @@ OPENWIRE_FLAGS: Final = (
 """Attributes of a transport connector that are options of OpenWire in its URI."""
 
 CLUSTER_FILTER: Final = "updateClusterFilter"
+COUNTED: Final = ("maximumConsumersAllowedPerConnection", "maximumProducersAllowedPerConnection")
+PUBLISHED: Final = ("publishedHostStrategy", "clusterClientUriQuery")
+PUBLISHED_MAPS: Final = {"hostMapping": "publishedHostMapping", "portMapping": "publishedPortMapping"}
 
 STORE_OPTIONS: Final = {
     "keyStore": "keyStorePath",
@@ -101,9 +106,29 @@ class Connectors:
             self.reader.note(bean, "it is not opened", "take autoStart out to open it", "autoStart")
         else:
             flags = {flag: "true" for flag in OPENWIRE_FLAGS if bean.get(flag, False)}
+            flags |= {name: str(bean.get(name)) for name in COUNTED if bean.get(name, 0) > 0}
+            flags |= self._published(bean)
             if bean.text(CLUSTER_FILTER):
                 flags[CLUSTER_FILTER] = self._filter(bean)
             self._place(bean, name, text, "uri", self._discovery(bean), flags)
+
+    def _published(self, bean: Bean) -> dict[str, str]:
+        """Return as options which address clients are told."""
+        policy = bean.one("publishedAddressPolicy")
+        if policy is None:
+            return {}
+        found = {name: policy.text(name) for name in PUBLISHED if policy.text(name)}
+        for name, option in PUBLISHED_MAPS.items():
+            pairs = ",".join(f"{key}={value}" for key, value in policy.pairs.get(name, {}).items())
+            if pairs:
+                found[option] = pairs
+        try:
+            for name, text in found.items():
+                read_option(OpenWireOptions(), name, text)
+        except InvalidOption as error:
+            self.reader.error(policy, error.message, error.remedy)
+            return {}
+        return found
 
     def _no_uri(self, bean: Bean, remedy: str) -> None:
         """Say so once: a ``uri`` whose placeholder has no value is an error already."""
@@ -169,7 +194,9 @@ class Connectors:
         layers = [word for word in words if word in LAYERS and word != "tcp"]
         scheme = HTTPS if HTTPS in words else "+".join([protocol, *layers])
         endpoint = self._with_tls(replace(place, scheme=scheme))
-        if protocol in OF_OPENWIRE:
+        if protocol == STOMP:
+            flags = {name: text for name, text in flags.items() if name == COUNTED[0]}
+        if protocol in (*OF_OPENWIRE, STOMP):
             endpoint = replace(endpoint, options={**endpoint.options, **flags})
         self.found.append(
             Connector(

@@ -43,6 +43,7 @@ class Virtual:
             name=bean.text("name", VIRTUAL_DEFAULTS.name),
             prefix=bean.text("prefix", VIRTUAL_DEFAULTS.prefix),
             postfix=bean.text("postfix", VIRTUAL_DEFAULTS.postfix),
+            selective=bean.get("selectorAware", False),
         )
         if not entry.prefix and not entry.postfix:
             self.reader.error(bean, "its queues would have the name of the topic", "give a prefix or a postfix")

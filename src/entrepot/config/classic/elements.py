@@ -24,7 +24,6 @@ from entrepot.config.vocabulary import (
 
 NO_JMX: Final = "there is no JMX here"
 ONE_THREAD: Final = "one thread takes all decisions"
-PUBLISHED: Final = "clients are told the first address that speaks OpenWire, with the name of this machine for 0.0.0.0"
 IN_JOURNAL: Final = "all queues are in one journal"
 INDEX: Final = "the index is in memory and rebuilt from the journal"
 WOKEN: Final = "a broker that waits is woken the moment the lock is free"
@@ -115,12 +114,7 @@ BROKER: Final = Kind(
     otherwise("the node's id is made at its first start and kept in its journal", "brokerId:text"),
     otherwise("the name is the one that brokerName gives", "useLocalHostBrokerName:flag=false"),
     otherwise("temporary queues are not mirrored", "useTempMirroredQueues:flag=false"),
-    otherwise(
-        "the user of a message is not stamped on it",
-        "populateJMSXUserID:flag=false useAuthenticatedPrincipalForJMSXUserID:flag=false",
-    ),
     otherwise("durable subscriptions stay until they are deleted", "offlineDurableSubscriberTimeout:ms=-1"),
-    otherwise("durable subscriptions are accepted", "rejectDurableConsumers:flag=false"),
     otherwise("one limit holds for all", "splitSystemUsageForProducersConsumers:flag=false"),
     no_effect("one limit holds for all", "producerSystemUsagePortion:number consumerSystemUsagePortion:number"),
     otherwise("a temporary destination must exist before it is sent to", "allowTempAutoCreationOnSend:flag=false"),
@@ -344,19 +338,22 @@ TRANSPORT_KINDS: Final = [
             "updateClusterClients:flag rebalanceClusterClients:flag updateClusterClientsOnRemove:flag",
             "updateClusterFilter:text",
         ),
-        otherwise(
-            "consumers and producers of one connection are not counted",
-            "maximumProducersAllowedPerConnection:number=2147483647",
-            "maximumConsumersAllowedPerConnection:number=2147483647",
-        ),
+        obeyed("maximumProducersAllowedPerConnection:number maximumConsumersAllowedPerConnection:number"),
         no_effect("slow and blocked connections are always noticed", "enableStatusMonitor:flag"),
         no_effect(ONE_THREAD, "disableAsyncDispatch:flag"),
         no_effect("see --log-level", "warnOnRemoteClose:flag displayStackTrace:flag"),
-        Slot("publishedAddressPolicy", does=Does.OTHERWISE, why=PUBLISHED),
+        Slot("publishedAddressPolicy", ("publishedAddressPolicy",)),
         Slot("messageAuthorizationPolicy", does=Does.REFUSED, why=CUSTOM),
         Slot("taskRunnerFactory", does=Does.NO_EFFECT, why=ONE_THREAD),
         Slot("discoveryAgent", does=Does.OTHERWISE, why="no beans are made; discoveryUri announces a broker"),
         about="a place to listen",
+    ),
+    Kind(
+        "publishedAddressPolicy",
+        obeyed("publishedHostStrategy:text clusterClientUriQuery:text"),
+        Slot("portMapping", pairs=True),
+        Slot("hostMapping", pairs=True),
+        about="which address clients are told, with updateClusterClients",
     ),
     Kind(
         "sslContext",

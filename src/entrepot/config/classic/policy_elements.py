@@ -275,8 +275,7 @@ VIRTUAL_KINDS: Final = [
     ),
     Kind(
         "virtualTopic",
-        obeyed("name:text prefix:text postfix:text"),
-        otherwise("every queue of it gets every message", "selectorAware:flag=false"),
+        obeyed("name:text prefix:text postfix:text selectorAware:flag"),
         otherwise("messages from other brokers are copied too", "local:flag=false"),
         otherwise("a full queue answers as its own policy says", "dropOnResourceLimit:flag=false"),
         otherwise("copies keep the name of the topic", "setOriginalDestination:flag=true"),
@@ -517,7 +516,6 @@ ELSEWHERE: Final = frozenset(
         "postgresql-jdbc-adapter",
         "prefetchPolicy",
         "proxyConnector",
-        "publishedAddressPolicy",
         "queueDispatchSelector",
         "reconnectionPolicy",
         "resourceAdapter",

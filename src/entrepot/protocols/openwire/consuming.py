@@ -25,7 +25,8 @@ from entrepot.protocols.openwire.commands import (
     RemoveSubscriptionInfo,
 )
 from entrepot.protocols.openwire.delivery import OpenWireSubscription
-from entrepot.protocols.openwire.refusals import shown
+from entrepot.protocols.openwire.options import UNCOUNTED
+from entrepot.protocols.openwire.refusals import check_count, shown
 
 if TYPE_CHECKING:
     from entrepot.protocols.openwire.server import OpenWireSession
@@ -53,6 +54,9 @@ class Consuming:
             return
         if len(session.consumers) >= session.options.consumers_max:
             raise Refused(f"{session.options.consumers_max} consumers are open on this connection")
+        if session.options.consumers_allowed < UNCOUNTED:
+            known = [one.info.destination for one in session.consumers.values()]
+            check_count("consumer", known, info.destination, session.options.consumers_allowed)
         addresses = session.addresses(info.destination)
         for one in addresses:
             if one.temporary:

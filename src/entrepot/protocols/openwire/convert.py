@@ -25,6 +25,7 @@ from entrepot.model.message import (
     BODY_STREAM,
     BODY_TEXT,
     SEQUENCE_MAX,
+    USER,
     Common,
     Language,
     Message,
@@ -409,6 +410,8 @@ def _annotate(made: commands.Message, annotations: dict[str, str]) -> None:
     for name, text in annotations.items():
         if name == GROUP_FIRST:
             made.jmsx_group_first_for_consumer = True
+        elif name == USER:
+            made.user_id = text or None
         elif name not in SCHEDULED_NAMES:
             properties[name] = int(text) if name in ("originalExpiration", "deliveryCount") else text
     made.marshalled_properties = pack_properties(properties)

@@ -20,7 +20,29 @@ CLUSTER_FLAGS: Final = {
     "updateClusterClientsOnRemove": "update_clients_on_remove",
 }
 CLUSTER_FILTER: Final = "updateClusterFilter"
+UNCOUNTED: Final = 2**31 - 1
+COUNTS: Final = {
+    "maximumConsumersAllowedPerConnection": "consumers_allowed",
+    "maximumProducersAllowedPerConnection": "producers_allowed",
+}
 PREFIXES: Final = ("wireFormat.openwire.", "auto.openwire.", "wireFormat.")
+
+
+STRATEGIES: Final = ("DEFAULT", "IPADDRESS", "HOSTNAME", "FQDN")
+
+
+class Published:
+    """Which address of a connector clients are told (``publishedAddressPolicy``, classic.md 2.4).
+
+    ``strategy``: what stands for the host, DEFAULT for the one that the connector listens at. ``hosts`` and ``ports``
+    replace what comes of that; ``query`` is appended.
+    """
+
+    def __init__(self) -> None:
+        self.strategy: str = STRATEGIES[0]
+        self.hosts: dict[str, str] = {}
+        self.ports: dict[str, str] = {}
+        self.query: str = ""
 
 
 class OpenWireOptions:
@@ -34,6 +56,8 @@ class OpenWireOptions:
         self.transactions_max: i64 = 10_000  # open at once on one connection
         self.consumers_max: i64 = 100_000
         self.producers_max: i64 = 100_000
+        self.consumers_allowed: i64 = UNCOUNTED  # maximumConsumersAllowedPerConnection, those of advisories apart
+        self.producers_allowed: i64 = UNCOUNTED  # maximumProducersAllowedPerConnection, likewise
         self.write_high_octets: i64 = 1 * MIB  # what may wait for a slow reader before its consumers pause
         self.prefetch_extension: bool = True  # usePrefetchExtension
         self.audit_network: int = -1  # auditNetworkProducers: 1 true, 0 false, -1 not said (`cluster/comparison.py`)
@@ -41,6 +65,7 @@ class OpenWireOptions:
         self.update_clients: bool = False  # updateClusterClients: failover clients are told of other brokers
         self.rebalance_clients: bool = False  # rebalanceClusterClients: and asked to move
         self.update_clients_on_remove: bool = False  # updateClusterClientsOnRemove: also when one is gone
+        self.published: Published = Published()
         self.update_filter: str = ""  # updateClusterFilter: expressions that the names of brokers must match
 
 
@@ -55,11 +80,16 @@ def read_option(options: OpenWireOptions, written: str, text: str) -> bool:
     if written in ("auditNetworkProducers", "transport.auditNetworkProducers"):
         options.audit_network = 1 if _flag(written, text) else 0
         return True
+    if written in COUNTS:
+        setattr(options, COUNTS[written], _number(written, text))
+        return True
     if written in CLUSTER_FLAGS:
         setattr(options, CLUSTER_FLAGS[written], _flag(written, text))
         return True
     if written == CLUSTER_FILTER:
         options.update_filter = text
+        return True
+    if _read_published(options.published, written, text):
         return True
     for prefix in PREFIXES:
         name = written[len(prefix) :]
@@ -67,6 +97,35 @@ def read_option(options: OpenWireOptions, written: str, text: str) -> bool:
             _set(options, name, text)
             return True
     return False
+
+
+def _read_published(published: Published, written: str, text: str) -> bool:
+    if written == "publishedHostStrategy":
+        if text.upper() not in STRATEGIES:
+            raise InvalidOption(f"{text!r} is no publishedHostStrategy", remedy="use " + ", ".join(STRATEGIES))
+        published.strategy = text.upper()
+    elif written == "publishedHostMapping":
+        published.hosts = _pairs(written, text)
+    elif written == "publishedPortMapping":
+        published.ports = _pairs(written, text)
+        for port in [*published.ports, *published.ports.values()]:
+            if not 0 < _number(written, port) < 65536:
+                raise InvalidOption(f"{port} is no port", remedy="use 1 to 65535")
+    elif written == "clusterClientUriQuery":
+        published.query = text
+    else:
+        return False
+    return True
+
+
+def _pairs(written: str, text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in text.split(","):
+        key, equals, value = pair.partition("=")
+        if not (key and equals and value):
+            raise InvalidOption(f"{pair!r} is no pair in {written!r}", remedy="write them like a=b,c=d")
+        found[key] = value
+    return found
 
 
 def _set(options: OpenWireOptions, name: str, text: str) -> None:

@@ -14,10 +14,12 @@ from entrepot.base.errors import (
     InvalidDestination,
     InvalidSelector,
     PeerError,
+    Refused,
     StorageFull,
     TransactionError,
     TransactionRolledBack,
 )
+from entrepot.core.access import ADVISORIES
 from entrepot.model.address import Destination as Address
 from entrepot.protocols.openwire.commands import Destination, XATransactionId
 from entrepot.protocols.openwire.frames import Throwable
@@ -93,3 +95,19 @@ def branch_key(identity: XATransactionId) -> bytes:
 def shown(destination: Destination, addresses: list[Address]) -> str:
     """Return how a refusal calls ``destination``: a composite as it was written, as in ActiveMQ."""
     return (destination.physical_name or "") if len(addresses) > 1 else ""
+
+
+def check_count(kind: str, known: list[Destination | None], new: Destination | None, allowed: int) -> None:
+    """Raise Refused when a connection may have no further ``kind``; advisories do not count (classic.md 8.2)."""
+    if not _counts(new):
+        return
+    count = 0
+    for one in known:
+        if _counts(one):
+            count += 1
+    if count >= allowed:
+        raise Refused(f"Can't add {kind} on connection: at maximum limit: {allowed}")
+
+
+def _counts(where: Destination | None) -> bool:
+    return where is None or not (where.physical_name or "").startswith(ADVISORIES)

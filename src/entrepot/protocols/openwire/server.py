@@ -86,8 +86,8 @@ from entrepot.protocols.openwire.ids import (
     text_of,
 )
 from entrepot.protocols.openwire.negotiation import WireFormat, offer_of
-from entrepot.protocols.openwire.options import OpenWireOptions
-from entrepot.protocols.openwire.refusals import shown, throwable_of
+from entrepot.protocols.openwire.options import UNCOUNTED, OpenWireOptions
+from entrepot.protocols.openwire.refusals import check_count, shown, throwable_of
 from entrepot.protocols.openwire.separators import dot
 from entrepot.protocols.openwire.settlement import check_held, expire, poison
 from entrepot.protocols.openwire.transacting import Transacting
@@ -616,6 +616,9 @@ class OpenWireSession(Session):
         if producer_id not in self.producers:
             if len(self.producers) >= self.options.producers_max:
                 raise Refused(f"{self.options.producers_max} producers are open on this connection")
+            if self.options.producers_allowed < UNCOUNTED:
+                known = [one.destination for one in self.producers.values()]
+                check_count("producer", known, info.destination, self.options.producers_allowed)
             if info.destination is not None:
                 self._target(info.destination)
             self.producers[producer_id] = info
@@ -702,8 +705,12 @@ class OpenWireSession(Session):
         message.origin = self.number
         stamps = self.broker.options.stamps
         if stamps is not None:
-            stamps.put_on(message)
+            stamps.put_on(message, self.author())
         return message
+
+    def author(self) -> str | None:
+        """Return the user whom a message is from; None where another broker brings those of others."""
+        return self.subject.name
 
     def _send_in(self, command: commands.Message, target: Target, transaction_id: TransactionId) -> None:
         transaction = self.transacting.known(transaction_id)

@@ -18,10 +18,12 @@ from entrepot.model.message import (
     BODY_OBJECT,
     BODY_STREAM,
     BODY_TEXT,
+    USER,
     Common,
     Language,
     Message,
     register,
+    signed,
 )
 from entrepot.model.predicate import Value
 from entrepot.model.serialised import opened, serialised
@@ -177,7 +179,7 @@ def tail_of(message: Message, asked: str = "") -> tuple[bytes, int]:
         ("reply-to", said.reply_to),
         ("type", said.type),
         ("content-type", said.content_type),
-        ("JMSXUserID", said.user_id),
+        (USER, None if signed(message) else said.user_id),
     ):
         if text is not None:
             lines.append(_line(name, text))

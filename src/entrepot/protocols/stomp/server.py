@@ -551,7 +551,7 @@ class StompSession(Session):
         message.durable = reader.persistent
         stamps = broker.options.stamps
         if stamps is not None:
-            stamps.put_on(message)
+            stamps.put_on(message, self.subject.name)
         if broker.send(message, target) == BLOCKED:
             self._block(target)
         if reader.receipt_end:
@@ -582,7 +582,7 @@ class StompSession(Session):
             self._apply(message, special)
         stamps = self.broker.options.stamps
         if stamps is not None:
-            stamps.put_on(message)
+            stamps.put_on(message, self.subject.name)
         if b"stage" in special and self.staging is not None:
             if b"transaction" in special:
                 raise TransactionError("a SEND cannot be part of a stage and of a transaction", remedy="choose one")

@@ -41,6 +41,8 @@ def _take(options: StompOptions, name: str, text: str) -> bool:
         options.line_octets_max = _positive(text)
     elif name == "maxHeaders":
         options.headers_max = _positive(text)
+    elif name == "maximumConsumersAllowedPerConnection":
+        options.subscriptions_max = min(_positive(text), options.subscriptions_max)
     elif name == "stompMinLargeMessageSize":
         options.large_octets = _positive(text)
     elif name == "defaultHeartBeat":

@@ -11,15 +11,25 @@ from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,
     ActiveMQTempQueue,
     ActiveMQTopic,
+    ConnectionId,
+    ConnectionInfo,
+    ConsumerControl,
+    ConsumerId,
     ConsumerInfo,
     Destination,
+    ExceptionResponse,
     Message,
     MessageDispatch,
+    ProducerId,
+    ProducerInfo,
+    RemoveInfo,
 )
+from entrepot.protocols.openwire.options import OpenWireOptions, read_option
 from entrepot.protocols.openwire.separators import dot, dotted
 from entrepot.protocols.openwire.statistics import PREFIX, STEP, Statistics
 from kit import Rig
 
+from ..stomp.test_server import Client as StompClient
 from .wired import Client, Hub
 
 QUEUE = ActiveMQQueue("q")
@@ -46,6 +56,47 @@ def test_a_reader_is_shown_what_the_broker_made_of_a_message(persistence: int, k
     if kept:
         hub.rig.restart("kill")
         assert hub.rig.queue("q").count == 2
+
+
+def test_who_sent_a_message_is_the_user_of_the_connection_whatever_the_message_says() -> None:
+    hub = Hub(Rig())
+    hub.rig.broker.options.stamps = Stamps("b", users=True)
+    client = hub.client(connected=False)
+    client.ask(ConnectionInfo(connection_id=ConnectionId(client.name), user_name="ada", password="x"))
+    forged = client.text(QUEUE, "one")
+    forged.user_id = "eve"
+    client.ask(forged)
+    client.take()
+    client.consume(QUEUE)
+    (dispatch,) = client.dispatches()
+    assert message_in(dispatch).user_id == "ada"
+    stomp = StompClient(hub.rig, login="bob", passcode="x")
+    stomp.subscribe("/queue/q2")
+    client.ask(client.text(ActiveMQQueue("q2"), "two"))
+    (frame,) = stomp.hear()
+    assert frame.headers["JMSXUserID"] == "ada"
+    stomp.send(b"three", JMSXUserID="eve")
+    client.ask(ConsumerControl(consumer_id=ConsumerId(client.name, 1, 1), prefetch=1000))
+    assert [message_in(one).user_id for one in client.dispatches()] == ["bob"]
+
+
+def test_consumers_and_producers_of_a_connection_are_counted_where_that_is_asked_for() -> None:
+    options = OpenWireOptions()
+    assert read_option(options, "maximumConsumersAllowedPerConnection", "2")
+    assert read_option(options, "maximumProducersAllowedPerConnection", "1")
+    client = Hub(Rig()).client(options=options)
+    for value in (1, 2):
+        client.consume(QUEUE, value)
+    client.consume(ActiveMQTopic("ActiveMQ.Advisory.Queue"), 3)  # those of advisories do not count
+    third = client.ask(client.consumer_info(QUEUE, ConsumerId(client.name, 1, 4), 10))
+    assert isinstance(third, ExceptionResponse)
+    assert third.exception is not None
+    assert "Can't add consumer on connection" in (third.exception.message or "")
+    client.producer(1)
+    second = client.ask(ProducerInfo(producer_id=ProducerId(client.name, 2, 1)))
+    assert isinstance(second, ExceptionResponse)
+    client.ask(RemoveInfo(object_id=ProducerId(client.name, 1, 1)))
+    client.producer(3)
 
 
 # -- separators --------------------------------------------------------------------------------------------------------
