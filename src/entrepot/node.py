@@ -624,6 +624,8 @@ class Node:
         turn = self.turn
         turn.begin()
         try:
+            if self._disk is not None:
+                self._disk.look_at_lock()
             more = self.broker.journal.compact(COMPACT_OCTETS)
             refusal = self.broker.journal.refusal()
             if refusal is not None and not isinstance(refusal, StorageFull):

@@ -6,6 +6,7 @@ the broker would say no.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import click
 
 from entrepot.base.errors import BodyLost, CorruptJournal, StorageError, StoreLocked, StoreUnusable
 from entrepot.cli.output import output_option, show, to_json
+from entrepot.io.lock import HELD, holder_of, unusable
 from entrepot.journal.index import segment_range
 from entrepot.journal.ports import SCRATCH, JournalPort
 from entrepot.journal.record import (
@@ -260,20 +262,25 @@ def _rows(name: str, octets: bytes) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _unused(directory: Path) -> Iterator[None]:
-    """Hold the lock of a data directory as a reader. Raises StoreLocked while a broker runs on it."""
+    """Hold the locks of a data directory as a reader. Raises StoreLocked while a broker runs on it."""
+    descriptors: list[int] = []
     try:
-        descriptor = os.open(directory / "LOCK", os.O_RDONLY)
-    except FileNotFoundError:  # a copy of a directory, without its lock
-        yield
-        return
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = os.pread(descriptor, 4096, 0).decode(errors="replace").strip() or "another process"
-            raise StoreLocked(
-                f"the data directory {directory} is in use by {holder}", remedy="stop that broker first, or copy it"
-            ) from error
+        for path in (directory / "LOCK", directory):
+            try:
+                descriptors.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+                fcntl.flock(descriptors[-1], fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except FileNotFoundError:  # a copy of a directory, without its lock
+                continue
+            except OSError as error:
+                if error.errno in (errno.EACCES, errno.EPERM) and not os.access(path, os.R_OK):
+                    raise unusable(directory, error) from error
+                if error.errno not in HELD:
+                    continue  # a file system without locks, of directories at least
+                holder = "another process" if path == directory else holder_of(descriptors[-1])
+                raise StoreLocked(
+                    f"the data directory {directory} is in use by {holder}", remedy="stop that broker first, or copy it"
+                ) from error
         yield
     finally:
-        os.close(descriptor)
+        for descriptor in descriptors:
+            os.close(descriptor)

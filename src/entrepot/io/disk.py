@@ -2,7 +2,7 @@
 
 Layout of a data directory::
 
-    DIR/LOCK              held with flock while a broker runs; says who
+    DIR/LOCK              held with flock while a broker runs, like DIR itself; says who (`io/lock.py`)
     DIR/journal/*.seg     segments (docs/formats/journal.md); *.tmp is a compaction that is not finished
     DIR/journal/spare     the next segment, filled with zeros ahead of time
     DIR/journal/epoch-N/  *.tmp and spare of epoch N, where brokers take turns: the next epoch removes the directory,
@@ -24,7 +24,6 @@ fdatasync again after it failed and believe the answer.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import threading
 from collections import deque
@@ -34,8 +33,9 @@ from pathlib import Path
 from typing import Final
 
 from entrepot.base.environment import KIB, MIB
-from entrepot.base.errors import BodyLost, EntrepotError, StorageError, StorageFull, StoreLocked, StoreUnusable
+from entrepot.base.errors import BodyLost, EntrepotError, StorageError, StorageFull, StoreLost
 from entrepot.io.descriptors import let_go
+from entrepot.io.lock import NO_SPACE, OWNER_DIRECTORY, OWNER_FILE, DirectoryLock, close_to_others, unusable
 from entrepot.journal.ports import SCRATCH, JournalEvents, JournalPort
 
 ZERO_STEP: Final = 1 * MIB
@@ -48,63 +48,12 @@ RETRY_SECONDS: Final = 0.2
 """How often a full disk is tried again."""
 READ_FILES_MAX: Final = 128
 
-NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 GONE: Final = (errno.ENOENT, errno.EIO, errno.EBADMSG, errno.EUCLEAN, errno.ENODATA, errno.EREMOTEIO)
 """Errors of reading that will come again: the file, or what the disk had of it, is lost."""
 ZEROS: Final = bytes(256 * KIB)
 
 Notify = Callable[[Callable[[], None]], None]
 Operation = Callable[[], None]
-
-
-def lock_directory(directory: Path, name: str) -> int:
-    """Create ``directory`` if need be, lock it for this process, and return the descriptor that holds the lock.
-
-    Raises StoreUnusable, or StoreLocked naming the holder.
-    """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(directory / "LOCK", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise unusable(directory, error) from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        holder = os.pread(descriptor, 4096, 0).decode(errors="replace").partition("\n")[0] or "another process"
-        os.close(descriptor)
-        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-            raise unusable(directory, error) from error
-        raise StoreLocked(
-            f"the data directory {directory} is in use by {holder}",
-            remedy="stop that broker, or give this one a directory of its own with --data",
-        ) from error
-    _sign(descriptor, f"broker {name or 'without a name'}, process {os.getpid()}\n".encode())
-    return descriptor
-
-
-def _sign(descriptor: int, holder: bytes) -> None:
-    """Say in a lock file who holds it. That is for people: a broker starts on a full disk too, to be emptied."""
-    try:
-        os.pwrite(descriptor, holder, 0)
-        os.ftruncate(descriptor, len(holder))  # afterwards: the block it stands in is not given away
-    except OSError as error:
-        if error.errno not in NO_SPACE:
-            raise
-        os.ftruncate(descriptor, 0)
-
-
-def unusable(directory: Path, error: OSError) -> StoreUnusable:
-    """Return the error for a directory that cannot be used, with what to do about it."""
-    remedies = {
-        errno.EACCES: "let the user who runs the broker read and write it, or choose another one with --data",
-        errno.EPERM: "let the user who runs the broker read and write it, or choose another one with --data",
-        errno.EROFS: "mount its file system for writing, or choose another one with --data",
-        errno.ENOTDIR: "something on the path is a file: choose another directory with --data",
-        errno.EEXIST: "something on the path is a file: choose another directory with --data",
-        errno.ENOSPC: "make room on that disk, or choose another directory with --data",
-    }
-    remedy = remedies.get(error.errno or 0, "choose another directory with --data")
-    return StoreUnusable(f"the data directory {directory} cannot be used: {error.strerror}", remedy=remedy)
 
 
 class WrittenFile:
@@ -143,19 +92,20 @@ class Disk(JournalPort):
         self._notify = notify
         self._preallocate = preallocate
         self._events = JournalEvents()
-        self._lock = lock_directory(directory, name) if epoch == 0 else -1
+        self._lock = DirectoryLock(directory, name) if epoch == 0 else None
         try:
-            self._journal.mkdir(exist_ok=True)
-            self._blobs.mkdir(exist_ok=True)
+            close_to_others(directory)
+            self._journal.mkdir(mode=OWNER_DIRECTORY, exist_ok=True)
+            self._blobs.mkdir(mode=OWNER_DIRECTORY, exist_ok=True)
             self._nest = self._journal
             if epoch:
                 clear_nests(self._journal)
                 self._nest = self._journal / f"epoch-{epoch}"
-                self._nest.mkdir(exist_ok=True)
+                self._nest.mkdir(mode=OWNER_DIRECTORY, exist_ok=True)
             self._spare = self._nest / "spare"
             self._journal_fd = os.open(self._journal, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             self._blobs_fd = os.open(self._blobs, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            os.close(os.open(self._journal / "probe.tmp", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            os.close(os.open(self._journal / "probe.tmp", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_FILE))
             (self._journal / "probe.tmp").unlink(missing_ok=True)
         except OSError as error:
             self._unlock()
@@ -348,6 +298,14 @@ class Disk(JournalPort):
         self._given_up[name] = True
         self.drop(name)
 
+    def look_at_lock(self) -> None:
+        """Let the thread see whether the lock is still there: for while nothing is written."""
+        if self._lock is not None:
+            self._ask(self._look_at_lock)
+
+    def _look_at_lock(self) -> None:
+        self._still_locked()
+
     def drain(self) -> None:
         """Wait until all is done or has failed, and call the completions."""
         self._wait_idle()
@@ -381,9 +339,9 @@ class Disk(JournalPort):
             self._wake.notify_all()
 
     def _unlock(self) -> None:
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     # -- between the loop and the thread -------------------------------------------------------------------------------
 
@@ -504,7 +462,7 @@ class Disk(JournalPort):
             if self._free() < 2 * self._reserve_bytes:
                 return
             try:
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_FILE)
                 try:
                     os.posix_fallocate(descriptor, 0, self._reserve_bytes)
                 finally:
@@ -530,7 +488,7 @@ class Disk(JournalPort):
             self._spare_size = 0
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         else:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, OWNER_FILE)
         self._files[name] = WrittenFile(descriptor, expected=expected if self._preallocate else 0, zeroed=zeroed)
         self._name_changed(name)
 
@@ -592,7 +550,7 @@ class Disk(JournalPort):
         ready = False
         try:
             if self._free() > 2 * size:
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, OWNER_FILE)
                 try:
                     done = 0
                     while done < size and not self._stopping:
@@ -617,7 +575,20 @@ class Disk(JournalPort):
         self._sync_dirty()
         if self._look is not None:
             self._look()
-        self._tell(lambda: self._events.synced(token))
+        if self._still_locked():
+            self._tell(lambda: self._events.synced(token))
+
+    def _still_locked(self) -> bool:
+        """Say whether the lock file is ours; if not, all is over: another broker may take its absence for leave."""
+        why = "" if self._lock is None else self._lock.gone()
+        if why and not isinstance(self._failure, StoreLost):
+            self._fail(
+                StoreLost(
+                    f"the lock file {self.directory / 'LOCK'} {why} while this broker ran",
+                    remedy="start it again; a lock that is in use is not to be removed, and another one need not be",
+                )
+            )
+        return not why
 
     def _sync_dirty(self) -> None:
         """Make all that was written durable; whatever goes wrong here is final."""
@@ -660,6 +631,8 @@ class Disk(JournalPort):
             return
         self._do_finish(scratch)
         self._sync_dirty()
+        if not self._still_locked():
+            return
         os.rename(self._path(scratch), self._path(name))
         self._unwritten.pop(scratch, None)
         try:

@@ -15,6 +15,7 @@ from typing import Final
 from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.ha.failback import Heard
 from entrepot.ha.lease import Record
+from entrepot.io.lock import OWNER_FILE
 
 REQUEST: Final = "LOCK.failback"
 AGAIN: Final[Duration] = 500 * MILLISECOND  # half of the time between two looks of a holder with the default lease
@@ -39,6 +40,7 @@ class Asking:
         text = json.dumps({"who": mine.describe(), "instance": mine.instance, "count": self._count})
         draft = self._path.with_name(f"{REQUEST}.{mine.instance}")
         with suppress(OSError):
+            draft.touch(mode=OWNER_FILE)
             draft.write_text(text + "\n")
             os.replace(draft, self._path)
 

@@ -36,6 +36,7 @@ from entrepot.base.errors import InvalidOption, StoreLost, StoreUnusable
 from entrepot.ha.lease import Grant, Lease, LeaseOptions, Record, Watch, decode, patience
 from entrepot.io.descriptors import let_go
 from entrepot.io.ledger import Ledger, highest_epoch
+from entrepot.io.lock import OWNER_DIRECTORY, OWNER_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,8 +148,8 @@ class FileLease(Lease):
                 remedy="mount it without that option (NFS version 4 has locks), or use another locker",
             )
         try:
-            directory.mkdir(parents=True, exist_ok=True)
-            self._guard = os.open(directory / GUARD, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            directory.mkdir(mode=OWNER_DIRECTORY, parents=True, exist_ok=True)
+            self._guard = os.open(directory / GUARD, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_FILE)
         except OSError as error:
             raise StoreUnusable(
                 f"the lock directory {directory} cannot be written: {error.strerror}",
@@ -167,7 +168,7 @@ class FileLease(Lease):
                 return self._freed(waiter.take(), now)
             waiter.abandon()
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_FILE)
         except OSError as error:
             raise StoreUnusable(
                 f"the lock {self._path} cannot be opened: {error.strerror}",
@@ -262,7 +263,7 @@ class FileLease(Lease):
             if current is None or (current.instance, current.beat) != (expired.instance, expired.beat):
                 return None
             draft = self._directory / f"{LOCK}.{self._mine.instance}"
-            descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, OWNER_FILE)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return self._claim(
@@ -406,6 +407,7 @@ def store_identity(directory: Path) -> str:
             return known
     try:
         draft = directory / f"store.id.{os.getpid()}"
+        draft.touch(mode=OWNER_FILE)
         draft.write_text(os.urandom(16).hex() + "\n")
         with suppress(FileExistsError):
             os.link(draft, path)  # of two who do this, one is first

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from entrepot.base.environment import MILLISECOND, Duration
 from entrepot.ha.lease import Record
+from entrepot.io.lock import OWNER_FILE
 
 LEDGER: Final = "ha.log"
 EPOCH_SHIFT: Final = 24
@@ -40,7 +41,7 @@ class Ledger:
         }
         line = (json.dumps(facts) + "\n").encode()
         try:
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, OWNER_FILE)
             try:
                 os.write(descriptor, line)
                 if event == "master":

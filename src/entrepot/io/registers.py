@@ -31,9 +31,9 @@ from entrepot.base.environment import MILLISECOND, SECOND, Instant
 from entrepot.base.errors import InvalidOption, InvalidURI, StoreLost, StoreUnusable
 from entrepot.ha.lease import Grant, Lease, LeaseOptions, Record, Watch, decode, patience
 from entrepot.io.descriptors import let_go
-from entrepot.io.disk import NO_SPACE
 from entrepot.io.leases import RECORD_OCTETS, mount_of, now, refuse_twin, store_identity
 from entrepot.io.ledger import Ledger, highest_epoch
+from entrepot.io.lock import NO_SPACE, OWNER_DIRECTORY, OWNER_FILE
 
 TABLE: Final = "entrepot_lock"
 NAME: Final = "entrepot"
@@ -295,7 +295,7 @@ class RegisterLease(Lease):
         self._held = False
         self._alive = -1  # where it is written that the store can be written
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(mode=OWNER_DIRECTORY, parents=True, exist_ok=True)
         except OSError as error:
             raise StoreUnusable(f"the data directory {directory} cannot be made: {error.strerror}") from error
         mine.store = store_identity(directory)
@@ -388,7 +388,7 @@ class RegisterLease(Lease):
         """See whether the store answers to a write; that it is full is an answer, too."""
         try:
             if self._alive < 0:
-                self._alive = os.open(self._directory / ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                self._alive = os.open(self._directory / ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_FILE)
             os.pwrite(self._alive, self._mine.encode().ljust(RECORD_OCTETS, b"\0"), 0)
             if self._remote:
                 os.fsync(self._alive)

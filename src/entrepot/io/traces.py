@@ -124,7 +124,7 @@ class TraceFiles(TraceSink):
         self._closing = False
         self._thread: threading.Thread | None = None
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(mode=0o750, parents=True, exist_ok=True)
         except OSError as error:
             raise StoreUnusable(f"no trace can be kept in {directory}: {error.strerror}") from error
 
