@@ -9,22 +9,52 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from entrepot.base.errors import EntrepotError
+    from entrepot.base.errors import (
+        AccessDenied,
+        AddressFull,
+        EntrepotError,
+        Inexpressible,
+        InvalidDestination,
+        InvalidOption,
+        InvalidSelector,
+        InvalidURI,
+        Refused,
+        SubscriptionInUse,
+        TimedOut,
+        TransactionError,
+        TransactionInDoubt,
+        TransactionRolledBack,
+        Unreachable,
+    )
     from entrepot.client import blocking
     from entrepot.client.branch import Xid
     from entrepot.client.connection import Connection, connect
     from entrepot.client.message import Message, Received
-    from entrepot.node import Broker
+    from entrepot.embedded import Broker
     from entrepot.protocols.openwire.consumption import Acknowledge, RedeliveryPolicy
 
 __all__ = [
+    "AccessDenied",
     "Acknowledge",
+    "AddressFull",
     "Broker",
     "Connection",
     "EntrepotError",
+    "Inexpressible",
+    "InvalidDestination",
+    "InvalidOption",
+    "InvalidSelector",
+    "InvalidURI",
     "Message",
     "Received",
     "RedeliveryPolicy",
+    "Refused",
+    "SubscriptionInUse",
+    "TimedOut",
+    "TransactionError",
+    "TransactionInDoubt",
+    "TransactionRolledBack",
+    "Unreachable",
     "Xid",
     "__version__",
     "blocking",
@@ -35,9 +65,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Acknowledge": "entrepot.protocols.openwire.consumption",
-    "Broker": "entrepot.node",
+    "Broker": "entrepot.embedded",
     "Connection": "entrepot.client.connection",
-    "EntrepotError": "entrepot.base.errors",
     "Message": "entrepot.client.message",
     "Received": "entrepot.client.message",
     "RedeliveryPolicy": "entrepot.protocols.openwire.consumption",
@@ -45,6 +74,28 @@ _HOMES = {
     "blocking": "entrepot.client.blocking",
     "connect": "entrepot.client.connection",
 }
+_HOMES.update(
+    dict.fromkeys(
+        (
+            "AccessDenied",
+            "AddressFull",
+            "EntrepotError",
+            "Inexpressible",
+            "InvalidDestination",
+            "InvalidOption",
+            "InvalidSelector",
+            "InvalidURI",
+            "Refused",
+            "SubscriptionInUse",
+            "TimedOut",
+            "TransactionError",
+            "TransactionInDoubt",
+            "TransactionRolledBack",
+            "Unreachable",
+        ),
+        "entrepot.base.errors",
+    )
+)
 
 
 def __getattr__(name: str) -> object:

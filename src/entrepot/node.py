@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import clock_gettime_ns
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -24,7 +23,7 @@ from entrepot.base.errors import EntrepotError, InvalidOption, InvalidURI, Stora
 from entrepot.base.uri import Endpoint, parse
 from entrepot.cluster.bridge import Neighbourhood
 from entrepot.cluster.clients import read_filter
-from entrepot.cluster.connector import NetworkConnector, connector_of
+from entrepot.cluster.connector import NetworkConnector
 from entrepot.cluster.discovery import Beacon, parse_beacon
 from entrepot.cluster.options import NetworkConnectorOptions
 from entrepot.cluster.reception import NetworkSession
@@ -33,7 +32,6 @@ from entrepot.config.founding import add_policies, found, set_advisories, set_op
 from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import bridge_filters, lists_of, no_filters
 from entrepot.config.security import OPEN, Security, protect
-from entrepot.config.users import parse as parse_users
 from entrepot.core import notices
 from entrepot.core.broker import BrokerCore, BrokerOptions
 from entrepot.core.management import install
@@ -59,7 +57,6 @@ from entrepot.io.traces import LIMIT_OCTETS, TraceFiles
 from entrepot.journal.log import JournalCore, JournalOptions, RecoveryReport
 from entrepot.journal.memory import MemoryJournal
 from entrepot.management.census import OpenConnections
-from entrepot.management.queues import Queues
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.options import OpenWireOptions, Published
 from entrepot.protocols.openwire.options import read_option as read_openwire_option
@@ -73,9 +70,9 @@ from entrepot.protocols.stomp.uri import read_option
 from entrepot.protocols.tunnel import TunnelServer
 
 DEFAULT_LISTEN: Final = ("stomp://127.0.0.1:61613", "auto://127.0.0.1:61616")
-EPHEMERAL_LISTEN: Final = ("stomp://127.0.0.1:0",)
 MEMORY_LIMIT: Final = 512 * MIB
 SPOKEN: Final = [OPENWIRE, STOMP, HTTP]
+SPOKEN_OVER: Final = {"tcp": OPENWIRE}  # what ActiveMQ's clients call it
 
 NOTICE_EVERY: Final = 10 * SECOND  # a producer that floods a full queue makes thousands of notices a second
 ANSWER_GRACE: Final = 1.0  # s; a sync takes a thousandth of it, on a disk that is not in trouble
@@ -265,9 +262,13 @@ class Node:
         """Return a place where ``protocol`` is spoken, to be dialled from this machine. Raises InvalidOption."""
         ranked = sorted(self.listeners[: len(self.listening)], key=lambda one: one.listening.protocol == AUTO)
         for listener in ranked:
-            if protocol in (listener.listening.protocol, *listener.listening.protocols):
+            if SPOKEN_OVER.get(protocol, protocol) in (listener.listening.protocol, *listener.listening.protocols):
                 return _dialled(listener, protocol).format()
-        raise InvalidOption(f"this broker does not listen for {protocol!r}", remedy="it listens on " + str(self.uris))
+        spoken = dict.fromkeys(each for listener in ranked for each in listener.listening.protocols)
+        raise InvalidOption(
+            f"this broker does not speak {protocol!r}",
+            remedy=f"it speaks {', '.join(spoken) or 'nothing yet: it is not started'}; ask for one of these",
+        )
 
     async def start(self) -> None:
         """Recover and listen. Raises OperatorError, StorageError; nothing stays open then.
@@ -636,82 +637,6 @@ class Node:
         finally:
             turn.end()
         self._maintenance = turn.loop.call_later(COMPACT_AGAIN if more else COMPACT_LOOK, self._maintain)
-
-
-class Broker:
-    """A broker inside this process: ``async with Broker() as broker: ... broker.uri("stomp")``.
-
-    Without ``data`` it keeps nothing on disk. Without ``listen`` it takes free ports on the loopback interface.
-    Several may run on one loop.
-    """
-
-    def __init__(
-        self,
-        *,
-        data: str | Path | None = None,
-        name: str = "embedded",
-        listen: Sequence[str] = EPHEMERAL_LISTEN,
-        policies: Mapping[str, Mapping[str, object]] | None = None,
-        memory_limit: int = MEMORY_LIMIT,
-        users: str | None = None,
-        connect: Sequence[str] = (),
-        duplex: bool = False,
-        announce: Sequence[str] = (),
-        trace: str | Path | None = None,
-        zone: str = "",
-        client_zones: Sequence[str] = (),
-    ) -> None:
-        """``policies``: address pattern -> setting -> value. ``memory_limit`` in octets.
-
-        ``users``: the text of a users file (docs/security.md); None: everybody may do everything. ``connect``: other
-        brokers to bridge to, as `entrepot run --connect` has them, and ``vm://name`` for one of this process;
-        ``duplex``: and back. ``announce``: where others may find this one, like ``multicast://default``. ``trace``: the
-        directory of its trace (docs/audit.md). ``zone``: where this broker is, ``client_zones``: where its clients are
-        (docs/zones.md).
-
-        Raises InvalidURI, InvalidOption, InvalidConfiguration.
-        """
-        directory = None if data is None else Path(data)
-        security = None if users is None else parse_users(users)
-        networks = [connector_of(text, number, duplex=duplex) for number, text in enumerate(connect, 1)]
-        self.node: Final = Node(
-            NodeOptions(
-                name=name,
-                data=directory,
-                listen=listen,
-                policies=policies,
-                memory_limit=memory_limit,
-                security=security,
-                networks=networks,
-                announce=announce,
-                trace=None if trace is None else Path(trace),
-                zone=zone,
-                client_zones=client_zones,
-            )
-        )
-
-    @property
-    def queues(self) -> Queues:
-        """Return what an operator may do to its queues."""
-        return Queues(lambda: (self.node.broker, self.node.turn))
-
-    @property
-    def uris(self) -> list[str]:
-        """Return where it listens."""
-        return self.node.uris
-
-    def uri(self, protocol: str) -> str:
-        """Return where ``protocol`` is spoken. Raises InvalidOption when it is not."""
-        return self.node.uri(protocol)
-
-    async def __aenter__(self) -> Self:
-        await self.node.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.node.stop()
 
 
 def _read_option(stomp: StompOptions, openwire: OpenWireOptions, written: str, text: str) -> bool:

@@ -15,7 +15,7 @@ import pytest
 
 import entrepot
 from entrepot.base.errors import EntrepotError, InvalidURI
-from entrepot.node import Broker
+from entrepot.embedded import Broker
 from pairs import free_port
 from shell.certificates import Certificates
 

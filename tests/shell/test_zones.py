@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from entrepot.client.connection import Connection, connect
-from entrepot.node import Broker
+from entrepot.embedded import Broker
 
 MOVING = "updateClusterClients=true&rebalanceClusterClients=true&updateClusterClientsOnRemove=true"
 PATIENCE_S = 40.0

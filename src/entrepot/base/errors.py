@@ -127,12 +127,19 @@ class InvalidSchedule(Refused):
 
 
 class TransactionRolledBack(TransactionError):
-    """The transaction did not commit, or nobody can say whether it did: what it consumed comes again, repeat the rest.
-
-    The text says which; "in doubt" means that the broker was lost while it was asked to commit.
-    """
+    """The transaction did not commit: what it consumed comes again, repeat the rest. See `TransactionInDoubt`, too."""
 
     code = "ENT-3011"
+
+
+class TransactionInDoubt(TransactionRolledBack):
+    """Nobody can say whether the transaction committed: the broker was lost while it was asked to.
+
+    Most often it did. Who repeats it without looking may do its work twice; what it consumed comes again only if it did
+    not. A `TransactionRolledBack`, because programs written before there was this class take it for that.
+    """
+
+    code = "ENT-3027"
 
 
 class TimedOut(Refused):

@@ -129,6 +129,12 @@ def parse(text: str) -> Endpoint | Composite:
     return source.uri(0, len(text), 0)
 
 
+def authority(place: Endpoint) -> str:
+    """Return the host of ``place``, and its port where it names one, for a person."""
+    host = f"[{place.host}]" if ":" in place.host else place.host
+    return host if place.port == NO_PORT else f"{host}:{place.port}"
+
+
 def parse_list(text: str) -> list[Endpoint | Composite]:
     """Return the URIs of a comma-separated list: ``connectedBrokers``, ``priorityURIs``, a file of URIs.
 

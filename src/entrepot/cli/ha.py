@@ -14,6 +14,7 @@ import click
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import StoreUnusable, Unreachable
 from entrepot.cli.output import output_option, show
+from entrepot.config.classic.stores import OWN
 from entrepot.ha.lease import Record, decode, patience
 from entrepot.io.leases import LOCK
 from entrepot.io.ledger import Ledger
@@ -42,6 +43,7 @@ def ha() -> None:
 @output_option
 def history(*, directory: Path, output: str) -> None:
     """Print the ledger of the store in DIR, oldest first: who was master, with which epoch, and why it changed."""
+    directory = _store(directory)
     rows = Ledger(directory).read()
     if not rows:
         raise StoreUnusable(
@@ -59,9 +61,10 @@ def history(*, directory: Path, output: str) -> None:
 def status(*, place: str, output: str) -> None:
     """Say who is master: from the lock of the store in DIR, or from the status page of a broker at URL.
 
-    With DIR it looks on for a moment, to see whether the master gives signs of life.
+    DIR is the --data of the brokers, or the directory that the persistence adapter of activemq.xml names. It looks on
+    for a moment, to see whether the master gives signs of life.
     """
-    row = _asked(place) if place.startswith(("http://", "https://")) else _watched(Path(place))
+    row = _asked(place) if place.startswith(("http://", "https://")) else _watched(_store(Path(place)))
     show([row], STATUS, output)
 
 
@@ -83,6 +86,16 @@ def _asked(url: str) -> dict[str, Any]:
         "since": _time(int(facts["since"])),
         "note": note,
     }
+
+
+def _store(directory: Path) -> Path:
+    """Return where the lock of a store is: in ``directory``, or in the folder that a broker of XML makes there.
+
+    ActiveMQ keeps files of its own in the directory that the XML names, so the store is a folder of it.
+    """
+    if (directory / LOCK).exists() or not (directory / OWN / LOCK).exists():
+        return directory
+    return directory / OWN
 
 
 def _watched(directory: Path) -> dict[str, Any]:

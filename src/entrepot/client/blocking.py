@@ -187,13 +187,14 @@ class Producer(Closing):
         self,
         message: Message | Body,
         *,
+        properties: dict[str, object] | None = None,
         destination: str | None = None,
         persistent: bool | None = None,
         priority: int | None = None,
         time_to_live: float | None = None,
         wait: bool | None = None,
     ) -> None:
-        """Send ``message``, or a body.
+        """Send ``message``, or a body; ``properties`` come on top of those that a message has.
 
         ``wait`` for the broker's confirmation: by default for persistent messages outside of transactions, which are
         then stored. Without it this returns when the message is on its way; it waits while the broker reads too
@@ -204,6 +205,7 @@ class Producer(Closing):
             self._outbox.put(
                 lambda: self._inner.send(
                     message,
+                    properties=properties,
                     destination=destination,
                     persistent=persistent,
                     priority=priority,
@@ -216,6 +218,7 @@ class Producer(Closing):
         self._portal.call(
             lambda: self._inner.send(
                 message,
+                properties=properties,
                 destination=destination,
                 persistent=persistent,
                 priority=priority,

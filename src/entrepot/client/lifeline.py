@@ -14,7 +14,7 @@ from typing import Final, Protocol, assert_never
 
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import EntrepotError, OperatorError, Unreachable
-from entrepot.base.uri import Endpoint
+from entrepot.base.uri import Endpoint, authority
 from entrepot.client.options import spoken
 from entrepot.io.connection import Connection, Turn
 from entrepot.io.tcp import dial
@@ -303,9 +303,7 @@ class Lifeline:
             self._transports.pop(transport.attempt, None)
             self._events.ended(error)
         except OSError as error:
-            self.failed(
-                transport.attempt, f"{place.host}:{place.port}: {error.strerror or error or 'it took too long'}"
-            )
+            self.failed(transport.attempt, f"{authority(place)}: {error.strerror or error or 'it took too long'}")
 
     async def _read(self, url: str) -> None:
         text: str | None = None

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from entrepot.base.environment import MILLISECOND, SECOND, Duration
 from entrepot.base.errors import InvalidOption, InvalidURI
-from entrepot.base.settings import UNLIMITED, Dialect, Options, Unit, setting
+from entrepot.base.settings import UNLIMITED, Dialect, Options, Unit, refuse_unknown, setting
 from entrepot.base.uri import Composite, Endpoint, parse, split_options
 from entrepot.protocols.failover import FailoverOptions
 from entrepot.protocols.openwire.consumption import Handling, RedeliveryPolicy
@@ -269,6 +269,7 @@ def read_target(url: str, overrides: dict[str, object]) -> Target:
     if parsed.scheme == "fanout":
         fanout, texts = FanoutOptions.take(texts, Dialect.URI)
     client, texts = ClientOptions.take(without_one_way(texts), Dialect.URI)
+    _refuse_unknown(texts)
     inner = parsed
     while len(inner.members) == 1 and isinstance(inner.members[0], Composite):
         inner = inner.members[0]  # discovery:(static:(...)), fanout:(static:(...))
@@ -285,10 +286,31 @@ def read_target(url: str, overrides: dict[str, object]) -> Target:
     beacons = [member for member in members if member.scheme == "multicast"]
     if beacons:
         return Target((), failover, client.replaced(**overrides), True, Reach.MULTICAST, beacons[0], fanout, nested)
-    places = tuple(member.with_options(nested) for member in members)
+    places = tuple(_dialled(member).with_options(nested) for member in members)
     return Target(
         places, failover, _with_user(client.replaced(**overrides), places[0]), True, fanout=fanout, nested=nested
     )
+
+
+DIALLED: Final = frozenset({"tcp", "ssl", "nio", "unix", "auto", "openwire", "http", "https", "vm"})
+"""The words of a scheme behind which a broker may speak OpenWire."""
+
+
+def _dialled(place: Endpoint) -> Endpoint:
+    """Return ``place`` if a broker may speak OpenWire there. Raises InvalidURI, InvalidOption."""
+    if not DIALLED.issuperset(place.scheme.split("+")):
+        remedy = "write tcp://HOST:PORT with the port of OpenWire, 61616 where nobody changed it"
+        if "stomp" in place.scheme:
+            remedy += "; for STOMP there are stomp.py and `entrepot send`"
+        raise InvalidURI(f"{place.scheme}:// is not OpenWire, which this client speaks", remedy=remedy)
+    _refuse_unknown(place.options)
+    return place
+
+
+def _refuse_unknown(texts: dict[str, str]) -> None:
+    """Raise InvalidOption for an option with our prefix that is none."""
+    known = {*ClientOptions.names(Dialect.URI), *ONE_WAY}
+    refuse_unknown([name for name in texts if name.startswith(JMS) and name not in known], known)
 
 
 def spoken(name: str, text: str) -> bool:
@@ -301,7 +323,7 @@ def _single(place: Endpoint, overrides: dict[str, object]) -> Target:
         return Target((), FailoverOptions(), ClientOptions().replaced(**overrides), True, Reach.MULTICAST, place)
     client, rest = ClientOptions.take(without_one_way(place.options), Dialect.URI)
     failover = FailoverOptions(max_reconnect_attempts=0, update_uris_supported=False, reconnect_supported=False)
-    place = Endpoint(place.scheme, place.host, place.port, place.path, rest, place.user, place.password)
+    place = _dialled(Endpoint(place.scheme, place.host, place.port, place.path, rest, place.user, place.password))
     return Target((place,), failover, _with_user(client.replaced(**overrides), place), False)
 
 

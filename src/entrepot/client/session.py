@@ -8,6 +8,7 @@ consumer may follow, as in Java: ``queue://A?consumer.prefetchSize=10``. Times a
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Generator
 from functools import lru_cache
 from types import TracebackType
@@ -17,15 +18,17 @@ from entrepot.base.environment import KIB, SECOND
 from entrepot.base.errors import EntrepotError, InvalidDestination, InvalidOption, TimedOut, Unreachable
 from entrepot.client.branch import Xid
 from entrepot.client.message import DEFAULT_PRIORITY, Body, Message, Received, compose
+from entrepot.protocols.openwire.bodies import pack_properties
 from entrepot.protocols.openwire.commands import ConsumerInfo, Destination, ExceptionResponse, Response
 from entrepot.protocols.openwire.consumption import Acknowledge, Delivery, Inbox, RedeliveryPolicy
 from entrepot.protocols.openwire.conversation import Answer, ConsumerRecord, ProducerRecord, SessionRecord
-from entrepot.protocols.openwire.ids import DestinationKind, is_queue, parse_destination, qualified_name
+from entrepot.protocols.openwire.ids import QUALIFIERS, DestinationKind, is_queue, parse_destination, qualified_name
 
 if TYPE_CHECKING:
     from entrepot.client.connection import Connection
 
 OUTPUT_OCTETS: Final = 64 * KIB  # sends give the loop a turn when so much waits to be written
+LIKE_A_KIND: Final = re.compile(r"[A-Za-z-]+://")
 TAKEN_IN_A_ROW: Final = 256  # and receives after so many, so that acknowledgements and keep-alives go out
 PULL_GRACE: Final = 2.0  # s that the answer to a pull may be late
 FOR_EVER: Final = float("inf")
@@ -283,20 +286,26 @@ class Producer(Closing):
         self,
         message: Message | Body,
         *,
+        properties: dict[str, object] | None = None,
         destination: str | None = None,
         persistent: bool | None = None,
         priority: int | None = None,
         time_to_live: float | None = None,
         wait: bool | None = None,
     ) -> None:
-        """Send ``message``, or a body.
+        """Send ``message``, or a body; ``properties`` come on top of those that a message has.
 
         ``wait`` for the broker's confirmation: by default for persistent messages outside of transactions, which are
         then stored. Without it this returns when the message is on its way; it waits while the broker reads too
         slowly, the window is used up, or there is no broker (for the failover option ``timeout``).
         Raises InvalidDestination, AccessDenied, AddressFull, Inexpressible, TimedOut, Unreachable.
         """
-        if isinstance(message, Message):
+        if properties is not None:
+            own = message.properties if isinstance(message, Message) else {}
+            made = message if isinstance(message, Message) else Message(message)
+            command = made.command(compress=self._compress)
+            command.marshalled_properties = pack_properties({**own, **properties})
+        elif isinstance(message, Message):
             command = message.command(compress=self._compress)
         elif self._compress:
             command = Message(message).command(compress=True)
@@ -540,7 +549,14 @@ class _Requester:
 
 @lru_cache(maxsize=4096)
 def _destination(text: str) -> Destination:
-    return parse_destination(text)
+    """Return the destination. Raises InvalidDestination, also for what looks like a kind and is none."""
+    where = parse_destination(text)
+    found = LIKE_A_KIND.match(where.physical_name or "")
+    if found is not None:
+        raise InvalidDestination(
+            f"{found[0]} in {text!r} is no kind of destination", remedy=f"write one of {', '.join(QUALIFIERS)}"
+        )
+    return where
 
 
 _FLAGS: Final = {

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, assert_never
 
 from entrepot.base.errors import OperatorError
-from entrepot.base.uri import Endpoint
+from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.bridge import LOOP, Bridge, Neighbourhood, Opening
 from entrepot.cluster.connector import NetworkConnector, offered
 from entrepot.cluster.discovery import Beacon, Found, Hearing
@@ -174,7 +174,7 @@ class Links:
         except OperatorError as error:
             self._failed(bridge, attempt, str(error))
         except OSError as error:
-            self._failed(bridge, attempt, f"{place.host}:{place.port}: {error.strerror or error or 'it took too long'}")
+            self._failed(bridge, attempt, f"{authority(place)}: {error.strerror or error or 'it took too long'}")
 
     def _failed(self, bridge: Bridge, attempt: int, why: str) -> None:
         self.turn.run(lambda: bridge.perform(bridge.link.failed(attempt, why, int(self.turn.now))))

@@ -123,3 +123,32 @@ def test_every_connection_option_of_java_is_known() -> None:
     """
     known = {*ClientOptions.names(Dialect.URI), *ONE_WAY}
     assert {f"jms.{name}" for name in java.split()} <= known
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("stomp://localhost:61613", "stomp.py"),
+        ("amqp://localhost", "61616"),
+        ("failover:(tcp://a:61616,stomp+ssl://b:61613)", "OpenWire"),
+    ],
+)
+def test_what_is_not_openwire_is_refused_at_once(url: str, said: str) -> None:
+    with pytest.raises(InvalidURI, match=said):
+        read_target(url, {})
+
+
+@pytest.mark.parametrize(
+    "url", ["tcp://a:61616?jms.foo=1", "failover:(tcp://a:61616?jms.usAsyncSend=true)", "failover:(tcp://a)?jms.foo=1"]
+)
+def test_an_option_that_nobody_knows_is_refused(url: str) -> None:
+    with pytest.raises(InvalidOption, match=r"jms\.useAsyncSend"):
+        read_target(url, {})
+
+
+@pytest.mark.parametrize(
+    "url", ["tcp://a", "nio+ssl://a", "auto://a", "openwire+unix:///run/x", "vm://name", "https://a"]
+)
+def test_places_where_openwire_may_be_spoken(url: str) -> None:
+    if "unix" not in url:
+        assert read_target(url, {}).places[0].scheme == url.partition(":")[0]

@@ -10,7 +10,7 @@ an answer, in order, sends with their old sequence, so that a broker that stored
 - a transaction that consumed on a lost wire never commits: `TransactionRolledBack`, and the broker delivers again;
 - a commit whose answer was lost is sent again, with the same messages, only to the same store (the broker has the same
   name, or the same identity, as those that take turns at one store have) and only if it did nothing but send; otherwise
-  it is reported as rolled back, "in doubt". Never silently;
+  it is reported as `TransactionInDoubt`. Never silently;
 - a branch of a distributed transaction that is not prepared ends with its wire; one that is prepared ends when it is
   told to, on whatever wire. [C]
 """
@@ -33,6 +33,7 @@ from entrepot.base.errors import (
     Refused,
     SubscriptionInUse,
     TransactionError,
+    TransactionInDoubt,
     TransactionRolledBack,
     Unreachable,
 )
@@ -427,7 +428,7 @@ class ConversationCore(ClientPort):
             request.answer(None, Unreachable("the connection to the broker was lost before it answered"))
         elif transaction is not None:
             if transaction.consumed:
-                request.answer(None, TransactionRolledBack("in doubt: the broker was lost while it was to commit"))
+                request.answer(None, TransactionInDoubt("in doubt: the broker was lost while it was to commit"))
             else:
                 self._doubtful.append((request, self.broker_name, self.broker_identity))
         elif isinstance(command, TransactionInfo) and isinstance(command.transaction_id, XATransactionId):
@@ -445,7 +446,7 @@ class ConversationCore(ClientPort):
         step = command.type
         if step == TransactionStep.PREPARE or step == TransactionStep.COMMIT_ONE_PHASE:
             text = text_of(command.transaction_id) if command.transaction_id is not None else ""
-            error = TransactionRolledBack(
+            error = TransactionInDoubt(
                 f"in doubt: the broker was lost while it was to end {text}", remedy="ask which branches are prepared"
             )
             request.answer(None, error)
@@ -509,7 +510,7 @@ class ConversationCore(ClientPort):
                 continue
             if broker_name != self.broker_name and (identity != self.broker_identity or not identity):
                 why = f"in doubt: {broker_name!r} was lost while it was to commit, and {self.broker_name!r} cannot know"
-                request.answer(None, TransactionRolledBack(why))
+                request.answer(None, TransactionInDoubt(why))
                 continue
             self._replay_transaction(transaction)
             self._ask(wire, request)

@@ -10,6 +10,7 @@ from entrepot.base.errors import (
     EntrepotError,
     InvalidDestination,
     TransactionError,
+    TransactionInDoubt,
     TransactionRolledBack,
     Unreachable,
 )
@@ -466,7 +467,7 @@ class TestTransactions:
         program.pair.cut()
         second = program.meet(ScriptedBroker("b2"))
         assert "COMMIT_ONE_PHASE?" not in second.story()
-        assert isinstance(program.answers[0], TransactionRolledBack)
+        assert isinstance(program.answers[0], TransactionInDoubt)
         assert "in doubt" in str(program.answers[0])
 
     def test_one_that_consumed_rolls_back(self) -> None:
@@ -503,7 +504,7 @@ class TestTransactions:
         program.core.commit(session, program.answer)
         program.pair.run()
         program.pair.cut()
-        assert isinstance(program.answers[0], TransactionRolledBack)
+        assert isinstance(program.answers[0], TransactionInDoubt)
         assert "COMMIT_ONE_PHASE?" not in program.meet(ScriptedBroker("b1")).story()
 
 
