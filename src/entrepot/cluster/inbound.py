@@ -92,6 +92,9 @@ class Inbound:
         target = self._targets.get(where)
         if target is None:
             target = self._target(where)
+        if target.service is not None and bridge.subject is not None and command.reply_to is not None:
+            places = [address_of(part) for part in components(command.reply_to)]
+            broker.access.answer(bridge.subject, places)
         message = message_of(command, target.name)
         message.origin = bridge.origin
         stamps = broker.options.stamps

@@ -210,6 +210,12 @@ class Access:
                 remedy=f"give its group the right to send, or to send to {place.qualified()}",
             )
 
+    def answer(self, subject: Subject, destinations: list[Destination]) -> None:
+        """``subject`` asks a service of the broker to send its answers there: where he might send, or he may manage."""
+        if self._rules is None or self._given(subject, MANAGEMENT, ANYCAST) & MANAGE:
+            return
+        self.send(subject, destinations)
+
     def is_of(self, subject: Subject, user: str | None) -> bool:
         """Return whether what ``user`` prepared is for ``subject`` to finish: his own, or he may manage the broker."""
         if self._rules is None or subject.name == user:
@@ -233,6 +239,9 @@ class Access:
         if self._is_temporary(destination) or self._exists(destination):
             return
         self._need(subject, CREATE, destination)
+        other = destination.queue
+        if other and other != destination.name and not self._narrowest:  # else names could be taken from others
+            self._need(subject, CREATE, Destination(other, ANYCAST))
         if self._routing(destination) == MULTICAST and len(self._topics) < TOPICS_KEPT:
             self._topics[destination.name] = None
 

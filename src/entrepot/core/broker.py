@@ -433,7 +433,7 @@ class BrokerCore(Host):
         if routing == UNTYPED:
             routing = default_routing(self.table, destination.name)
         if destination.queue or (routing == ANYCAST and service is None):
-            self.need_queue(destination)
+            self._need_own(destination)
         target = Target(destination.name, routing, destination.queue)
         target.temporary = destination.temporary
         self._refresh(target)
@@ -454,12 +454,24 @@ class BrokerCore(Host):
         if target.parts:
             return
         if (target.routing != MULTICAST or target.queue_name) and not target.turns and not target.queues:
-            self.need_queue(Destination(target.name, target.routing, target.temporary, target.queue_name))
+            self._need_own(Destination(target.name, target.routing, target.temporary, target.queue_name))
             self.table.resolve(target)
         policy = self.policies.of(target.name, target.routing)
         target.policy = policy
         target.careful = policy.is_careful
         target.stamps = policy.expiry_ms >= 0 or policy.expiry_ms_min >= 0 or policy.expiry_ms_max >= 0
+
+    def _need_own(self, destination: Destination) -> None:
+        """As `need_queue`, for sends. Raises InvalidDestination too for the bare name of another address's queue.
+
+        Nothing that is sent to an address comes into a queue that only has its name: it would be lost.
+        """
+        queue = self.need_queue(destination)
+        if not destination.queue and queue.address != destination.name:
+            raise InvalidDestination(
+                f"{destination.name!r} is a queue of {queue.address!r}",
+                remedy=f"send to {queue.address}, or to {queue.address}::{queue.name}",
+            )
 
     def need_queue(self, destination: Destination) -> Queue:
         """Return the queue of ``destination``, made if it may be: the one that an FQQN names, or the anycast one."""

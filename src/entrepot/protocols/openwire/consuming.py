@@ -64,7 +64,8 @@ class Consuming:
         subscription = OpenWireSubscription(session, info, consumer_id, addresses)
         subscription.selector = selector_or_none(info.selector or "")
         if info.browser:
-            session.broker.access.browse(session.subject, addresses[0])
+            for one in addresses:
+                session.broker.access.browse(session.subject, one)
             self._browse(subscription, info, consumer_id)
             return
         self._settings(subscription, info, addresses[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from entrepot.base.errors import InvalidDestination, ProtocolViolation, Refused
+from entrepot.core.queue import Queue
 from entrepot.model.address import ANYCAST
 from entrepot.protocols.openwire.commands import Destination, DestinationInfo
 from entrepot.protocols.openwire.ids import (
@@ -39,8 +40,10 @@ class Destinations:
     def _add(self, command: DestinationInfo, where: Destination) -> None:
         session = self.session
         if not is_temporary(where):
-            for address in session.addresses(where):
+            addresses = session.addresses(where)
+            for address in addresses:  # of several all or none
                 session.broker.access.create(session.subject, address)
+            for address in addresses:
                 if address.routing == ANYCAST:
                     session.broker.need_queue(address)
                 else:
@@ -72,13 +75,16 @@ class Destinations:
                     raise Refused(f"Destination still has an active subscription: {qualified_name(where)}")
             self.delete_temporary(where)
             return
-        for address in session.addresses(where):
+        queues: list[Queue] = []
+        for address in session.addresses(where):  # of several all or none
             session.broker.access.delete(session.subject, address)
-            queue = session.broker.table.queues.get(address.name)
+            queue = session.broker.table.queues.get(address.queue or address.name)
             if address.routing == ANYCAST and queue is not None:
                 if queue.roster.consumers:
                     raise Refused(f"Destination still has an active subscription: {qualified_name(where)}")
-                session.broker.delete_queue(queue, "a client removed it")
+                queues.append(queue)
+        for queue in queues:
+            session.broker.delete_queue(queue, "a client removed it")
 
     def delete_temporary(self, where: Destination) -> None:
         """Remove a temporary destination of this connection, with what it holds."""

@@ -636,6 +636,8 @@ class OpenWireSession(Session):
         target = self.targets.get(destination)
         if target is None:
             target = self._target(destination)
+            if target.service is not None and command.reply_to is not None:
+                self.broker.access.answer(self.subject, self.addresses(command.reply_to))
         elif target.temporary:
             self.acceptor.check_temporary(target.name)
         broker = self.broker
@@ -794,6 +796,8 @@ class OpenWireSession(Session):
         for one in addresses:
             if one.routing == MULTICAST and not one.temporary:
                 self.advisories.topic_used(one.name)
+        if target.service is not None:
+            return target  # where each answer goes is looked at
         if len(self.targets) >= TARGETS_KEPT:
             self.targets.clear()
         self.targets[destination] = target

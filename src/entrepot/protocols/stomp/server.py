@@ -583,6 +583,8 @@ class StompSession(Session):
         stamps = self.broker.options.stamps
         if stamps is not None:
             stamps.put_on(message, self.subject.name)
+        if target.service is not None:
+            self._check_answers(message)
         if b"stage" in special and self.staging is not None:
             if b"transaction" in special:
                 raise TransactionError("a SEND cannot be part of a stage and of a transaction", remedy="choose one")
@@ -611,6 +613,12 @@ class StompSession(Session):
         if self.broker.send(message, target) == BLOCKED:
             self._block(target)
         self._answer(receipt, message.durable or message.rare is not None)
+
+    def _check_answers(self, message: Message) -> None:
+        """Raise AccessDenied for a question whose answers would go where this user may not send."""
+        place = message.fact("JMSReplyTo")
+        if isinstance(place, str) and place:
+            self.broker.access.answer(self.subject, names.parse(place))
 
     def _settle_escapes(self, message: Message) -> None:
         """Bring a tail with backslashes to the form of STOMP 1.2, which is how escaped tails are kept."""
@@ -692,7 +700,7 @@ class StompSession(Session):
         target = self.broker.target(parsed)
         if len(self.targets) >= TARGETS_KEPT:
             self.targets.clear()
-        if not wanted:
+        if not wanted and target.service is None:  # where each answer goes is looked at
             self.targets[octets] = target
         return target
 
