@@ -78,18 +78,25 @@ two hops, whatever their number.
         "Ring and mesh",
         ("mesh", "ring"),
         """\
-In a mesh every broker has a connector to every other: each message crosses one link, no TTL is needed, and any broker
-may fail. Connectors grow with the square of the brokers, so beyond five or six a ring, a hub, or discovery by
-`multicast:` is easier to look after.
+In a mesh every broker has a connector to every other: each message crosses one link, and any broker may fail.
+Connectors grow with the square of the brokers, so beyond five or six a ring, a hub, or discovery by `multicast:` is
+easier to look after.
 
 In a ring each broker knows the next. Half of the ring is the longest way, so five brokers need `networkTTL="2"`, and
-a ring that lost a link needs the way around: 4.
+a ring that lost a link needs the way around: 4. Queues and topics have connectors of their own here, because their
+messages want different TTLs (see below).
 """,
         """\
 - **A circle with a TTL above 1** shows a consumer over several ways. `suppressDuplicateQueueSubscriptions` keeps the
-  shortest, and needs `decreaseNetworkConsumerPriority` to know which that is (the default of ActiveMQ up to 5.17 is
-  false, here and since 5.18 it is true; write it down).
-- **A mesh with `networkTTL` above 1** gains nothing, and announces every subscription over every detour.
+  shortest, and needs `decreaseNetworkConsumerPriority="true"` to know which that is. It is false unless it is said, but
+  true in ActiveMQ since 5.18: write it down.
+- **Consumers that move in a circle**: replay lets a message go back where it came from. To go on to a third broker it
+  needs a TTL for each broker that it has seen, so `messageTTL` is the number of brokers less one here, also in a mesh,
+  where `consumerTTL="1"` is enough. With `messageTTL="1"` it waits, and `entrepot explain` says why.
+- **Topics in a circle**: every broker passes a topic message on to those that have subscribers, so with a `messageTTL`
+  for two ways it comes over both, as in ActiveMQ: twice in a mesh of three, five times in one of four with
+  `messageTTL="3"`. Here topics have connectors of their own, with a TTL that only the shortest ways are within.
+- **A mesh with `consumerTTL` above 1** gains nothing, and announces every subscription over every detour.
 - **Duplex in a mesh**: a duplex connector from each side doubles every link. Either all plain, as here, or duplex from
   one of each two.
 - **A path never repeats a broker**, so nothing circulates for ever; but a TTL of -1 lets a message see all of them.
@@ -130,7 +137,7 @@ give them [zones](../zones.md).
 - **A stretched store**, one pair over both data centres, ties every confirmed message to the slowest disk between
   them. Two pairs and a bridge wait for their own disk alone, and deliver what was under way when the line is back.
 - **Demand draws messages over the line**: a consumer with a large prefetch in the east takes what the west could
-  consume. `decreaseNetworkConsumerPriority` (on by default) serves local consumers first.
+  consume. `decreaseNetworkConsumerPriority="true"`, as here, serves local consumers first.
 """,
     ),
 }
@@ -185,7 +192,8 @@ ATTRIBUTES_HEAD: Final = (
 # Network connectors
 
 Every attribute of `<networkConnector>` with its default and its state here; `obeyed` is what it does in ActiveMQ. Where
-releases of ActiveMQ differ, the default is that of the newest.
+releases of ActiveMQ differ, the default is that of the newest; but `decreaseNetworkConsumerPriority` is false, as the
+documentation of ActiveMQ says and its releases up to 5.17 do. Since 5.18 it takes what is not said for true.
 
 | Attribute | Default | State here | What it says, or why it is not obeyed |
 |---|---|---|---|

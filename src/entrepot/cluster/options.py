@@ -1,6 +1,7 @@
 """How a Classic network connector behaves, and which messages may go back through one (classic.md 1.2, 1.13).
 
-Only data: who runs a bridge reads it here. Where the releases of Classic differ, the default is that of the newest.
+Only data: who runs a bridge reads it here. Where the releases of Classic differ, the default is that of the newest,
+but for `decreaseNetworkConsumerPriority`, which is what its documentation says.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class NetworkConnectorOptions(Options, frozen=True):
     )
     dispatch_async: bool = setting(True, classic="dispatchAsync", about="dispatchAsync of the bridge's subscriptions")
     decrease_priority: bool = setting(
-        True,
+        False,
         classic="decreaseNetworkConsumerPriority",
         about="whether a bridge's subscription ranks behind local consumers, further with every hop",
     )

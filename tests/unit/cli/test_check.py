@@ -123,10 +123,13 @@ def test_run_refuses_what_check_refuses(arguments: list[str], message: str) -> N
     assert message in result.output
 
 
+RANKED = 'decreaseNetworkConsumerPriority="true"'
+
+
 @pytest.mark.parametrize(("uri", "starts"), [("static:(tcp://b:1)", True), ("udp://b", False), ("gopher://x", False)])
 def test_network_connectors_are_read_by_those_who_dial(tmp_path: Path, uri: str, starts: bool) -> None:
     file = tmp_path / "a.xml"
-    body = f'<networkConnectors>\n<networkConnector name="n" uri="{uri}"/></networkConnectors>'
+    body = f'<networkConnectors>\n<networkConnector name="n" uri="{uri}" {RANKED}/></networkConnectors>'
     file.write_text(GOOD.format(options="", body=body))
     result = check("-o", "json", str(file))
     assert (result.exit_code == 0) == starts, result.output

@@ -71,8 +71,29 @@ def test_demand_is_found_whatever_was_there_first(first: str) -> None:
     assert list(network.seen) == ["m"]
 
 
+@pytest.mark.parametrize(
+    ("options", "shares"),
+    [
+        ("", {"A1": 15, "B1": 8, "B2": 7}),  # the far broker is one consumer
+        ("conduitSubscriptions=false", {"A1": 10, "B1": 10, "B2": 10}),  # and here each of its consumers is
+        ("decreaseNetworkConsumerPriority=true", {"A1": 30, "B1": 0, "B2": 0}),
+        ("conduitSubscriptions=false&decreaseNetworkConsumerPriority=true", {"A1": 30, "B1": 0, "B2": 0}),
+    ],
+)
+def test_how_the_consumers_of_two_brokers_share_a_queue(options: str, shares: dict[str, int]) -> None:
+    """The example of ActiveMQ's page on networks: one consumer here, two there, thirty messages."""
+    network = Network(4, [("A", "B")], options=options).start()
+    for key in shares:
+        network.sites[key[0]].read(Q, key=key, prefetch=1000)
+    network.run(300)
+    for number in range(30):
+        network.sites["A"].send(Q, f"m{number}")
+    network.run(500)
+    assert {key: len(network.kept.get((key[0], key), {})) for key in shares} == shares
+
+
 def test_a_local_reader_comes_before_the_bridge() -> None:
-    network = Network(4, [("A", "B")]).start()
+    network = Network(4, [("A", "B")], options="decreaseNetworkConsumerPriority=true").start()
     network.sites["A"].read(Q, prefetch=1000)
     network.sites["B"].read(Q, prefetch=1000)
     network.run(300)

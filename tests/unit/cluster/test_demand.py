@@ -69,7 +69,7 @@ def test_a_demand_says_here_where_it_comes_from() -> None:
     assert [one.value for one in info.broker_path or ()] == ["id-B"]
     assert info.network_consumer_path == [ConsumerId("far", 1, 1)]
     assert info.selector is None  # the conduit is for all
-    assert info.priority == -5
+    assert info.priority == 3  # it stands in one row with the consumers here
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_news_does_not_wait_for_the_prefetch_of_messages(options: dict[str, Any]
 @pytest.mark.parametrize(("hops", "priority"), [(1, -5), (2, -8), (3, -9), (4, -10)])
 def test_priority_falls_with_every_hop(hops: int, priority: int) -> None:
     path = tuple(f"id-{number}" for number in range(hops - 1))
-    assert only(made(consumer_ttl=9).heard(consumer(1, path=path))).info.priority == priority
+    assert only(made(consumer_ttl=9, decrease_priority=True).heard(consumer(1, path=path))).info.priority == priority
     assert (
         only(made(consumer_ttl=9, decrease_priority=False).heard(consumer(1, path=path, priority=7))).info.priority == 7
     )

@@ -193,6 +193,7 @@ class Network:
             f"<networkConnector name={quoteattr(f'{broker.name}-{self.brokers[link.far].name}')} duplex='true' "
             f"uri='static:(tcp://127.0.0.1:{link.relay.port})?initialReconnectDelay=100&amp;maxReconnectDelay=1000' "
             f"networkTTL='{len(self.brokers)}' suppressDuplicateQueueSubscriptions='true' "
+            f"decreaseNetworkConsumerPriority='true' "
             f"supervisionInterval='1000' {options}/>"
             for link in self.links
             if self.brokers[link.near] is broker

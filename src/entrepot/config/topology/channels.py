@@ -177,15 +177,18 @@ def selectors(network: Network) -> Iterator[Issue]:
 
 def limits(network: Network) -> Iterator[Issue]:
     """Find TTLs with which nothing crosses, or that do not fit together."""
-    for _, channel in _channels(network):
+    for member, channel in _channels(network):
         if channel.core:
             continue
         message, consumer = channel.hops
+        replays = bool(member.replays)
         if message == 0:
             yield Issue(Severity.ERROR, channel.spot, "messageTTL 0: no message may cross", "use 1 or more")
         elif consumer == 0 and not channel.static:
             what = "consumerTTL 0: no demand is heard, so nothing crosses"
             yield Issue(Severity.ERROR, channel.spot, what, "use 1 or more, or staticallyIncludedDestinations")
+        elif replays and FOREVER != consumer < message:
+            continue  # what may go back to brokers that it has seen needs a TTL for each of them
         elif consumer not in (0, message):
             less = "consumerTTL" if message == FOREVER or FOREVER != consumer < message else "messageTTL"
             yield Issue(

@@ -132,7 +132,7 @@ class Channel(Struct, frozen=True, kw_only=True):
     temporary: bool = True
     message_ttl: int = 1
     consumer_ttl: int = 1
-    decreases_priority: bool = True
+    decreases_priority: bool = False
     suppresses_queues: bool = False
     suppresses_topics: bool = True
     virtual_demand: bool = False

@@ -16,23 +16,17 @@ from entrepot.config.findings import Findings, Severity
 from entrepot.config.topology.access import ACCESS_RULES
 from entrepot.config.topology.bridge_rules import BRIDGE_RULES
 from entrepot.config.topology.channels import CHANNEL_RULES
+from entrepot.config.topology.circle_rules import REPLAY, SHOWN_MAX, circles, named, priorities, some
 from entrepot.config.topology.cluster_rules import CLUSTER_RULES
-from entrepot.config.topology.graph import UNREACHED, circle, components, distances, passes, served, shortest
-from entrepot.config.topology.model import ANY_HOST, FOREVER, Channel, Issue, Link, Listener, Member, Network
+from entrepot.config.topology.graph import UNREACHED, components, distances, passes, served, shortest
+from entrepot.config.topology.model import ANY_HOST, Channel, Issue, Link, Listener, Member, Network
 
 Rule = Callable[[Network], Iterable[Issue]]
-SHOWN_MAX: Final = 4  # pairs or names that one sentence lists
-
-
-REPLAY: Final = (
-    "give the queue's policyEntry <networkBridgeFilterFactory>"
-    '<conditionalNetworkBridgeFilterFactory replayWhenNoConsumers="true"/>'
-)
 
 
 def judge(network: Network) -> list[Issue]:
     """Return every issue, in the order of the rules. With one broker, only what needs no other."""
-    rules = [*CHANNEL_RULES, *ACCESS_RULES, *CLUSTER_RULES, *BRIDGE_RULES]
+    rules = [priorities, *CHANNEL_RULES, *ACCESS_RULES, *CLUSTER_RULES, *BRIDGE_RULES]
     if len(network.members) > 1:
         rules = [*NETWORK_RULES, *rules]
     found = [*network.issues]
@@ -46,12 +40,6 @@ def report(network: Network, findings: Findings) -> None:
     for issue in judge(network):
         spot = issue.spot
         findings.add(issue.severity, spot.file, spot.line, spot.path, issue.what, issue.remedy)
-
-
-def _some(texts: Iterable[str]) -> str:
-    known = list(dict.fromkeys(texts))
-    more = len(known) - SHOWN_MAX
-    return ", ".join(known[:SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 # -- brokers -----------------------------------------------------------------------------------------------------------
@@ -159,7 +147,7 @@ def connection(network: Network) -> Iterator[Issue]:
         if any(network.nodes[node].members for node in part) and part[0] not in alone
     ]
     if len(parts) > 1:
-        said = "; ".join(_some(network.nodes[node].name for node in part) for part in parts)
+        said = "; ".join(some(network.nodes[node].name for node in part) for part in parts)
         spot = network.members[network.nodes[parts[1][0]].members[0]].spot
         what = f"this is not one network but {len(parts)}: {said}"
         yield Issue(Severity.WARNING, spot, what, "connect one broker of each part")
@@ -181,7 +169,7 @@ def one_way(network: Network) -> Iterator[Issue]:
     ]
     if not found:
         return
-    said = _some(f"{network.nodes[one].name} to {network.nodes[two].name}" for one, two in found)
+    said = some(f"{network.nodes[one].name} to {network.nodes[two].name}" for one, two in found)
     link = next(link for link in network.links if far[link.target][link.source] == UNREACHED)
     yield Issue(
         Severity.NOTE,
@@ -217,7 +205,7 @@ def hops(network: Network) -> Iterator[Issue]:
         yield Issue(
             Severity.WARNING,
             channel.spot,
-            f"messages do not get from {_some(list(pairs))}: that takes {length}, and {_ttl_text(channel)}",
+            f"messages do not get from {some(list(pairs))}: that takes {length}, and {_ttl_text(channel)}",
             f"max-hops {needed} on every node of the way" if channel.cluster else remedy,
         )
 
@@ -241,16 +229,17 @@ def too_far(network: Network) -> Iterator[Issue]:
     if len(inside) != len(network.nodes) or len(inside) < 2:
         return  # what is outside may need them
     longest = max(far for row in distances(len(network.nodes), network.links) for far in row)
-    for channel in _channels(network):
-        more = [ttl for ttl in channel.hops if ttl > max(longest, 1)]
-        if more and not channel.core:
-            yield Issue(
-                Severity.NOTE,
-                channel.spot,
-                f"its TTL of {max(more)} is longer than the longest way of this network, {longest}: subscriptions are "
-                "announced over detours, which costs memory and may turn messages round",
-                f'networkTTL="{max(longest, 1)}" is enough',
-            )
+    # Demand is all that is announced; messages may need a TTL for each broker that their consumers move to.
+    more = [one for one in _channels(network) if one.consumer_ttl > max(longest, 1) and not one.core]
+    if more:
+        yield Issue(
+            Severity.NOTE,
+            more[0].spot,
+            f"the TTL of {max(one.consumer_ttl for one in more)} on {named(more)} is longer than the longest way of "
+            f"this network, {longest}: subscriptions are announced over detours, which costs memory and may turn "
+            "messages round",
+            f'consumerTTL="{max(longest, 1)}" is enough',
+        )
 
 
 def _channels(network: Network) -> list[Channel]:
@@ -298,75 +287,6 @@ def _overlap(one: Channel, other: Channel) -> bool:
     return any(a.topic == b.topic and overlaps(a.pattern, b.pattern, MIXED) for a in mine for b in theirs)
 
 
-def circles(network: Network) -> Iterator[Issue]:
-    """Find several ways between two brokers, and connectors that do not cope with them (classic.md 1.8, 1.9)."""
-    round_trip = circle(len(network.nodes), network.links)
-    if not round_trip:
-        return
-    said = " - ".join(network.nodes[node].name for node in [*round_trip, round_trip[0]])
-    inside = [
-        link
-        for link in network.links
-        if link.source in round_trip and link.target in round_trip and not (link.back or link.channel.core)
-    ]
-    unsaid = [link.channel for link in inside if "decreaseNetworkConsumerPriority" not in link.channel.given]
-    travels = [link for link in inside if any(ttl == FOREVER or ttl > 1 for ttl in link.channel.hops)]
-    for channel in dict.fromkeys(link.channel for link in travels):
-        if not channel.decreases_priority:
-            yield Issue(
-                Severity.WARNING,
-                channel.spot,
-                f"there is a circle, {said}, and here decreaseNetworkConsumerPriority is false: a message may take the "
-                "longer way, or go round among brokers whose consumers are busy",
-                'decreaseNetworkConsumerPriority="true" prefers local consumers and short ways',
-            )
-        if not channel.suppresses_queues:
-            yield Issue(
-                Severity.WARNING,
-                channel.spot,
-                f"there is a circle, {said}: with a TTL above 1 a consumer of a queue is seen over each way, so "
-                "messages are shared between a short and a long way to it",
-                'suppressDuplicateQueueSubscriptions="true" keeps the shortest'
-                + (', or networkTTL="1", since all are neighbours' if _mesh(network, round_trip) else ""),
-            )
-        if channel.suppresses_queues and any(_keeps(network, link) for link in travels if link.channel is channel):
-            yield Issue(
-                Severity.WARNING,
-                channel.spot,
-                f"there is a circle, {said}, and suppressDuplicateQueueSubscriptions keeps one way to each consumer of "
-                "a queue: messages that came the long way round while a link was down wait where the way that is kept "
-                "leads back to where they were, as in ActiveMQ",
-                f"let them go back: {REPLAY}",
-            )
-        if not channel.suppresses_topics:
-            yield Issue(
-                Severity.WARNING,
-                channel.spot,
-                f"there is a circle, {said}, and suppressDuplicateTopicSubscriptions is false: subscribers get topic "
-                "messages more than once",
-                "take it out: true is the default",
-            )
-    if travels and unsaid:
-        named = _some(f"{channel.name} ({channel.spot.file}:{channel.spot.line})" for channel in unsaid)
-        yield Issue(
-            Severity.NOTE,
-            unsaid[0].spot,
-            f"there is a circle, {said}, and decreaseNetworkConsumerPriority is not said on {named}: it is true here "
-            "and in ActiveMQ since 5.18, and false before",
-            "write it down, if older brokers read these files",
-        )
-
-
-def _keeps(network: Network, link: Link) -> bool:
-    """Return whether queue messages do not go back over ``link``: a broker at its source has no replay."""
-    return any(not network.members[one].replays for one in network.nodes[link.source].members)
-
-
-def _mesh(network: Network, nodes: list[int]) -> bool:
-    joined = {frozenset((link.source, link.target)) for link in network.links}
-    return all(frozenset((one, two)) in joined for one in nodes for two in nodes if one != two)
-
-
 # -- messages that do not return ---------------------------------------------------------------------------------------
 
 
@@ -382,7 +302,7 @@ def stranded(network: Network) -> Iterator[Issue]:
         yield Issue(
             Severity.NOTE,
             found[0].spot,
-            f"queue messages that came to {_some(one.name for one in found)} over the network do not go back when "
+            f"queue messages that came to {some(one.name for one in found)} over the network do not go back when "
             "their consumers leave: they wait there, even while somebody asks for them where they came from",
             f"where consumers move, {REPLAY}",
         )
@@ -390,18 +310,22 @@ def stranded(network: Network) -> Iterator[Issue]:
 
 def replays(network: Network) -> Iterator[Issue]:
     """Find replay that ActiveMQ itself would undo, and replay without a way back."""
+    audited = [replay for member in network.members for replay in member.replays if replay.audited]
+    if audited:
+        where = " and ".join(dict.fromkeys(f"{one.spot.file}:{one.spot.line}" for one in audited[:SHOWN_MAX]))
+        more = len(audited) - SHOWN_MAX
+        yield Issue(
+            Severity.NOTE,
+            audited[0].spot,
+            f"replay of {some(repr(one.pattern) for one in audited)} works here as it is (at {where}"
+            f"{f' and {more} more' if more > 0 else ''}); ActiveMQ Classic takes what returns for a "
+            "duplicate and drops it",
+            'add enableAudit="false" to the policyEntry of every broker of ActiveMQ in this network',
+        )
     for number, node in enumerate(network.nodes):
         leaves = any(link.source == number for link in network.links)
         for member in (network.members[one] for one in node.members):
             for replay in member.replays:
-                if replay.audited:
-                    yield Issue(
-                        Severity.NOTE,
-                        replay.spot,
-                        f"replay of {replay.pattern!r} works here as it is; ActiveMQ Classic takes what returns for a "
-                        "duplicate and drops it",
-                        'add enableAudit="false" to the policyEntry of every broker of ActiveMQ in this network',
-                    )
                 if not leaves:
                     yield Issue(
                         Severity.WARNING,

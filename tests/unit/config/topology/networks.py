@@ -49,6 +49,12 @@ class Files:
         )
         return self
 
+    def with_body(self, body: str) -> Files:
+        """Add ``body`` to every broker."""
+        for file, text in self.texts.items():
+            self.texts[file] = text.replace("<transportConnectors>", body + "<transportConnectors>")
+        return self
+
     def network(self) -> Network:
         members = []
         for file, text in self.texts.items():
