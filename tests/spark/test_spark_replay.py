@@ -107,6 +107,7 @@ def test_a_replay_that_dies_goes_on_where_it_was(stand: Stand, monkeypatch: pyte
     compaction.compact(archive)
     done = job(stand, archive, wanted, target=target).run()
     assert (done.rows, done.published, done.before, done.portions) == (90, 60, 30, 3)
+    assert done.missing == ["nobody's"]
     texts = stand.left(queue=f"{stand.queue}.again")
     assert len(texts) == len(set(texts)) == 90
 
@@ -247,3 +248,7 @@ def test_the_commands(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     refused = CliRunner().invoke(cli, ["pipeline", "replay", root, "--since", "yesterday"])
     assert refused.exit_code == 2
     assert "is no time" in refused.output
+    absent = CliRunner().invoke(cli, ["pipeline", "replay", root, "--url", stand.url, "--id", "nobody's", "--strict"])
+    assert absent.exit_code == 1
+    assert "1 of the ids that were asked for are not in the archive" in absent.output
+    assert "nobody's" in absent.output

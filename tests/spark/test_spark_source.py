@@ -328,3 +328,14 @@ def test_who_may_not_is_told_so(stand: Stand, guarded: Daemon, login: str, passc
     with pytest.raises(Exception) as caught:  # noqa: PT011
         stand.run(stream)
     assert part in told(caught.value).message
+
+
+@pytest.mark.skipif(not ADMISSION_CONTROL, reason="PySpark before 4.2 does not ask for it")
+def test_progress_says_how_many_messages_wait(stand: Stand) -> None:
+    """A query is behind: its progress says by how much, and `pipeline.lag` makes a number of it."""
+    stand.produce(bodies("m", 250))
+    stand.run(stand.stream(maxMessagesPerTrigger="100"))
+    (query,) = stand._queries
+    assert [pipeline.lag(progress) for progress in query.recentProgress] == [
+        {f"/queue/{stand.queue}#s": waiting} for waiting in (150, 50, 0)
+    ]

@@ -9,8 +9,14 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from entrepot.pipeline import sessions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
 REDUCED = os.environ.get("ENTREPOT_PYTHON_SPARK41", "")
@@ -63,3 +69,13 @@ def test_40_is_refused_whatever_is_asked_of_the_format_and_other_formats_are_lef
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("told: PySpark 4.0") == 3, done.stdout
     assert "others: True" in done.stdout
+
+
+def test_spark_finds_the_format_by_itself_and_is_not_told_again(spark: SparkSession) -> None:
+    """Registering it anyway made Spark warn, in every session, that a data source was replaced."""
+    known = sessions._is_known(spark)
+    assert known
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(spark.dataSource), "register", lambda *_: pytest.fail("it was registered again"))
+        sessions.register(spark)
+    assert not sessions._is_known(object())  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
@@ -71,11 +72,29 @@ class Step(Protocol):
         """Count them."""
 
 
+def _in_lines(what: str, total: int | None) -> Step:
+    began = time.monotonic()
+    done = 0
+
+    def step(count: int = 1) -> None:
+        nonlocal done
+        if not count:
+            return
+        done += count
+        of = "" if total is None else f" of {total:,}"
+        click.echo(f"{done:,}{of} {what} ({time.monotonic() - began:.0f} s)", err=True)
+
+    return step
+
+
 @contextmanager
-def progress(what: str, total: int | None = None) -> Iterator[Step]:
-    """Show how far long work is, on standard error if that is a terminal; ``total`` None: only a count and a rate."""
+def progress(what: str, total: int | None = None, *, lines: bool = False) -> Iterator[Step]:
+    """Show how far long work is, on standard error if that is a terminal; ``total`` None: only a count and a rate.
+
+    ``lines``: elsewhere every step writes a line, for logs; for work whose steps take seconds.
+    """
     if not sys.stderr.isatty():
-        yield lambda count=1: None
+        yield _in_lines(what, total) if lines else lambda count=1: None
         return
     from rich.console import Console  # noqa: PLC0415 - see show
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415

@@ -120,7 +120,7 @@ def _fill(
     from entrepot.pipeline.jobs.archive import Archiver  # noqa: PLC0415
 
     tally = summary.Tally(destinations)
-    with progress("messages archived") as step:
+    with progress("messages archived", lines=True) as step:
 
         def told(destination: str, batch: Batch) -> None:
             tally.add(destination, batch)
@@ -151,7 +151,7 @@ def _compact_only(spark: SparkSession, target: str, small: int, large: int) -> R
 def _compact(where: Any, small: int, large: int) -> Compacted:
     from entrepot.pipeline.jobs import compaction  # noqa: PLC0415
 
-    with progress("messages put together") as step:
+    with progress("messages put together", lines=True) as step:
         return compaction.compact(where, small=small, target=large, told=lambda partition, rows: step(rows))
 
 

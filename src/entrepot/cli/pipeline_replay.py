@@ -29,7 +29,7 @@ from entrepot.cli.spark import (
     \b
     entrepot pipeline replay /data/archive --since 2026-11-21T13:00 --until 2026-11-21T14:00 --dry-run
     entrepot pipeline replay /data/archive --from-queue orders --where "kind = 'refund' AND amount > 100" --queue again
-    entrepot pipeline replay /data/archive --ids lost.txt --rate 200
+    entrepot pipeline replay /data/archive --ids lost.txt --rate 200 --strict
     """
 )
 @click.argument("archive")
@@ -47,6 +47,7 @@ from entrepot.cli.spark import (
 @click.option("--name", default="", help="Name of this replay: the same one goes on, a new one begins.")
 @click.option("--expiration", is_flag=True, help="Keep times of expiry; what has expired since goes the way of that.")
 @click.option("--mark", is_flag=True, help="Add the properties entrepot_replay and entrepot_message_id.")
+@click.option("--strict", is_flag=True, help="Exit code 1 when ids that are asked for are not in the archive.")
 @click.option("--dry-run", is_flag=True, help="Only count, by destination.")
 @further_option
 @spark_options
@@ -71,6 +72,7 @@ def replay(
     name: str,
     expiration: bool,
     mark: bool,
+    strict: bool,
     dry_run: bool,
     further: tuple[str, ...],
     master: str | None,
@@ -81,7 +83,7 @@ def replay(
     """Publish messages of ARCHIVE again, each once, however often this is interrupted and run again.
 
     What is wanted is frozen when a replay begins. Properties come back as text; duplicate ids and delays do not come
-    back. Exit code 1 when it was interrupted.
+    back. Ids that are not in the archive are named. Exit code 1 when it was interrupted.
     """
     if queue and topic:
         raise click.UsageError("--queue and --topic exclude one another")
@@ -99,11 +101,14 @@ def replay(
     with spark_session("entrepot replay", master, memory) as spark:
         source = Archive(spark, archive)
         if dry_run:
-            hand_over(summary.of_count(job.count(source, wanted), rate, job.missing(source, wanted)), reports, output)
+            missing = job.missing(source, wanted)
+            hand_over(summary.of_count(job.count(source, wanted), rate, missing), reports, output)
+            if strict and missing:
+                ctx.exit(1)
             return
         one = job.Replay(source, wanted, given, target=target, name=name, rate=rate, expiration=expiration, mark=mark)
         plan = one.plan()
-        with until_told() as ended, progress("messages published", plan.rows) as step:
+        with until_told() as ended, progress("messages published", plan.rows, lines=True) as step:
             shown = 0
 
             def told(done: int, of: int) -> None:
@@ -113,5 +118,5 @@ def replay(
 
             done = one.run(told, ended)
     hand_over(summary.of_replay(done), reports, output)
-    if not done.complete:
+    if not done.complete or (strict and done.missing):
         ctx.exit(1)

@@ -13,6 +13,7 @@ import click
 
 from entrepot.base.errors import EntrepotError, InvalidOption, OperatorError
 from entrepot.cli.dialogue import LOGIN, PASSCODE
+from entrepot.cli.noise import without_noise
 from entrepot.cli.values import named_values
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def spark_session(name: str, master: str | None, memory: str) -> Iterator[SparkSession]:
     """Yield a session, which ends with the block. Raises OperatorError when PySpark or Java are missing.
 
-    Spark's own log is off: what goes wrong is raised, and said once.
+    Spark's own log is off, and what it says of the machine is kept away: what goes wrong is raised, and said once.
     """
     if not re.fullmatch(r"[0-9]+[kmgt]", memory):
         raise InvalidOption(f"--memory {memory!r} is no size for Java", remedy="write 2g or 800m")
@@ -54,7 +55,8 @@ def spark_session(name: str, master: str | None, memory: str) -> Iterator[SparkS
     if "SPARK_ENV_LOADED" not in os.environ:  # else spark-submit has decided these
         settings |= {"spark__driver__memory": memory, "spark__ui__enabled": "false"}
         master = master or "local[*,4]"
-    spark = pipeline.session(name, master=master, **settings)
+    with without_noise():
+        spark = pipeline.session(name, master=master, **settings)
     spark.sparkContext.setLogLevel("OFF")
     try:
         yield spark

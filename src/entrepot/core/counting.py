@@ -98,8 +98,11 @@ class Counts:
             raise _decided_elsewhere(sink, count.decider)
 
     def check_batch(self, sink: str, batch: int, newest: int, author: Author) -> None:
-        """Raise StageError for a batch behind which there is a newer decision: who counts repeats only the last."""
-        if author.counter and batch < newest:
+        """Raise StageError for a batch behind which there is a newer decision: a start repeats the last and no other.
+
+        A counter that says nothing of its starts is asked by hand, and may ask again for what is remembered.
+        """
+        if author.start and batch < newest:
             raise StageError(
                 f"batch {newest} of {sink!r} is decided, and batch {batch} lies before it: this program has lost "
                 "its count",

@@ -6,7 +6,7 @@ Header values are escaped as STOMP 1.2 says. Columns are looked up once for each
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +36,7 @@ class Encoder:
         self._names = list(names)
         self._properties = list(properties)
         self._destination = destination
+        check_properties(self._properties)
         self._columns = [name for name in self._names if name in WRITABLE and name not in self._properties]
         if destination and "destination" in self._columns:
             self._columns.remove("destination")  # the option counts; what was read somewhere is not sent back there
@@ -45,6 +46,8 @@ class Encoder:
         columns: dict[str, list[Any]] = {
             name: batch.column(self._names.index(name)).to_pylist() for name in [*self._columns, *self._properties]
         }
+        maps = columns.pop("properties", None) if "properties" in self._columns else None
+        said = {name: values for name, column in MEANT.items() if (values := columns.get(column)) is not None}
         bodies = columns.pop("body", None)
         texts = columns.pop("text", None)
         writers: list[tuple[list[Any], Callable[[Any], str]]] = []
@@ -67,6 +70,8 @@ class Encoder:
                 value = values[row]
                 if value is not None:
                     lines.append(writer(value))
+            if maps is not None and maps[row] is not None:
+                lines.append(_properties(maps[row], row, said))
             if has_persistence and columns["persistent"][row] is None:
                 lines.append("persistent:true\n")
             yield _frame("".join(lines), bodies[row] if bodies else None, texts[row] if texts else None)
@@ -113,14 +118,31 @@ def _priority(value: int) -> str:
     return f"priority:{value}\n"
 
 
-def _properties(value: Any) -> str:
+def check_properties(names: Iterable[str]) -> None:
+    """Raise InvalidOption for a name that no property can have: as a header of SEND it would be something else."""
+    for name in names:
+        column = RESERVED.get(name)
+        if column is not None:
+            raise InvalidOption(
+                f"no property can be called {name!r}: that is a header of STOMP",
+                remedy=f"use the column {column}" if column else "give it another name",
+            )
+
+
+def _properties(value: Any, row: int, said: Mapping[str, Sequence[Any]]) -> str:
+    """Return the headers of a map. ``said``: what columns say of names that mean something, by row."""
     pairs = value.items() if isinstance(value, dict) else value
     lines: list[str] = []
     for name, text in pairs:
+        if text is None or name in PASSED_OVER:
+            continue
         if name in RESERVED:
-            raise InvalidOption(f"the property {name!r} is a header of its own", remedy="use the column for it")
-        if text is not None:
-            lines.append(f"{escaped(name)}:{escaped(text)}\n")
+            check_properties((name,))
+        if name in said and said[name][row] is not None:
+            raise InvalidOption(
+                f"the property {name!r} and the column {MEANT[name]} say the same", remedy="leave one of the two out"
+            )
+        lines.append(f"{escaped(name)}:{escaped(text)}\n")
     return "".join(lines)
 
 
@@ -142,7 +164,6 @@ def _delay(value: int) -> str:
 
 WRITERS: Final[dict[str, Callable[[Any], str]]] = {
     "destination": _destination,
-    "properties": _properties,
     "priority": _priority,
     "expiration": _expiration,
     "correlation_id": _header("correlation-id"),
@@ -154,20 +175,43 @@ WRITERS: Final[dict[str, Callable[[Any], str]]] = {
     "duplicate_id": _header(DUPLICATE),
     "delay_ms": _delay,
 }
-RESERVED: Final = frozenset(
-    (
-        "destination",
-        "receipt",
-        "transaction",
-        "content-length",
-        "stage",
-        "persistent",
-        "priority",
-        "expires",
-        "correlation-id",
-        "reply-to",
-        "type",
-        "message-id",
-        "subscription",
-    )
-)
+# One rule for the names of properties. A header of STOMP that the broker takes for itself can be none: refused, with
+# the column that is meant, "" where there is none. Names that JMS and ActiveMQ give to properties with a meaning keep
+# it; some have a column, and then one of the two says it. What the broker writes itself is passed over, as the
+# columns of a source are that mean nothing to a sink.
+RESERVED: Final[dict[str, str]] = {
+    "destination": "destination",
+    "persistent": "persistent",
+    "priority": "priority",
+    "expires": "expiration",
+    "correlation-id": "correlation_id",
+    "reply-to": "reply_to",
+    "type": "type",
+    **dict.fromkeys(
+        (
+            "ack",
+            "amq-msg-type",
+            "broker-path",
+            "content-length",
+            "destination-type",
+            "message-id",
+            "receipt",
+            "redelivered",
+            "stage",
+            "subscription",
+            "timestamp",
+            "transaction",
+        ),
+        "",
+    ),
+}
+MEANT: Final[dict[str, str]] = {
+    "JMSXGroupID": "group_id",
+    "_AMQ_GROUP_ID": "group_id",
+    "JMSXGroupSeq": "group_sequence",
+    "_AMQ_GROUP_SEQUENCE": "group_sequence",
+    DUPLICATE: "duplicate_id",
+    "AMQ_SCHEDULED_DELAY": "delay_ms",
+    "AMQ_SCHEDULED_TIME": "delay_ms",
+}
+PASSED_OVER: Final = frozenset(("JMSXUserID",))

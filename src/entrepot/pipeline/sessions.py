@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SPARK_MIN: Final = (4, 1)
 SPARK_FULL: Final = (4, 2)
+FORMAT: Final = "entrepot"
 
 # What docs/spark.md measures: batches reach Python workers faster, and a micro-batch costs less than half.
 RECOMMENDED: Final[dict[str, str]] = {
@@ -64,9 +65,20 @@ def register(spark: SparkSession) -> None:
         import warnings  # noqa: PLC0415
 
         warnings.warn(lacking, stacklevel=2)
+    if _is_known(spark):
+        return
     from entrepot.pipeline.datasource import EntrepotDataSource  # noqa: PLC0415
 
     spark.dataSource.register(EntrepotDataSource)
+
+
+def _is_known(spark: SparkSession) -> bool:
+    """Tell whether Spark has found the format by itself: registering it again would be told as a replacement."""
+    session = getattr(spark, "_jsparkSession", None)  # None with Spark Connect
+    try:
+        return session is not None and bool(session.sessionState().dataSourceManager().dataSourceExists(FORMAT))
+    except Exception:
+        return False
 
 
 def ensure_python(environment: MutableMapping[str, str], master: str | None) -> None:

@@ -31,6 +31,7 @@ QUERY_ID: Final = "sql.streaming.queryId"  # kept in the checkpoint
 JOB_GROUP: Final = "spark.jobGroup.id"  # the identity of the query's run, unless the program names a group of its own
 JOB_DESCRIPTION: Final = "spark.job.description"  # says "runId = ..." unless the program describes its job
 WRITE_ID: Final = "spark.sql.execution.id"
+UNKNOWN_RUN: Final = "a run of this query"
 JOB: Final = "job"  # counts the batches of a write that belongs to no query, where no option says who does
 
 log = logging.getLogger(__name__)
@@ -137,12 +138,12 @@ class _Writing:
 
 
 def _author(context: TaskContext, named: str, query: str) -> Author:
-    """Return who counts. A run is said only where Spark's own word for it is there: it must be new at every start."""
+    """Return who counts. The run is told only where Spark's own word for it is there: it must be new at every start."""
     if not query:
         return Author(named or JOB)
     run = context.getLocalProperty(JOB_GROUP) or ""
     if not run or f"runId = {run}" not in (context.getLocalProperty(JOB_DESCRIPTION) or ""):
-        return Author(named or query, query=True)
+        return Author(named or query, UNKNOWN_RUN, query=True)
     return Author(named or query, run, context.getLocalProperty(WRITE_ID) or "", query=True)
 
 

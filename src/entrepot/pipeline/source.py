@@ -167,11 +167,21 @@ if ADMISSION_CONTROL:
     class StreamReader(_Stream, SupportsTriggerAvailableNow):
         """``spark.readStream`` from Spark 4.2 on."""
 
+        _begun: Offsets | None = None
+
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
             """Settle what Spark committed, that is all before ``start``; claim the next batch; return its end."""
             subscription = self.subscription
             begin = subscription.parse(start)
+            self._begun = begin
             return subscription.latest(begin, _budget(limit)).as_json()
+
+        def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+            """Return where what waits ends, for the progress of the query: `pipeline.lag` reckons with it."""
+            if self._begun is None or self._made is None:
+                return None
+            found = self._made.waiting(self._begun)
+            return None if found is None else found.as_json()
 
         def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
             """Return how many messages a batch may take."""

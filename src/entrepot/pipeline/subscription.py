@@ -140,6 +140,16 @@ class Subscription:
         tails = {broker: shard.ledger.tail for broker, shard in self.shards.items()}
         return Offsets(self.source, tails, {broker: shard.ledger.first for broker, shard in self.shards.items()})
 
+    def waiting(self, start: Offsets) -> Offsets | None:
+        """Return where all that waits ends, as the brokers said at their last answers; None when none was asked.
+
+        Asks nobody: it is for reports. A broker that is away keeps the end that it had.
+        """
+        if not self.shards:
+            return None
+        ends = {broker: shard.ledger.tail + shard.ledger.more for broker, shard in self.shards.items()}
+        return start.moved(ends, {broker: shard.ledger.first for broker, shard in self.shards.items()})
+
     def settle(self, end: Mapping[str, int]) -> None:
         """Settle up to ``end`` on every broker in it that is there; what is left, a later call settles."""
         self._meet()

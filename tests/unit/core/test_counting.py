@@ -149,6 +149,10 @@ REPEATS: dict[str, tuple[Callable[[Sink], object], list[str]]] = {
         lambda sink: (sink.rig.broker.stages.forget("s"), sink.commit(2, ["x"], spark())),
         ["x"],
     ),
+    "who counts by hand asks again for an older batch": (
+        lambda sink: sink.rig.broker.stages.decide("s", 0, ["x"], Author("query")),
+        [],
+    ),
     "another sink of the same query": (lambda sink: Sink(sink.rig, "t").commit(1, ["x"], spark(write="8")), ["x"]),
 }
 

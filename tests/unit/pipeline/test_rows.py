@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.errors import EntrepotError, InvalidDestination, InvalidOption
-from entrepot.pipeline.rows import Encoder
+from entrepot.pipeline.rows import MEANT, PASSED_OVER, RESERVED, Encoder
+from entrepot.protocols.stomp.codec import CONSUMED
+from entrepot.protocols.stomp.columns import NOT_PROPERTIES
 from entrepot.protocols.stomp.frames import V1_2, Frame, FrameParser
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -107,6 +109,42 @@ def test_the_option_counts_before_the_column() -> None:
 def test_a_row_that_cannot_be_a_message_is_refused(columns: dict[str, Any], error: type[EntrepotError]) -> None:
     with pytest.raises(error):
         sent(columns, destination="")
+
+
+def with_properties(pairs: dict[str, str], **columns: Any) -> dict[str, Any]:
+    map_ = pa.array([list(pairs.items())], pa.map_(pa.string(), pa.string()))
+    return {"text": ["a"], "properties": map_, **columns}
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED))
+def test_a_header_of_stomp_is_no_property_and_the_refusal_names_the_column(name: str) -> None:
+    """Also those that the broker would have taken for itself without a word: ``ack``, ``amq-msg-type``."""
+    for made in (
+        lambda: sent(with_properties({name: "x"})),
+        lambda: sent({"text": ["a"], name: ["x"]}, properties=(name,)),
+    ):
+        with pytest.raises(InvalidOption, match=f"no property can be called '{name}'") as caught:
+            made()
+        assert (RESERVED[name] or "another name") in str(caught.value.remedy)
+
+
+@pytest.mark.parametrize(("name", "column"), sorted(MEANT.items()))
+def test_a_property_that_means_something_means_it_and_is_said_once(name: str, column: str) -> None:
+    (frame,) = sent(with_properties({name: "7"}))
+    assert frame.headers[name] == "7"
+    value = [7] if column in ("group_sequence", "delay_ms") else ["7"]
+    with pytest.raises(InvalidOption, match=f"'{name}' and the column {column} say the same"):
+        sent(with_properties({name: "7"}, **{column: value}))
+    nothing = pa.array([None], pa.int64() if column in ("group_sequence", "delay_ms") else pa.string())
+    (frame,) = sent(with_properties({name: "7"}, **{column: nothing}))
+    assert frame.headers[name] == "7"
+
+
+def test_every_header_that_the_broker_takes_for_itself_has_its_place_in_the_rule() -> None:
+    """What is written as a property does not vanish: what SEND consumes is refused, means something, or is ours."""
+    scheduling = {name for name in map(bytes.decode, CONSUMED) if name.startswith("AMQ_SCHEDULED_")}
+    assert set(map(bytes.decode, CONSUMED)) - scheduling - RESERVED.keys() - PASSED_OVER == set()
+    assert set(map(bytes.decode, NOT_PROPERTIES)) - RESERVED.keys() - MEANT.keys() == set()
 
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=20)

@@ -49,7 +49,10 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """A frozen selection: ``rows`` messages, numbered by task: task t has those from starts[t] on."""
+    """A frozen selection: ``rows`` messages, numbered by task: task t has those from starts[t] on.
+
+    ``missing``: ids that are wanted and that nothing has which is wanted otherwise.
+    """
 
     id: str
     wanted: Wanted
@@ -59,6 +62,7 @@ class Plan(msgspec.Struct, frozen=True):
     portion: int
     rows: int
     starts: dict[str, int]
+    missing: list[str] = []
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -80,7 +84,7 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 class Replayed(msgspec.Struct, frozen=True):
-    """What a replay did. ``before``: messages of earlier runs of the same replay."""
+    """What a replay did. ``before``: messages of earlier runs of the same replay; ``missing`` as in `Plan`."""
 
     name: str
     rows: int
@@ -89,6 +93,7 @@ class Replayed(msgspec.Struct, frozen=True):
     portions: int
     seconds: float
     complete: bool
+    missing: list[str] = []
 
 
 def moment(text: str) -> datetime:
@@ -233,7 +238,9 @@ class Replay:
         if complete:
             self.archive.storage.remove(f"{self._folder}/rows-{plan.id}")  # what it was is not needed any more
         seconds = round(time.monotonic() - started, 3)
-        return Replayed(self.name, plan.rows, done.rows - begun.rows, begun.rows, total, seconds, complete)
+        return Replayed(
+            self.name, plan.rows, done.rows - begun.rows, begun.rows, total, seconds, complete, plan.missing
+        )
 
     def plan(self) -> Plan:
         """Return the frozen selection, made now if there is none. Raises InvalidOption when the name means another."""
@@ -268,7 +275,8 @@ class Replay:
             starts[str(row["task"])] = total
             total += int(row["count"])
         portion = PORTION_MAX if not self.rate else max(1, min(PORTION_MAX, int(self.rate * PORTION_S)))
-        return Plan(number, self.wanted, target, expiration, mark, portion, total, starts)
+        absent = missing(self.archive, self.wanted)
+        return Plan(number, self.wanted, target, expiration, mark, portion, total, starts, absent)
 
     def _messages(self, rows: DataFrame, *, expiration: bool, mark: bool) -> DataFrame:
         """Return what is sent: the columns of the sink that a message brings with it."""

@@ -118,7 +118,13 @@ def of_replay(replayed: Replayed) -> Report:
     """Return the report of a replay."""
     state = "complete" if replayed.complete else "not complete; run it again to go on"
     title = f"replay {replayed.name}: {replayed.published:,} of {replayed.rows:,} messages published now, {state}"
-    return Report(title, [("replay", [msgspec.to_builtins(replayed)])])
+    row = msgspec.to_builtins(replayed)
+    missing = row.pop("missing")
+    tables: list[Table] = [("replay", [row])]
+    if missing:
+        title += f"; {len(missing):,} of the ids that were asked for are not in the archive"
+        tables.append(_not_there(missing))
+    return Report(title, tables)
 
 
 def of_count(counted: Sequence[Counted], rate: float, missing: Sequence[str] = ()) -> Report:
@@ -129,8 +135,12 @@ def of_count(counted: Sequence[Counted], rate: float, missing: Sequence[str] = (
         title += f", in {messages / rate:,.0f} s at {rate:g} a second"
     tables: list[Table] = [("by destination", [msgspec.to_builtins(one) for one in counted])]
     if missing:
-        tables.append(("not there", [{"message_id": id_} for id_ in missing]))
+        tables.append(_not_there(missing))
     return Report(title, tables)
+
+
+def _not_there(missing: Sequence[str]) -> Table:
+    return "not there", [{"message_id": id_} for id_ in missing]
 
 
 def _cells(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[object]]]:
