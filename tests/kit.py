@@ -230,6 +230,8 @@ class Rig:
             self.now += step
             self.broker.tick(self.now, self.wall)
             self.broker.advance()
+            while self.broker.effort.rests:
+                self.broker.effort.go_on()
             self.turn()
             if self.now >= end and self.broker.deadline() > self.now:
                 return

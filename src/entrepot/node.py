@@ -595,6 +595,8 @@ class Node:
         await self._answer()
         await asyncio.gather(*(listener.drain(why) for listener in self.listeners))
         if self._turn is not None:
+            if self._broker is not None:
+                self._turn.run(self._broker.finish_work)
             self._turn.catch_up()
             self._turn.stop()
         if self._traces is not None:

@@ -207,6 +207,10 @@ def any_stretch(self: Overflow, blob_id: int, at: int, size: int, checked: bool)
     return octets + bytes(size - len(octets))
 
 
+def overtaken(self: Queue) -> None:
+    self.host.later(self)
+
+
 RESUME = StompSession.resume
 
 
@@ -264,6 +268,7 @@ BUGS = {
     "a leaving consumer takes back what its transaction settles": Bug(
         patches=((Queue, "detach", without_its_promises),)
     ),
+    "what comes overtakes a search that is not over": Bug(patches=((Queue, "_step_later", overtaken),)),
     "the rest of a chunk is forgotten": Bug(patches=((StompSession, "resume", without_the_rest),)),
     "a later chunk overtakes the rest of an earlier one": Bug(
         patches=((StompSession, "receive", the_newest_first), (Link, "_server_reads", as_if_finished))

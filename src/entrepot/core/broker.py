@@ -39,6 +39,7 @@ from entrepot.core.branches import Branches
 from entrepot.core.consumer import Consumer, Window
 from entrepot.core.copies import Copies
 from entrepot.core.duplicates import Duplicates, Sequences
+from entrepot.core.effort import Rest
 from entrepot.core.lease import Lease, Poll
 from entrepot.core.policy import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SLOW_KILL, Policies, Policy
 from entrepot.core.ports import ClaimWaiter, ClientHolder, Host, Memory, Neighbours, NoticePort
@@ -83,6 +84,7 @@ DUPLICATE: Final = 3
 SCHEDULED: Final = 4
 
 SWEEP_EVERY: Final = 1_000_000_000  # ns between two looks at expiry, slow consumers and unused queues
+EXPIRED_UNITS: Final = 8  # of `core/effort.py`: a message that expires, and may become a dead letter
 SWEEP_MESSAGES: Final = 400  # a queue and sweep: Classic's maxExpirePageSize
 ALARMS_A_TURN: Final = 1_000
 ATTACH_UNITS: Final = 6  # of `core/effort.py`: to give a queue a consumer, or take it away, and tell of it
@@ -254,9 +256,78 @@ class _Work(Alarm):
         self.queue = queue
 
     def ring(self, now: int) -> None:
-        self.queue.host.working.pop(self.queue.name, None)
+        self.queue.host.working.pop(int(self.queue.identity), None)
         self.queue.advance()
         self.queue.resume_work()
+
+
+class _Sweeping(Rest):
+    """Looks at all queues once a second, at some in each turn when they are many."""
+
+    def __init__(self, broker: BrokerCore) -> None:
+        super().__init__()
+        self.broker = broker
+        self.queues: list[Queue] = []
+
+    def resume(self) -> None:
+        if not self.broker.sweep_on(self.queues):
+            self.broker.effort.later(self)
+
+
+class _Removal(Rest):
+    """Empties a queue that was deleted. Its definition is gone: after a crash nothing of it comes back."""
+
+    def __init__(self, broker: BrokerCore, queue: Queue) -> None:
+        super().__init__()
+        self.broker = broker
+        self.queue = queue
+
+    def resume(self) -> None:
+        effort = self.broker.effort
+        while True:
+            gone = self.queue.purge(effort.stride)
+            effort.spent += gone
+            if gone < effort.stride:
+                self.broker.removals.pop(int(self.queue.identity), None)
+                return
+            if effort.is_over():
+                self.broker.removals[int(self.queue.identity)] = self.queue
+                effort.later(self)
+                return
+
+
+class _Attaching(Rest):
+    """Gives a subscription to a wildcard the rest of the queues that were there when it came, ``queues``, last first.
+
+    To its reader it is as if these were made a moment later.
+    """
+
+    def __init__(self, broker: BrokerCore, subscription: Subscription, queues: list[Queue]) -> None:
+        super().__init__()
+        self.broker = broker
+        self.subscription = subscription
+        self.queues = queues
+
+    def resume(self) -> None:
+        if self.subscription in self.broker.followers and not self.broker.attach_on(self.subscription, self.queues):
+            self.broker.effort.later(self)
+
+
+class _Leaving(Rest):
+    """Takes the consumers of a subscription to a wildcard that has ended from their queues. They get nothing more."""
+
+    def __init__(
+        self, broker: BrokerCore, subscription: Subscription, consumers: list[Consumer], last_delivered: i64
+    ) -> None:
+        super().__init__()
+        self.broker = broker
+        self.subscription = subscription
+        self.consumers = consumers
+        self.last_delivered = last_delivered
+
+    def resume(self) -> None:
+        if not self.broker.detach_on(self.subscription, self.consumers, self.last_delivered):
+            self.broker.effort.later(self)
 
 
 class _Arrival(Alarm):
@@ -312,6 +383,8 @@ class BrokerCore(Host):
         self.schedules: dict[int, Message | None] = {}  # scheduled message number -> message, None when it is on disk
         self.unused: dict[str, int] = {}  # queue name -> since when (ns) it could be deleted
         self.swept: i64 = 0
+        self.sweeping: _Sweeping = _Sweeping(self)
+        self.removals: dict[int, Queue] = {}  # deleted, and not yet empty
         self.sent: i64 = 0
 
     # -- time ---------------------------------------------------------------------------------------------------------
@@ -348,8 +421,20 @@ class BrokerCore(Host):
             queue.cease()
 
     def _sweep(self) -> None:
-        for queue in list(self.table.queues.values()):
-            queue.sweep(SWEEP_MESSAGES)
+        if not self.sweeping.waiting:
+            self.sweeping.queues = list(self.table.queues.values())
+            self.sweeping.queues.reverse()
+            self.sweeping.resume()
+
+    def sweep_on(self, queues: list[Queue]) -> bool:
+        """Sweep ``queues`` from the end of the list on, as far as this turn reaches; return whether that was all."""
+        while queues:
+            if self.effort.is_over():
+                return False
+            queue = queues.pop()
+            if queue.deleted:
+                continue
+            self.effort.spent += 1 + EXPIRED_UNITS * queue.sweep(SWEEP_MESSAGES)
             queue.advance()
             if queue.policy.slow_after > 0:
                 self._find_slow(queue)
@@ -359,6 +444,7 @@ class BrokerCore(Host):
                 self._find_unused(queue)
         self.stages.sweep()
         self._free_waiters()
+        return True
 
     def _find_slow(self, queue: Queue) -> None:
         for consumer in list(queue.roster.consumers):
@@ -575,11 +661,14 @@ class BrokerCore(Host):
         try:
             self.leases.end(queue, why)
             queue.drop_promised()
-            queue.purge()
             if queue.durable:
                 self.journal.delete(KIND_QUEUE, int(queue.identity).to_bytes(4, "big"))
+            if gone <= self.effort.stride:
+                queue.purge()
         finally:
             self.journal.end()
+        if gone > self.effort.stride:
+            _Removal(self, queue).resume()
         self.unused.pop(queue.name, None)
         if queue.trace is not None:
             queue.trace.forget(facts.NAME_QUEUE, queue.identity)
@@ -594,7 +683,7 @@ class BrokerCore(Host):
 
     def _follower(self, consumer: Consumer) -> Subscription | None:
         for subscription in self.followers:
-            if consumer in subscription.consumers:
+            if subscription.window is consumer.window:
                 return subscription
         return None
 
@@ -1016,8 +1105,8 @@ class BrokerCore(Host):
 
     def later(self, queue: Queue) -> None:
         """Go on with the search of ``queue`` in the next turn."""
-        if queue.name not in self.working:
-            self.working[queue.name] = True
+        if int(queue.identity) not in self.working:
+            self.working[int(queue.identity)] = True
             self.timetable.add(_Work(int(self.now), queue))
 
     def arrived(self, queue: Queue) -> None:
@@ -1226,8 +1315,13 @@ class BrokerCore(Host):
             for destination in subscription.destinations:
                 for queue in self._source(subscription, destination):
                     found.append((destination, queue))
-            for destination, queue in found:
+            for _, queue in found:
+                self._check_readers(queue)
+            at = 0
+            while at < len(found) and not (subscription.patterns and self.effort.is_over()):
+                destination, queue = found[at]
                 self._attach(subscription, queue, destination.queue != "")
+                at += 1
         except Refused:
             self.unsubscribe(subscription, MAYBE_DELIVERED)
             for _, queue in found:
@@ -1236,9 +1330,26 @@ class BrokerCore(Host):
             raise
         if subscription.patterns:
             self._follow(subscription)
+            if at < len(found):
+                left = [queue for _, queue in found[at:]]
+                left.reverse()
+                self.effort.later(_Attaching(self, subscription, left))
         for queue in subscription.recalling:
             self._recall(queue)
         subscription.recalling.clear()
+
+    def attach_on(self, subscription: Subscription, queues: list[Queue]) -> bool:
+        """Attach ``subscription`` to ``queues`` from the end on, as far as this turn reaches; return whether to all."""
+        while queues:
+            if self.effort.is_over():
+                return False
+            queue = queues.pop()
+            if not queue.deleted:
+                try:
+                    self._attach(subscription, queue)
+                except SubscriptionInUse:
+                    continue  # others came meanwhile, as many as it admits
+        return True
 
     def _follow(self, subscription: Subscription) -> None:
         """Attach it to queues to come, and say so: other brokers may have messages for it in queues we do not have."""
@@ -1332,10 +1443,8 @@ class BrokerCore(Host):
 
     def _attach(self, subscription: Subscription, queue: Queue, selective: bool = False) -> None:
         """Attach a consumer. A topic's queue has its selector itself, unless it was named directly: ``selective``."""
-        limit = queue.policy.max_consumers
-        if 0 <= limit <= len(queue.roster.consumers):
-            raise SubscriptionInUse(f"the queue {queue.name!r} admits {limit} consumers and has them")
-        self.effort.spent += ATTACH_UNITS
+        self._check_readers(queue)
+        self.effort.spent += ATTACH_UNITS + (len(queue.roster.consumers) >> 3)
         consumer = subscription.consumer(queue)
         consumer.priority = subscription.priority
         consumer.exclusive = subscription.exclusive
@@ -1353,6 +1462,12 @@ class BrokerCore(Host):
         queue.attach(consumer)
         self.notices.notice(notices.CONSUMER_ATTACHED, queue.name, _who(subscription, int(consumer.key)))
 
+    def _check_readers(self, queue: Queue) -> None:
+        """Raise SubscriptionInUse when ``queue`` has as many consumers as it admits."""
+        limit = queue.policy.max_consumers
+        if 0 <= limit <= len(queue.roster.consumers):
+            raise SubscriptionInUse(f"the queue {queue.name!r} admits {limit} consumers and has them")
+
     def consumer_key(self) -> i64:
         """Return a fresh key for a consumer."""
         self.next_key += 1
@@ -1366,18 +1481,29 @@ class BrokerCore(Host):
                 self.notices.notice(notices.FOLLOWER_DETACHED, pattern, _who(subscription, key))
             subscription.pattern_keys.clear()
         subscription.window.paused = True  # what one queue frees of its credit is not for the next one
-        for consumer in list(subscription.consumers):
+        subscription.window.consumers.clear()
+        consumers = subscription.consumers
+        subscription.consumers = []
+        consumers.reverse()
+        if not self.detach_on(subscription, consumers, last_delivered):
+            self.effort.later(_Leaving(self, subscription, consumers, last_delivered))
+
+    def detach_on(self, subscription: Subscription, consumers: list[Consumer], last_delivered: i64) -> bool:
+        """Detach ``consumers``, from the end on: of a wildcard as far as this turn reaches. Return whether all."""
+        while consumers:
+            if subscription.patterns and self.effort.is_over():
+                return False
+            consumer = consumers.pop()
             queue = consumer.queue
             if queue is None:
                 continue
-            self.effort.spent += ATTACH_UNITS + len(consumer.in_flight)
+            self.effort.spent += ATTACH_UNITS + len(consumer.in_flight) + (len(queue.roster.consumers) >> 2)
             queue.detach(consumer, last_delivered)
             self._note_detached(queue, consumer)
             self.notices.notice(notices.CONSUMER_DETACHED, queue.name, _who(subscription, int(consumer.key)))
             if queue.temporary and queue.routing == MULTICAST and not queue.roster.consumers:
                 self.delete_queue(queue, "its subscriber left")
-        subscription.consumers.clear()
-        subscription.window.consumers.clear()
+        return True
 
     def _note_detached(self, queue: Queue, consumer: Consumer) -> None:
         if queue.trace is not None:
@@ -1388,6 +1514,11 @@ class BrokerCore(Host):
         """Note that the broker starts; call it when it has a name and its queues."""
         if self.trace is not None:
             self.trace.note(facts.STARTED, self.run, 0, 0, 0)
+
+    def finish_work(self) -> None:
+        """Do all that earlier turns left: the broker stops, and nobody waits for a turn any more."""
+        while self.effort.rests:
+            self.effort.go_on()
 
     def end_trace(self) -> None:
         """Note what is still here, as the last word before the journal is closed."""
@@ -1456,7 +1587,7 @@ class BrokerCore(Host):
     def check(self) -> None:
         """Assert the invariants of every queue, of the memory account and of the journal."""
         held: dict[int, Message] = {}
-        for queue in self.table.queues.values():
+        for queue in [*self.table.queues.values(), *self.removals.values()]:
             queue.check()
             for reference in queue.backlog.references():
                 held[id(reference.message)] = reference.message

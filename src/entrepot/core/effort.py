@@ -17,6 +17,7 @@ from mypy_extensions import i64, mypyc_attr
 
 TURN_UNITS: Final = 10_000  # a few ms; the 2,700 small messages that one read of 256 KiB holds, each to one consumer
 FIRST_SHARE: Final = 4  # what is new gets this part of it while others wait
+STRIDE: Final = 2_000  # messages that are looked at, or removed: below a ms
 OCTETS_SHIFT: Final = 12  # to copy 4 KiB is about one unit
 
 
@@ -39,6 +40,7 @@ class Effort:
         self.units: i64 = TURN_UNITS
         self.allowance: i64 = TURN_UNITS
         self.spent: i64 = 0  # whoever does something adds to it
+        self.stride: i64 = STRIDE  # what one step of a long verb looks at, though nothing were left of the allowance
         self.rests: list[Rest] = []
 
     def begin(self) -> None:

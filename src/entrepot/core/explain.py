@@ -311,7 +311,7 @@ def _scheduled(broker: BrokerCore, queue: Queue, tally: _Tally) -> int:
 
 def _searches(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
     """Note who may get something that lies deeper on disk than was looked here, and than dispatch has come yet."""
-    if queue.name not in broker.working:
+    if int(queue.identity) not in broker.working:
         return
     for consumer in queue.roster.consumers:
         if int(consumer.key) in queue.searching and consumer.window.is_open():
@@ -401,8 +401,9 @@ def _why_waits(
         return
     for consumer in takers:
         if consumer.window.is_open():
-            if queue.name in broker.working or queue.backlog.paged_count > 0:
-                text = "they are on disk, and the search for who wants them goes on"
+            if int(queue.identity) in broker.working or queue.backlog.paged_count > 0:
+                where = "they are on disk, and " if queue.backlog.paged_count > 0 else ""
+                text = f"{where}the search for who wants them goes on"
                 tally.add("searching", text, "wait", messages=1)
             else:
                 tally.add(UNEXPLAINED, f"{consumer.called()} could take them", "report this: a bug", messages=1)

@@ -105,7 +105,7 @@ class Host:
         self.wall: i64 = 0
         self.fraction: float = 0.5  # in [0, 1), fresh each turn: the jitter of redelivery delays
         self.ceased: bool = False  # the broker stops: what comes back from one consumer is not for the next one
-        self.working: dict[str, bool] = {}  # queues that go on in the next turn
+        self.working: dict[int, bool] = {}  # identities of queues that go on in the next turn
         self.asking: bool = False  # somebody only asks what would happen: whoever counts or plans must not do so now
 
     def dead_letter(self, queue: Queue, message: Message, reason: str, deliveries: i64) -> None:

@@ -31,6 +31,7 @@ RELOAD_MESSAGES: Final = 1024
 RELOAD_OCTETS: Final = 4 * 1024 * 1024  # bodies may be large: stop a read-in here, and read on below half of it
 RELOAD_STEP: Final = 256
 SEARCH_STEP: Final = 2_000  # messages that a selective consumer may look through before others have their turn
+EXPIRED_LOOKS: Final = 4  # one message that expires is as much work as looking at so many: it may become a dead letter
 TAKE_OCTETS: Final = 16 * 1024 * 1024  # bodies that one `take` may hold at a time
 LOAD_UNITS: Final = 2  # of `core/effort.py`: to read a message from disk, one of many
 PAGE_UNITS: Final = 4  # and to write a record of its own for it
@@ -92,6 +93,7 @@ class Queue:
         self.attempts: dict[int, i64] = {}  # paged number -> how often it was delivered before the restart
         self.searching: dict[int, Search] = {}  # consumer key -> what its selector has seen on disk
         self.doomed: dict[int, str] = {}  # set aside until the disk takes it as a dead letter: number -> reason
+        self.stepping: bool = False  # a pass over what waits is not over: `resume_work` goes on with it
         self.swept: Reference | None = None  # where the last sweep for expired messages ended
         self.pending_limit: i64 = -1  # a topic subscriber's: what waits beyond it is discarded, the oldest first
         self.began: i64 = -1  # the number of the last message before it was made; -1: it is from before that was kept
@@ -123,7 +125,7 @@ class Queue:
                 self._accept_large(message)
                 return
         if self.roster.ready and not self.paused and not self.held:
-            if self.backlog.paged_count > 0:  # a selective reader's search goes on: nothing may overtake it
+            if self.backlog.paged_count > 0 or self.stepping:  # a search goes on: nothing may overtake it
                 self._wait(message)
                 self.dispatch()
                 return
@@ -304,8 +306,8 @@ class Queue:
             self.host.journal.settle(message.number, self.identity)
 
     def dispatch(self) -> None:
-        """Give what waits to whoever is ready, until one of the two has run out."""
-        if self.paused or self.held:
+        """Give what waits to whoever is ready, until one of the two has run out, or this turn has done enough."""
+        if self.paused or self.held or self.stepping:
             return
         if self.roster.simple:
             self._dispatch_simply()
@@ -315,6 +317,7 @@ class Queue:
     def _dispatch_simply(self) -> None:
         backlog = self.backlog
         roster = self.roster
+        gone: i64 = 0
         while roster.ready:
             if backlog.paged_count > 0 and backlog.is_starved(RELOAD_BELOW, RELOAD_OCTETS // 2):
                 self._reload()
@@ -322,6 +325,10 @@ class Queue:
             if reference is None:
                 break
             if not self._is_live(reference):
+                gone += 1
+                if gone > self.effort.stride // EXPIRED_LOOKS:
+                    self._step_later()
+                    break
                 continue
             consumer = roster.choose(reference.message)
             if consumer is None:
@@ -338,6 +345,8 @@ class Queue:
             while last < len(consumers) and consumers[last].priority == consumers[at].priority:
                 last += 1
             self._serve(consumers, at, last)
+            if self.stepping:
+                return  # from the first again: they have not seen what the others may have
             at = last
             if self.roster.changed:  # a group lost its owner: it may be the turn of the first ones again
                 self.roster.changed = False
@@ -357,10 +366,15 @@ class Queue:
                     progress = True
                     if self.roster.strict:
                         break
+                if self.stepping:
+                    return
                 turn += 1
 
     def _scan(self, consumer: Consumer) -> bool:
-        """Find and hand over the next message for ``consumer``; False when there is none or it has no credit."""
+        """Find and hand over the next message for ``consumer``; False when there is none or it has no credit.
+
+        A long search ends in the middle, ``stepping``, and goes on from there in a later turn.
+        """
         if not consumer.window.is_open():
             self.roster.unlist(consumer)
             return False
@@ -370,7 +384,14 @@ class Queue:
         # priorities 9 to 0 (classic.md 4.3): what is on disk goes before what is in memory of a lower level
         ranked = backlog.paged_count > 0 and backlog.levels is not None
         level: i64 = LEVELS
+        looks: i64 = 0
         while reference is not None:
+            looks += 1
+            if looks > self.effort.stride:
+                self.effort.spent += looks
+                consumer.cursor = reference
+                self._step_later()
+                return False
             if ranked and backlog.level_of(reference.message) < level:
                 level = backlog.level_of(reference.message)
                 consumer.cursor = reference
@@ -381,10 +402,12 @@ class Queue:
             if self.roster.may_take(consumer, reference.message):
                 consumer.cursor = reference
                 if not self._is_live(reference):
+                    looks += EXPIRED_LOOKS
                     reference = following
                     continue
                 self._remove(reference)
                 consumer.cursor = following
+                self.effort.spent += looks >> 1
                 self._hand(consumer, reference.message, reference)
                 return True
             reference = following
@@ -472,7 +495,13 @@ class Queue:
 
     def resume_work(self) -> None:
         """Go on with a search that `Host.later` was asked to bring back."""
+        self.stepping = False
         self.dispatch()
+
+    def _step_later(self) -> None:
+        """Go on with what waits in memory after others had their turn; what comes meanwhile waits behind it."""
+        self.stepping = True
+        self.host.later(self)
 
     def _reload(self) -> bool:
         """Read the next messages of the highest level that has some on disk into memory; False when there are none."""
@@ -1160,7 +1189,7 @@ class Queue:
                 assert not reference.linked, f"message {number} is in flight and in the backlog of {self.name}"
         assert len(self.promised) <= self.leased, f"{self.name} keeps more for transactions than it counts as leased"
         assert in_flight == self.in_flight, f"{self.name} counts {self.in_flight} in flight, its consumers {in_flight}"
-        if self.paused or self.held:
+        if self.paused or self.held or self.stepping:
             return
         for consumer in self.roster.ready:
             if consumer.window.is_open():

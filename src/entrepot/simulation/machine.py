@@ -176,7 +176,7 @@ class Machine:
             self._notices,
         )
         if self.turn_units:
-            broker.effort.units = self.turn_units
+            broker.effort.units = broker.effort.stride = self.turn_units
         broker.tick(self.world.time, self.world.wall())
         broker.stages.atomic_octets = broker.stages.step_octets = self.stage_octets
         broker.stages.load_messages = 3
@@ -237,6 +237,8 @@ class Machine:
         self.world.note("restart")
         self.world.count("clean restart")
         self.turn(self._tell_peers)
+        if self.broker is not None:
+            self.turn(self.broker.finish_work)
         broker = self.broker
         if broker is None:  # the fuse blew meanwhile
             return

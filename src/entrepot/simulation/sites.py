@@ -174,7 +174,7 @@ class Site:
         broker.copies = watched
         recover(broker)
         if self.turn_units:
-            broker.effort.units = self.turn_units
+            broker.effort.units = broker.effort.stride = self.turn_units
         self.broker = broker
         self._course = TurnCore(broker)
         self._going_on = False

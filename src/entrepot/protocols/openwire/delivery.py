@@ -26,6 +26,7 @@ from entrepot.protocols.session import NEVER
 if TYPE_CHECKING:
     from entrepot.protocols.openwire.server import OpenWireSession
 
+SEARCH_MS: Final = 1_000  # that a pull without patience has while its queue is being searched
 BROWSE_STEP: Final = 200
 
 
@@ -196,12 +197,22 @@ class OpenWireSubscription(Subscription):
         self.settle_credit()
         if self.pulls == 0:
             return True
+        if timeout_ms < 0 and self.is_searching():
+            timeout_ms = SEARCH_MS  # what it wants may be there and was not come to yet
         if timeout_ms < 0:
             self.pulls = 0
             self.window.paused = True
             return False
         self.pull_due = NEVER if timeout_ms == 0 else now + timeout_ms * 1_000_000
         return True
+
+    def is_searching(self) -> bool:
+        """Return whether a queue has not seen yet all that it may have for this."""
+        for consumer in self.consumers:
+            queue = consumer.queue
+            if queue is not None and int(queue.identity) in queue.host.working:
+                return True
+        return False
 
     def pulled(self) -> None:
         """A message goes out that was pulled."""
