@@ -168,10 +168,11 @@ class Access:
                 self._need_existence(subject, one)
 
     def browse(self, subject: Subject, destination: Destination) -> None:
-        """``subject`` wants to look through a queue."""
+        """``subject`` wants to look through a queue, or those of a wildcard."""
         if self._rules is not None:
             self._need(subject, BROWSE, destination)
-            self._need_existence(subject, destination)
+            if not is_pattern(destination.name, MIXED):
+                self._need_existence(subject, destination)
 
     def create(self, subject: Subject, destination: Destination) -> None:
         """``subject`` wants ``destination`` to exist."""

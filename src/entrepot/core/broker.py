@@ -36,6 +36,7 @@ from entrepot.core.arrival import Stamps
 from entrepot.core.backlog import Reference
 from entrepot.core.bereaved import DEAD_CAUSE, take_body_off
 from entrepot.core.branches import Branches
+from entrepot.core.browser import Browser
 from entrepot.core.consumer import Consumer, Window
 from entrepot.core.copies import Copies
 from entrepot.core.duplicates import Duplicates, Sequences
@@ -48,7 +49,7 @@ from entrepot.core.recollection import Recollections
 from entrepot.core.repetitions import SAME_DUPLICATE_ID, Repetitions
 from entrepot.core.routing import Copy, Divert, Plan, RoutingTable, Service, Target, default_routing, passes
 from entrepot.core.stage import Stages
-from entrepot.core.subscription import DEFAULT_PREFETCH, Browser, Subscription, durable_queue_name
+from entrepot.core.subscription import DEFAULT_PREFETCH, Subscription, durable_queue_name
 from entrepot.core.timed import (
     SCHEDULED_JOB,
     SCHEDULED_LEFT,
@@ -1552,7 +1553,22 @@ class BrokerCore(Host):
 
     def browse(self, destination: Destination, selector: Predicate | None) -> Browser:
         """Return a look through the queue that ``destination`` names."""
-        return Browser(self.need_queue(destination), selector)
+        return self.browse_all([destination], selector)
+
+    def browse_all(self, destinations: list[Destination], selector: Predicate | None) -> Browser:
+        """Return a look through the queues that ``destinations`` name, each once; a wildcard names those there are."""
+        found: dict[str, Queue] = {}
+        for destination in destinations:
+            for queue in self._browsed(destination):
+                found[queue.name] = queue
+        return Browser(list(found.values()), selector)
+
+    def _browsed(self, destination: Destination) -> list[Queue]:
+        if destination.queue or destination.routing == MULTICAST or not is_pattern(destination.name, MIXED):
+            return [self.need_queue(destination)]
+        self.effort.spent += len(self.table.queues)
+        found = self.table.matching(destination.name)
+        return [queue for queue in found if queue.routing == ANYCAST and not queue.owner]
 
     def claim(self, client_id: str, holder: ClientHolder, steal: bool) -> bool:
         """Let ``holder`` have ``client_id``; False when another connection has it. ``steal``: that one gives way.

@@ -9,8 +9,8 @@ import msgspec
 
 from entrepot.base.errors import EntrepotError, Refused
 from entrepot.core.broker import BrokerCore
+from entrepot.core.browser import Browser
 from entrepot.core.queue import Queue
-from entrepot.core.subscription import Browser
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
@@ -101,7 +101,7 @@ class Listing:
         as_text: bool = False,
     ) -> None:
         self.broker = broker
-        self.browser = Browser(queue, selector)
+        self.browser = Browser([queue], selector, waiting=True)
         self.skip = skip
         self.most = most
         self.as_text = as_text

@@ -13,12 +13,9 @@ from mypy_extensions import i64, mypyc_attr
 from entrepot.base.errors import Fault
 from entrepot.core.consumer import UNLIMITED, Consumer, Window
 from entrepot.core.queue import Queue
-from entrepot.core.walk import Walk
 from entrepot.model.address import Destination
-from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
-BROWSE_LOOKS: Final = 2_000  # messages that one step of a browser with a selector may look at
 DEFAULT_PREFETCH: Final = -1  # take the policy's for this kind of destination
 
 
@@ -65,36 +62,3 @@ def durable_queue_name(client_id: str, name: str) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace(".", "\\.")
-
-
-class Browser:
-    """A look through one queue that removes nothing: what waits, in delivery order, as far as it stood at each step.
-
-    `next` may be called as slowly as the reader likes; what leaves meanwhile is not shown, nothing is shown twice.
-    """
-
-    def __init__(self, queue: Queue, selector: Predicate | None) -> None:
-        self.queue: Queue = queue
-        self.selector: Predicate | None = selector
-        self.walk: Walk = queue.walk()
-        self.shown: i64 = 0
-
-    @property
-    def done(self) -> bool:
-        """Return whether the end was reached."""
-        return self.walk.done
-
-    def next(self, most: i64) -> list[Message]:
-        """Return up to ``most`` further messages; fewer, even none, when a selector left out many: ask `done`."""
-        found: list[Message] = []
-        looks: i64 = max(most, BROWSE_LOOKS)
-        while not self.walk.done and len(found) < most and looks > 0:
-            step = self.walk.step(min(looks, most - len(found)))
-            looks -= len(step)
-            for each in step:
-                message = each.message
-                expired = message.expiration != 0 and message.expiration <= self.queue.host.wall
-                if not expired and (self.selector is None or self.selector.matches(message)):
-                    found.append(message)
-        self.shown += len(found)
-        return found

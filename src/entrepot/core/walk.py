@@ -27,6 +27,14 @@ class Found:
         self.reference: Reference | None = reference
 
 
+class Flight:
+    """What is out of the backlog, for a pass that shows that too. The default is nothing."""
+
+    def following(self, level: i64, seen: i64) -> Reference | None:
+        """Return the first of ``level`` whose number is above ``seen``."""
+        return None
+
+
 class Walk:
     """Where one pass stands: in ``level``, behind the number ``seen``. It shows only numbers above ``floor``."""
 
@@ -37,6 +45,7 @@ class Walk:
         self.floor: i64 = floor
         self.seen: i64 = floor
         self.at: Reference | None = None
+        self.flight: Flight | None = None
         self.done: bool = False
 
     def step(self, most: i64) -> list[Found]:
@@ -50,6 +59,17 @@ class Walk:
             if paged is not None:
                 numbers = paged.after(self.seen, min(size, most - len(found)))
             reference = self._in_memory()
+            flight = self.flight
+            if flight is not None:
+                out = flight.following(self.level, self.seen)
+                if out is not None:
+                    if (reference is None or out.number < reference.number) and (
+                        not numbers or out.number < numbers[0]
+                    ):
+                        self.seen = out.number
+                        found.append(Found(self.level, out.message, None))
+                        continue
+                    numbers = self._before(out.number, reference, numbers)
             if reference is not None and (not numbers or reference.number < numbers[0]):
                 self._from_memory(found, reference, numbers, most)
             elif numbers:
@@ -58,6 +78,12 @@ class Walk:
             else:
                 self._descend()
         return found
+
+    def _before(self, number: i64, reference: Reference | None, numbers: list[int]) -> list[int]:
+        """Return ``numbers`` below ``number``; they begin with it where only what is in memory comes before."""
+        if reference is not None and (not numbers or reference.number < numbers[0]):
+            return [min(int(number), numbers[0])] if numbers else [int(number)]
+        return [each for each in numbers if each < number]
 
     def _descend(self) -> None:
         self.level -= 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from entrepot.core.subscription import Browser
+from entrepot.core.browser import Browser
 from entrepot.model.address import parse_one
 from kit import PLAIN, SECOND, START, Rig, body_of
 

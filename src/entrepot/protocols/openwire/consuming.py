@@ -147,7 +147,7 @@ class Consuming:
 
     def _browse(self, subscription: OpenWireSubscription, info: ConsumerInfo, consumer_id: ConsumerId) -> None:
         session = self.session
-        subscription.browser = session.broker.browse(subscription.destinations[0], subscription.selector)
+        subscription.browser = session.broker.browse_all(subscription.destinations, subscription.selector)
         session.consumers[consumer_id] = subscription
         session.browsers[consumer_id] = subscription
         session.answer(info, False)

@@ -13,9 +13,11 @@ from librt.strings import write_i32_be, write_i64_be
 from mypy_extensions import i32, i64
 
 from entrepot.base.environment import Instant
+from entrepot.core.browser import Browser
 from entrepot.core.consumer import UNLIMITED, Consumer
+from entrepot.core.effort import Rest
 from entrepot.core.queue import Queue
-from entrepot.core.subscription import Browser, Subscription
+from entrepot.core.subscription import Subscription
 from entrepot.model.address import MULTICAST
 from entrepot.model.address import Destination as Address
 from entrepot.model.message import Message
@@ -109,6 +111,18 @@ class OpenWireConsumer(Consumer):
         self.session.subscription_ended(self.subscription, why)
 
 
+class _Browsing(Rest):
+    """The rest of a browse, when its turn is over."""
+
+    def __init__(self, subscription: OpenWireSubscription) -> None:
+        super().__init__()
+        self.subscription: OpenWireSubscription = subscription
+
+    def resume(self) -> None:
+        """Show more."""
+        self.subscription.pump()
+
+
 class OpenWireSubscription(Subscription):
     """One ConsumerInfo. ``prefetch`` 0 delivers only what is pulled."""
 
@@ -130,6 +144,7 @@ class OpenWireSubscription(Subscription):
         self.pulls: i64 = 0
         self.pull_due: i64 = NEVER
         self.browser: Browser | None = None
+        self.browsing: _Browsing | None = None
         self.closed: bool = False
 
     def consumer(self, queue: Queue) -> Consumer:
@@ -288,9 +303,22 @@ class OpenWireSubscription(Subscription):
         if browser is None:
             return
         session = self.session
+        effort = session.broker.effort
         while not session.choked and not self.closed:
-            for message in browser.next(BROWSE_STEP):
-                session.write_browsed(self, message)
+            if effort.is_over():
+                browsing = self.browsing
+                if browsing is None:
+                    browsing = _Browsing(self)
+                    self.browsing = browsing
+                effort.later(browsing)
+                return
+            where = self.info.destination
+            messages = browser.next(BROWSE_STEP)
+            queue = browser.queue
+            if len(browser.queues) > 1 and queue is not None:
+                where = named(queue.name, False, queue.temporary)
+            for message in messages:
+                session.write_browsed(self, where, message)
             if browser.done:
                 self.browser = None
                 session.write_null_dispatch(self)

@@ -941,10 +941,10 @@ class OpenWireSession(Session):
             if queue is not None:
                 queue.reject(each.consumer, each.number, each.reason)
 
-    def write_browsed(self, subscription: OpenWireSubscription, message: Message) -> None:
-        """Write what a browser shows."""
+    def write_browsed(self, subscription: OpenWireSubscription, where: Destination | None, message: Message) -> None:
+        """Write what a browser shows, from the queue ``where``."""
         try:
-            self._write_dispatch(subscription, subscription.info.destination, message, int(message.redelivered))
+            self._write_dispatch(subscription, where, message, int(message.redelivered))
         except EntrepotError:
             return  # one that cannot be said cannot be shown
 

@@ -14,9 +14,11 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import InvalidSelector, Refused
 from entrepot.core.broker import selector_or_none
+from entrepot.core.browser import Browser
 from entrepot.core.consumer import Consumer, Window
+from entrepot.core.effort import Rest
 from entrepot.core.queue import Queue
-from entrepot.core.subscription import Browser, Subscription
+from entrepot.core.subscription import Subscription
 from entrepot.model.address import MULTICAST, Destination
 from entrepot.model.message import DEFAULT_PRIORITY, Message
 from entrepot.model.predicate import Predicate, compile_selector
@@ -113,6 +115,18 @@ class StompConsumer(Consumer):
         self.session.subscription_ended(self.subscription, why)
 
 
+class _Browsing(Rest):
+    """The rest of a browse, when its turn is over."""
+
+    def __init__(self, subscription: StompSubscription) -> None:
+        super().__init__()
+        self.subscription: StompSubscription = subscription
+
+    def resume(self) -> None:
+        """Show more."""
+        self.subscription.pump()
+
+
 class StompSubscription(Subscription):
     """One SUBSCRIBE. ``identity`` is the client's id for it; ``shown`` overrides the destination in its messages."""
 
@@ -128,6 +142,7 @@ class StompSubscription(Subscription):
         self.foreign: dict[bytes, list[int]] = {}  # message ids that do not tell the number -> numbers, oldest first
         self.foreign_ids: dict[int, bytes] = {}  # number -> such an id
         self.browser: Browser | None = None
+        self.browsing: _Browsing | None = None
 
     def consumer(self, queue: Queue) -> Consumer:
         """Return a consumer that writes to this subscription's connection, which finds it by its key in an ACK.
@@ -171,7 +186,15 @@ class StompSubscription(Subscription):
         if browser is None:
             return
         session = self.session
+        effort = session.broker.effort
         while not session.choked:
+            if effort.is_over():
+                browsing = self.browsing
+                if browsing is None:
+                    browsing = _Browsing(self)
+                    self.browsing = browsing
+                effort.later(browsing)
+                return
             for message in browser.next(BROWSE_STEP):
                 session.write_browsed(self, message)
             if browser.done:

@@ -358,6 +358,7 @@ class StompSession(Session):
         """Stop reading from queues; what is not settled goes back, and what one gives back is not for the next."""
         self._pause()
         for subscription in list(self.subscriptions.values()):
+            subscription.browser = None
             self.broker.unsubscribe(subscription, MAYBE_DELIVERED if self.dismissed else UNKNOWN_DELIVERED)
         self.subscriptions.clear()
         self.consumers.clear()
@@ -1049,7 +1050,7 @@ class StompSession(Session):
         subscription.connection = self.client_id or self.peer
 
     def _browse(self, subscription: StompSubscription, key: str) -> None:
-        subscription.browser = self.broker.browse(subscription.destinations[0], subscription.selector)
+        subscription.browser = self.broker.browse_all(subscription.destinations, subscription.selector)
         if not subscription.shown:
             subscription.shown = subscription.destinations[0].stomp()
         self.subscriptions[key] = subscription
@@ -1080,6 +1081,7 @@ class StompSession(Session):
 
     def _release(self, subscription: StompSubscription, last_delivered: i64 = UNKNOWN_DELIVERED) -> None:
         """Detach a subscription; what it had not settled goes back."""
+        subscription.browser = None
         for consumer in subscription.consumers:
             self.consumers.pop(int(consumer.key), None)
         self.broker.unsubscribe(subscription, last_delivered)
@@ -1183,7 +1185,12 @@ class StompSession(Session):
 
     def write_browsed(self, subscription: StompSubscription, message: Message) -> None:
         """Write what a browser shows."""
-        headers = {"subscription": subscription.identity, "destination": subscription.shown}
+        where = subscription.shown
+        browser = subscription.browser
+        if browser is not None and len(browser.queues) > 1 and browser.queue is not None:
+            queue = browser.queue
+            where = Destination(queue.name, ANYCAST, queue.temporary).stomp()
+        headers = {"subscription": subscription.identity, "destination": where}
         self.write_message(message, headers, subscription.transformation)
 
     def write_browse_end(self, subscription: StompSubscription) -> None:

@@ -102,6 +102,9 @@ def test_producers_consumers_and_browsers_need_their_right(hub: Hub) -> None:
     assert said(client, client.text(outbox, "x")) == ""
     assert said(client, consumer(client, outbox, 1)) == "read from: queue://outbox"
     assert said(client, consumer(client, outbox, 2, browser=True)) == "read from: queue://outbox"
+    for where in ("shop.a,outbox", "outbox,shop.a", "*", "outbox.>", ">"):
+        assert said(client, consumer(client, ActiveMQQueue(where), 6, browser=True)).startswith("read from: "), where
+    assert said(client, consumer(client, ActiveMQQueue("shop.*"), 7, browser=True)) == ""
     assert said(client, consumer(client, ActiveMQTopic("secret"), 3)) == "read from: topic://secret"
     assert said(client, consumer(client, ActiveMQQueue("shop.a,outbox"), 4)) == "read from: shop.a,outbox"
     assert said(client, consumer(client, ActiveMQQueue("shop.a"), 5)) == ""
