@@ -177,3 +177,28 @@ def test_nothing_that_was_promised_is_lost_when_the_process_is_killed(tmp_path: 
 
 
 QUEUES = ("kept", "worked", "torn", "large")
+
+
+@pytest.mark.parametrize("marks", [False, True])
+def test_what_a_consumer_had_when_the_broker_was_killed_is_marked_where_the_policy_says_so(
+    tmp_path: Path, marks: bool
+) -> None:
+    """README says when: unmarked unless deliveries are noted; and no number of kills makes a dead letter of it."""
+    daemon = Daemon(tmp_path, "--set", f"#:mark_delivered={str(marks).lower()},max_deliveries=3").start()
+    try:
+        wire = Wire(daemon.port)
+        for number in range(50):
+            wire.send("/queue/q", f"{number}".encode(), persistent="true")
+        for kills in range(5):  # more than max_deliveries
+            consumer = Wire(daemon.port)
+            consumer.subscribe("/queue/q", ack="client-individual")
+            got = [consumer.message() for _ in range(50)]
+            assert [frame.body for frame in got] == [f"{number}".encode() for number in range(50)]
+            marked = sum(frame.headers.get("redelivered") == "true" for frame in got)
+            assert marked == (50 if marks and kills else 0)
+            wire.send("/queue/other", b"a turn later", persistent="true")
+            daemon.kill()
+            daemon.start()
+            wire = Wire(daemon.port)
+    finally:
+        daemon.stop()
