@@ -164,7 +164,7 @@ class Received(Message):
     def body(self) -> Body:
         """What it says. Raises MalformedFrame, LimitExceeded when its octets are no body of its kind."""
         if not self._opened:
-            self._body = _body_of(self._command)
+            self._body = body_of(self._command)
             self._opened = True
         return self._body
 
@@ -278,7 +278,8 @@ def compose(body: Body) -> Command:
     raise Inexpressible(f"a {type(body).__name__} is no body", remedy="send str, bytes, dict, list or None")
 
 
-def _body_of(command: Command) -> Body:
+def body_of(command: Command) -> Body:
+    """Return what ``command`` says, as its kind. Raises MalformedFrame, LimitExceeded."""
     if isinstance(command, ActiveMQTextMessage):
         return text_of_body(command)
     if isinstance(command, ActiveMQBytesMessage):
