@@ -339,3 +339,16 @@ def test_progress_says_how_many_messages_wait(stand: Stand) -> None:
     assert [pipeline.lag(progress) for progress in query.recentProgress] == [
         {f"/queue/{stand.queue}#s": waiting} for waiting in (150, 50, 0)
     ]
+
+
+def test_an_option_names_the_columns(stand: Stand) -> None:
+    stand.produce(["a"])
+    frame = stand.browse(columns="text, priority")
+    assert frame.dtypes == [("text", "string"), ("priority", "int")]
+    assert [tuple(row) for row in frame.collect()] == [("a", 4)]
+    for given, part in (("text,colour", "messages have no column 'colour'"), ("text,text", "names 'text' twice")):
+        with pytest.raises(Exception, match=part):
+            stand.browse(columns=given)
+    reader = stand.spark.read.format("entrepot").options(**stand.given(subscription=None, columns="text"))
+    with pytest.raises(Exception, match="the schema and the option columns differ"):
+        reader.schema("priority int").load().collect()

@@ -28,12 +28,6 @@ NOT_RUN: frozenset[str] = frozenset(
         "bench/README.md: make bench # five pairs of every row; about twenty minutes w",
         "docs/audit.md: $ entrepot run --name north --trace /var/trace # each broker",
         'docs/pipeline.md: $ pip install "entrepot[spark]" # brings a Java where there ',
-        "docs/spark.md: (",
-        "docs/spark.md: def land(frame, number):",
-        'docs/spark.md: enriched = orders.join(customers, ...).selectExpr("to_json(s',
-        "docs/spark.md: from entrepot import pipeline",
-        'docs/spark.md: held = pipeline.claim(url="stomp://broker-a:61613", queue="o',
-        "docs/spark.md: try:",
     }
 )
 

@@ -31,8 +31,9 @@ class EntrepotDataSource(DataSource):
         return "entrepot"
 
     def schema(self) -> str:
-        """Return all columns; ``.schema(...)`` of a reader may ask for some of them, which is faster."""
-        return columns.DDL
+        """Return all columns, or those that the option ``columns`` names; ``.schema(...)`` of a reader chooses, too."""
+        given = {str(name).lower(): str(value) for name, value in self.options.items()}
+        return columns.ddl(columns.chosen(given.get("columns", "")))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch."""

@@ -54,6 +54,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     ),
     Setting("login", EVERYWHERE, "user; the one in `url` counts when this is not given"),
     Setting("passcode", EVERYWHERE, "that user's password"),
+    Setting("columns", (READ, STREAM), "the columns that are read, with commas between them; default: all"),
     Setting("subscription", (READ, STREAM), "name of the reader: under it the brokers keep what it holds"),
     Setting("selector", (READ, STREAM), "SQL-92 condition: only messages that fulfil it are taken"),
     Setting(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -40,8 +41,6 @@ COLUMNS: Final[tuple[Column, ...]] = (
 )
 BY_NAME: Final[dict[str, Column]] = {column.name: column for column in COLUMNS}
 
-DDL: Final = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
-
 # What a row that is written may have; the type is that of the reading side, or one that converts to it.
 WRITTEN: Final[tuple[Column, ...]] = (
     Column("body", "binary or string", "the body; a string makes a text message"),
@@ -73,6 +72,31 @@ _TYPES: Final[dict[str, tuple[str, ...]]] = {
     "expiration": ("timestamp",),
     "persistent": ("boolean",),
 }
+
+
+def chosen(text: str) -> list[Column]:
+    """Return the columns that the option ``columns`` names, all for "". Raises InvalidOption."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in BY_NAME:
+            raise InvalidOption(f"messages have no column {name!r}", remedy="they have " + ", ".join(BY_NAME))
+        if names.count(name) > 1:
+            raise InvalidOption(f"the option columns names {name!r} twice", remedy="name it once")
+    return [BY_NAME[name] for name in names] or list(COLUMNS)
+
+
+def ddl(columns: Iterable[Column]) -> str:
+    """Return columns as Spark writes a schema."""
+    return ", ".join(f"{column.name} {column.type}" for column in columns)
+
+
+DDL: Final = ddl(COLUMNS)
+
+
+def check_chosen(fields: list[tuple[str, str]], text: str) -> None:
+    """Raise InvalidOption for a schema that is not what the option ``columns`` names."""
+    if text and [name for name, _ in fields] != [column.name for column in chosen(text)]:
+        raise InvalidOption("the schema and the option columns differ", remedy="leave one of the two out")
 
 
 def check_read(fields: list[tuple[str, str]]) -> None:

@@ -51,7 +51,9 @@ class _Reading:
     """What batch and stream have in common: the work of a task."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
-        columns.check_read([(field.name, field.dataType.simpleString()) for field in schema.fields])
+        fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+        columns.check_read(fields)
+        columns.check_chosen(fields, options.text("columns"))
         self.options = options
         self.schema = schema
 
