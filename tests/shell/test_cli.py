@@ -296,3 +296,44 @@ def test_a_damaged_large_body_is_found_by_check_and_dies_alone(tmp_path: Path) -
     assert "entrepotBodyLost" in letter.stdout
     running.stop()
     assert [path.suffix for path in blob.parent.iterdir()] == [".damaged"]
+
+
+def tree(directory: Path) -> dict[str, tuple[bytes, int]]:
+    files = [path for path in sorted(directory.rglob("*")) if path.is_file()]
+    return {str(path): (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+
+
+def test_a_damaged_directory_is_salvaged_and_not_touched(tmp_path: Path) -> None:
+    data, rescued = tmp_path / "data", tmp_path / "rescued"
+    running = Running(tmp_path, "--data", str(data))
+    assert running.do("send", "/queue/q", given="".join(f"m{number}\n" for number in range(200))).returncode == 0
+    refused = running.do("data", "salvage", str(data), str(rescued))
+    assert refused.returncode == 1
+    assert "is in use by" in refused.stderr
+    running.stop()
+    (segment,) = (data / "journal").glob("*.seg")
+    octets = bytearray(segment.read_bytes())
+    octets[octets.index(b"m77")] ^= 1
+    segment.write_bytes(octets)
+    before = tree(data)
+    checked = running.do("data", "check", str(data))
+    assert checked.returncode == 1
+    assert "data salvage" in checked.stderr
+    done = running.do("data", "salvage", str(data), str(rescued), "--output", "json")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 1, done.stderr
+    assert tree(data) == before
+    assert (rows[-1]["messages"], rows[-1]["losses"]) == (199, 1)
+    assert rows[0]["queues"] == ["q"]
+    assert rows[0]["settlements"] is False
+    assert running.do("data", "check", str(rescued)).returncode == 0
+    assert [path for path in rescued.rglob("*") if path.stat().st_mode & 0o077] == []
+    again = running.do("data", "salvage", str(data), str(rescued))
+    assert again.returncode == 1
+    assert "is not empty" in again.stderr
+    text = running.do("data", "salvage", str(data), str(tmp_path / "more")).stdout
+    assert f"perhaps message {rows[0]['message']} of q" in text
+    running = Running(tmp_path, "--data", str(rescued))
+    found = running.do("receive", "/queue/q", "--count", "199").stdout.split()
+    assert found == [f"m{number}" for number in range(200) if number != 77]
+    running.stop()

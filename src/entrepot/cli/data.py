@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +17,7 @@ from typing import Any, Final
 import click
 
 from entrepot.base.errors import BodyLost, CorruptJournal, StorageError, StoreLocked, StoreUnusable
+from entrepot.cli.lazy import LazyGroup
 from entrepot.cli.output import output_option, show, to_json
 from entrepot.io.lock import HELD, holder_of, unusable
 from entrepot.journal.index import segment_range
@@ -134,20 +135,32 @@ class Spectacles(JournalPort):
         return self.directory / "journal" / name
 
 
+class Data(LazyGroup):
+    """The commands of `entrepot data`."""
+
+    modules: Mapping[str, str] = {"check": "data", "print": "data", "salvage": "salvage"}
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; ``print`` is a name of Python's."""
+        return print_ if cmd_name == "print" else super().get_command(ctx, cmd_name)
+
+
 @click.group(
+    cls=Data,
     epilog="""Examples:
 
     \b
     entrepot data check ./entrepot-data
     entrepot data print ./entrepot-data | less
+    entrepot data salvage ./entrepot-data ./rescued
     entrepot data print ./entrepot-data --output json | grep '"batch":17'
-    """
+    """,
 )
 def data() -> None:
-    """Look into the data directory of a broker. Nothing there is changed."""
+    """Look into the data directory of a broker, or copy what can be read of it. Nothing there is changed."""
 
 
-@data.command()
+@click.command()
 @directory_argument
 @output_option
 def check(*, directory: Path, output: str) -> None:
@@ -160,7 +173,7 @@ def check(*, directory: Path, output: str) -> None:
     are orphans; the next start removes them. The broker must not be running.
     """
     port = Spectacles(directory)
-    with _unused(directory):
+    with unused(directory):
         recovery = Recovery(port)
         try:
             recovery.run()
@@ -200,7 +213,7 @@ def check(*, directory: Path, output: str) -> None:
         )
 
 
-@data.command(name="print")
+@click.command(name="print")
 @directory_argument
 @click.option("--segment", metavar="NAME", help="Only this file.")
 @output_option
@@ -261,7 +274,7 @@ def _rows(name: str, octets: bytes) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def _unused(directory: Path) -> Iterator[None]:
+def unused(directory: Path) -> Iterator[None]:
     """Hold the locks of a data directory as a reader. Raises StoreLocked while a broker runs on it."""
     descriptors: list[int] = []
     try:

@@ -68,7 +68,7 @@ BATCH_MARK: Final = b"EJB1"
 
 REMEDY: Final = (
     "run `entrepot data check` on the data directory; restore the file from a backup or a replica, "
-    "or move the data directory away and start empty"
+    "or let `entrepot data salvage` make a new directory of what can be read"
 )
 
 
@@ -293,7 +293,7 @@ class Recovery:
             data = window.data
             sequence = batch_sequence(data, place)
             if at == 0:
-                compacted = self._read_meta(segment, data, as_of)
+                compacted = self.read_meta(segment, data, as_of)
                 if compacted:
                     expected = 1  # its batches are counted by themselves
             if sequence != expected:
@@ -302,7 +302,7 @@ class Recovery:
                 self.index.open(segment)
             claim = batch_synced(data, place)
             self.claimed = max(self.claimed, claim)
-            self._apply(segment, window, place, segment.as_of - 1 if compacted else sequence)
+            self.apply(segment, window, place, segment.as_of - 1 if compacted else sequence)
             at += BATCH_HEAD + batch_length(data, place)
             expected += 1
         segment.end = at
@@ -321,7 +321,7 @@ class Recovery:
         self._tear(names, position, self.port.read(name, 0, int(size)), segment, expected)
         return False
 
-    def _read_meta(self, segment: Segment, data: bytes, as_of: i64) -> bool:
+    def read_meta(self, segment: Segment, data: bytes, as_of: i64) -> bool:
         """Take the META record of the first batch; True for a compacted segment. Raises CorruptJournal."""
         body: i64 = BATCH_HEAD + RECORD_HEAD
         if data[body] != META or not payload_fits(data, BATCH_HEAD):
@@ -418,41 +418,51 @@ class Recovery:
             if segment.end_sequence > self.claimed:
                 self.port.cut(segment.name, segment.end)
 
-    def _apply(self, segment: Segment, window: Window, at: i64, sequence: i64) -> None:
+    def apply(self, segment: Segment, window: Window, at: i64, sequence: i64) -> None:
         """Carry out the records of the valid batch at ``at`` of the window."""
         data = window.data
-        base = window.base
         place: i64 = at + BATCH_HEAD
         end: i64 = place + batch_length(data, at)
         seen: i64 = 0
         while place < end:
             length: i64 = i64(read_i32_be(data, place))
-            if not payload_fits(data, place):
-                raise corrupt(segment.name, base + place, "a record with a right checksum makes no sense")
-            kind = data[place + RECORD_HEAD]
-            if kind == MESSAGE:
+            if data[place + RECORD_HEAD] == MESSAGE and payload_fits(data, place):
                 self._apply_message(segment, window, place, RECORD_HEAD + length)
-            elif kind == SETTLE_RUN:
-                queue = read_queue(data, place + 9)
-                number = read_i64_be(data, place + 13)
-                count: i64 = i64(read_i32_be(data, place + 21))
-                count += number
-                while number < count:
-                    self._apply_settle(segment, number, queue, sequence)
-                    number += 1
-            elif kind == SETTLE_LIST:
-                queue = read_queue(data, place + 9)
-                step: i64 = place + 13
-                while step < place + RECORD_HEAD + length:
-                    self._apply_settle(segment, read_i64_be(data, step), queue, sequence)
-                    step += 8
-            elif kind == SEAL:
-                segment.sealed = True
-            elif kind not in (META, EPOCH):
-                self._apply_rare(segment, window, place, length, sequence)
+            else:
+                self.apply_record(segment, window, place, length, sequence)
             place += RECORD_HEAD + length
             seen += 1
         self.report.records += seen
+
+    def apply_record(self, segment: Segment, window: Window, place: i64, length: i64, sequence: i64) -> None:
+        """Carry out the record at ``place`` of the window, of ``length`` octets, whose checksum is right.
+
+        Raises CorruptJournal when it makes no sense, or stores a message for the second time.
+        """
+        data = window.data
+        if not payload_fits(data, place):
+            raise corrupt(segment.name, window.base + place, "a record with a right checksum makes no sense")
+        kind = data[place + RECORD_HEAD]
+        if kind == MESSAGE:
+            self._apply_message(segment, window, place, RECORD_HEAD + length)
+        elif kind == SETTLE_RUN:
+            queue = read_queue(data, place + 9)
+            number = read_i64_be(data, place + 13)
+            count: i64 = i64(read_i32_be(data, place + 21))
+            count += number
+            while number < count:
+                self._apply_settle(segment, number, queue, sequence)
+                number += 1
+        elif kind == SETTLE_LIST:
+            queue = read_queue(data, place + 9)
+            step: i64 = place + 13
+            while step < place + RECORD_HEAD + length:
+                self._apply_settle(segment, read_i64_be(data, step), queue, sequence)
+                step += 8
+        elif kind == SEAL:
+            segment.sealed = True
+        elif kind not in (META, EPOCH):
+            self._apply_rare(segment, window, place, length, sequence)
 
     def _apply_message(self, segment: Segment, window: Window, place: i64, length: i64) -> None:
         data = window.data

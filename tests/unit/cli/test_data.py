@@ -70,6 +70,8 @@ def test_a_whole_journal(tmp_path: Path) -> None:
         "messages": 3,
         "documents": 0,
         "torn": "",
+        "bodies": 0,
+        "lost": 0,
         "orphans": 0,
         "leftovers": 0,
     }
