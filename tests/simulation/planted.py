@@ -22,6 +22,7 @@ from entrepot.core.lease_records import KIND_CLAIM, ClaimRecord
 from entrepot.core.queue import UNKNOWN_DELIVERED, Queue
 from entrepot.core.stage import STAGED_QUEUE, Publication, Stage, Stages
 from entrepot.core.stage_records import KIND_COUNT, KIND_DECISION, KIND_PUBLICATION
+from entrepot.core.timed import Dates
 from entrepot.journal import window
 from entrepot.journal.log import JournalCore
 from entrepot.journal.overflow import CHECK, STRETCH, Overflow
@@ -190,6 +191,10 @@ def without_the_mark(self: StompSession, writer: Any, message: Message, deliveri
     WRITE_FIXED(self, writer, message, 0)
 
 
+def never_set(self: Dates, wall: int, now: int) -> bool:
+    return False
+
+
 def goes_on(self: Queue) -> None:
     pass
 
@@ -264,6 +269,7 @@ BUGS = {
     "duplicates are not looked for": Bug(patches=((Duplicates, "seen", never_seen),)),
     "credit is not looked at": Bug(patches=((Window, "is_open", always_open),)),
     "the redelivered mark is forgotten": Bug(patches=((StompSession, "write_fixed", without_the_mark),)),
+    "a date is made an instant once": Bug(patches=((Dates, "adjust", never_set),)),
     "a broker that stops hands out what comes back": Bug(patches=((Queue, "cease", goes_on),)),
     "a leaving consumer takes back what its transaction settles": Bug(
         patches=((Queue, "detach", without_its_promises),)

@@ -8,7 +8,7 @@ from planted import BUGS, planted
 from entrepot.base.compiled import is_compiled
 from entrepot.simulation.campaign import run
 
-SEEDS_MAX = 100
+SEEDS_MAX = 150
 
 
 @pytest.mark.parametrize("name", BUGS)

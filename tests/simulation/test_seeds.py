@@ -51,6 +51,7 @@ def test_the_worlds_exercise_what_they_are_for() -> None:
         "acks",
         "browses",
         "clean restart",
+        "clock set",
         "commits",
         "compaction steps",
         "crash in a turn",

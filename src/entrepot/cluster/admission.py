@@ -24,6 +24,7 @@ from entrepot.protocols.openwire.convert import OPENWIRE_LANGUAGE
 
 UNLIMITED: Final = -1
 TURN_AFTER: Final[Duration] = SECOND  # between two turns of a message that runs to and fro
+CLOCKS_DIFFER: Final[Duration] = SECOND  # a message that came so far in the future tells that two clocks differ
 TURN_TOGETHER: Final[Duration] = 100 * MILLISECOND  # a queue is looked through once for all that may turn within that
 ADVISORY: Final = "ActiveMQ.Advisory."
 CONSUMER_ADVISORY: Final = ADVISORY + "Consumer."
@@ -189,6 +190,15 @@ class _Later(Alarm):
         self.rule.look_again(self.queue)
 
 
+class _Turn:
+    """Of one queue: messages up to the number ``passed`` may go, those up to ``last`` at ``due``."""
+
+    def __init__(self) -> None:
+        self.passed: int = 0
+        self.last: int = 0
+        self.due: int = 0
+
+
 class Replay(Rule):
     """`BrokerPath`, except that a queue message may go back when nobody here wants it (classic.md 1.13).
 
@@ -206,6 +216,7 @@ class Replay(Rule):
         self._matched = 0
         self._window_began = 0
         self._looking: dict[str, _Later] = {}  # queue -> when it will look again, once
+        self._turning: dict[str, _Turn] = {}  # queue -> what of it may go when, where clocks do not tell
 
     def refusal(self, message: Message, queue: Queue | None) -> str:
         """Ask the path; where it refuses, ask whether the message may go back."""
@@ -228,9 +239,12 @@ class Replay(Rule):
             due += -due % TURN_TOGETHER
             reason = TURNED
         wall = int(queue.host.wall) * MILLISECOND
-        if due > wall:
-            self._later(queue, int(queue.host.now) + due - wall)
-            return f"{why}, and it may go back in {(due - wall) // MILLISECOND} ms ({reason})"
+        left = due - wall
+        if arrived - wall > CLOCKS_DIFFER:  # another broker's clock is ahead of ours, or ours was put back
+            left = self._turns(queue, message, due - arrived)
+        if left > 0:
+            self._later(queue, int(queue.host.now) + left)
+            return f"{why}, and it may go back in {left // MILLISECOND} ms ({reason})"
         if queue.host.asking and self._looks_soon(queue):
             return f"{why}, and it may go back within a millisecond ({reason})"
         return self._limit(queue) if limited else ""
@@ -261,6 +275,24 @@ class Replay(Rule):
             consumer.fresh = True
             consumer.cursor = None
         queue.dispatch()
+
+    def _turns(self, queue: Queue, message: Message, delay: int) -> int:
+        """Return how long, ns, a message waits of which no clock says since when: ``delay`` to twice that.
+
+        All that is here when the first one asks goes together; what comes behind it waits for the next time.
+        """
+        now = int(queue.host.now)
+        turn = self._turning.get(queue.name) or _Turn()
+        if turn.due and now >= turn.due:
+            turn.passed, turn.due = turn.last, 0
+        number = int(message.number)
+        if number <= turn.passed:
+            return 0
+        if not turn.due:
+            turn.last, turn.due = max(number, int(getattr(queue.host, "number", 0))), now + delay
+        if not queue.host.asking:
+            self._turning[queue.name] = turn
+        return turn.due - now + (0 if number <= turn.last else delay)
 
     def _is_wanted(self, message: Message, queue: Queue) -> bool:
         for consumer in queue.roster.consumers:

@@ -51,11 +51,13 @@ from entrepot.core.routing import Copy, Divert, Plan, RoutingTable, Service, Tar
 from entrepot.core.stage import Stages
 from entrepot.core.subscription import DEFAULT_PREFETCH, Subscription, durable_queue_name
 from entrepot.core.timed import (
+    NEVER,
     SCHEDULED_JOB,
     SCHEDULED_LEFT,
     SCHEDULED_NAMES,
     SCHEDULED_TARGET,
     Alarm,
+    Dates,
     Schedule,
     Timetable,
     asks_for_schedule,
@@ -88,6 +90,7 @@ SWEEP_EVERY: Final = 1_000_000_000  # ns between two looks at expiry, slow consu
 EXPIRED_UNITS: Final = 8  # of `core/effort.py`: a message that expires, and may become a dead letter
 SWEEP_MESSAGES: Final = 400  # a queue and sweep: Classic's maxExpirePageSize
 ALARMS_A_TURN: Final = 1_000
+FIRE_UNITS: Final = 4  # of `core/effort.py`: to read a scheduled message from disk, send it, store it anew
 ATTACH_UNITS: Final = 6  # of `core/effort.py`: to give a queue a consumer, or take it away, and tell of it
 
 ORIGIN_ANNOTATIONS: Final = (
@@ -372,6 +375,8 @@ class BrokerCore(Host):
         self.neighbours: Neighbours = Neighbours()
         self.temporary_prefix: str = "ID:"
         self.timetable: Timetable = Timetable()
+        self.dates: Dates = Dates()  # of scheduled messages
+        self.chime: _Chime | None = None  # the alarm for the next of them
         self.number: i64 = 0
         self.reserved: i64 = 0
         self.next_queue: i64 = FIRST_QUEUE
@@ -409,6 +414,8 @@ class BrokerCore(Host):
         self.timetable.advance(self.now, ALARMS_A_TURN, self.effort)
         if self.now - self.swept >= SWEEP_EVERY:
             self.swept = self.now
+            if self.dates.adjust(self.wall, self.now):
+                self._await_dates()
             self._sweep()
 
     def cease(self) -> None:
@@ -1130,42 +1137,69 @@ class BrokerCore(Host):
         schedule = Schedule(rare.annotations)
         rare.annotations[SCHEDULED_TARGET] = _written(target)
         rare.deliver_at = schedule.first(self.wall)
-        self._keep_scheduled(message)
+        self._keep_scheduled(message, schedule.elapses)
 
-    def _keep_scheduled(self, message: Message) -> None:
+    def _keep_scheduled(self, message: Message, elapses: bool) -> None:
         """Store ``message`` until its time, on disk even if it is not persistent (classic.md 4.13: its own store)."""
         number = message.number
         deliver_at = message.need_rare().deliver_at
+        end = until(deliver_at, self.wall, self.now) if elapses else NEVER
         if self.journal.pages:
             self.journal.store(message, [SCHEDULED_QUEUE])
-            self.recovered_schedule(number, deliver_at)
+            self._await(int(number), int(deliver_at), end)
         else:
-            self.recovered_schedule(number, deliver_at)
+            self._await(int(number), int(deliver_at), end)
             self.schedules[int(number)] = message
             self.memory.hold(message)
 
     def recovered_schedule(self, number: i64, deliver_at: i64) -> None:
         """Wait for the time of the scheduled message ``number``."""
-        self.schedules[int(number)] = None
-        self.timetable.add(_Fire(until(deliver_at, self.wall, self.now), self, int(number), int(deliver_at)))
+        self._await(int(number), int(deliver_at), NEVER)
+
+    def _await(self, number: int, deliver_at: int, end: int) -> None:
+        self.schedules[number] = None
+        self.dates.add(number, deliver_at, end, self.wall, self.now)
+        self._await_dates()
+
+    def _await_dates(self, after: int = 0) -> None:
+        """Have an alarm for the earliest date, ``after`` ns from now at the earliest."""
+        date = self.dates.earliest()
+        if date is None:
+            return
+        due = max(self.dates.instant(date), int(self.now) + after)
+        chime = self.chime
+        if chime is not None:
+            if chime.due <= due:  # it rings, and looks again
+                return
+            chime.cancelled = True
+        self.chime = _Chime(due, self)
+        self.timetable.add(self.chime)
+
+    def keep_dates(self) -> None:
+        """Send the scheduled messages whose time has come, as many as one turn may."""
+        self.chime = None
+        self.dates.adjust(self.wall, self.now)
+        while not self.effort.is_over():
+            if self.journal.refusal() is not None:  # the disk is full: nothing could be stored, so try again
+                self._await_dates(MOVE_RETRY)
+                return
+            found = self.dates.take(self.wall)
+            if found is None:
+                break
+            self.effort.spent += FIRE_UNITS
+            self.fire(found[0], found[1])
+        self._await_dates()
 
     def fire(self, number: int, deliver_at: int) -> None:
         """Send the scheduled message ``number``, whose time has come, and plan its next repetition."""
         if number not in self.schedules:
-            return
-        if self.wall < deliver_at:  # the wall clock went back, or stood: wait on
-            self.timetable.add(_Fire(until(deliver_at, self.wall, self.now), self, number, deliver_at))
-            return
-        refusal = self.journal.refusal()
-        if refusal is not None:  # the disk is full: nothing could be stored, so try again
-            self.timetable.add(_Fire(int(self.now) + MOVE_RETRY, self, number, deliver_at))
             return
         kept = self.schedules.pop(number)
         if kept is not None:
             self.memory.release(kept)
         message = self.journal.load(number) if kept is None else kept
         schedule = Schedule(message.need_rare().annotations)
-        following = schedule.following(deliver_at)
+        following = schedule.following(min(deliver_at, int(self.wall)))  # earlier when the wall clock was put back
         self.journal.begin()
         try:
             self._send_scheduled(message, schedule.repeats)
@@ -1218,7 +1252,7 @@ class BrokerCore(Host):
         rare = again.need_rare()
         rare.deliver_at = following
         rare.annotations[SCHEDULED_LEFT] = str(schedule.left)
-        self._keep_scheduled(again)
+        self._keep_scheduled(again, schedule.elapses)
 
     # -- transactions -------------------------------------------------------------------------------------------------
 
@@ -1632,15 +1666,13 @@ class BrokerCore(Host):
         self.journal.check()
 
 
-class _Fire(Alarm):
-    def __init__(self, due: int, broker: BrokerCore, number: int, deliver_at: int) -> None:
+class _Chime(Alarm):
+    def __init__(self, due: int, broker: BrokerCore) -> None:
         super().__init__(due)
         self.broker = broker
-        self.number = number
-        self.deliver_at = deliver_at
 
     def ring(self, now: int) -> None:
-        self.broker.fire(self.number, self.deliver_at)
+        self.broker.keep_dates()
 
 
 def stamp_expiration(message: Message, policy: Policy, wall: i64) -> None:

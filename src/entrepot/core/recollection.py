@@ -12,6 +12,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from entrepot.base.environment import MILLISECOND
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.core.policy import (
@@ -32,7 +33,7 @@ RETAINED: Final = "ActiveMQ.Retained"  # annotation of the copy that a late cons
 
 
 class Recollection:
-    """The messages of one topic, oldest first, each with the time (wall clock, ms) at which it came."""
+    """The messages of one topic, oldest first, each with the instant at which it came: ms, of the monotonic clock."""
 
     def __init__(self) -> None:
         self.kept: deque[tuple[int, Message]] = deque()
@@ -63,7 +64,7 @@ class Recollections:
             if _is_empty(message):  # which is how one takes back what is kept
                 return
         self.host.memory.hold(message)
-        recollection.kept.append((int(self.host.wall), message))
+        recollection.kept.append((int(self.host.now) // MILLISECOND, message))
         recollection.octets += message.size
         self._trim(recollection, policy)
 
@@ -99,7 +100,7 @@ class Recollections:
             while recollection.octets > policy.recall_size:
                 self._forget(recollection, len(recollection.kept) - 1)
         else:
-            oldest = self.host.wall - policy.recall_size
+            oldest = self.host.now // MILLISECOND - policy.recall_size
             while recollection.kept and recollection.kept[0][0] < oldest:
                 self._forget(recollection, len(recollection.kept) - 1)
         memory = self.host.memory

@@ -2,6 +2,9 @@
 
 Entries are ordered by due time, then by the order in which they were made, so that a run can be replayed. Nothing here
 reads a clock: the broker passes ``now`` in and asks for the earliest instant (`deadline`).
+
+A date (ms since 1970) is kept as one, in `Dates`, and never as the instant that it once was: the wall clock is put
+forward after a machine has slept, and back by NTP or by hand, and what waits for a date follows it.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ SCHEDULED_LEFT: Final = "entrepot.scheduled.left"  # annotation while a message 
 SCHEDULED_JOB: Final = "scheduledJobId"
 SCHEDULED_TARGET: Final = "entrepot.scheduled.to"  # annotation while a message waits; removed when it is sent
 
+JUMP_MS: Final = 1000  # the wall clock was set when it moved by more against the monotonic one
+NEVER: Final = 1 << 62
 REPEAT_MAX: Final = 1000  # maxSchedulerRepeatAllowed (classic.md 4.13)
 FOREVER: Final = -1
 
@@ -78,6 +83,61 @@ class Timetable:
         return len(self._heap)
 
 
+class Dates:
+    """What waits for a date. What was asked for as a *while*, not as a date, never waits longer than that while, though
+    the wall clock is put back; when it is put forward beyond its date it is due, as if the machine had slept.
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, int, Instant]] = []  # when it is due, number, date, end of its while or NEVER
+        self._offset: int = 0  # ms: the wall clock minus the monotonic one, as the heap is ordered
+
+    def add(self, number: int, date: WallTime, end: Instant, wall: WallTime, now: Instant) -> None:
+        """Let ``number`` wait for ``date``; ``end``: at which it is due whatever the wall clock says, or `NEVER`."""
+        if not self._heap:
+            self._offset = wall - now // MILLISECOND
+        heapq.heappush(self._heap, (self._due(date, end), number, date, end))
+
+    def adjust(self, wall: WallTime, now: Instant) -> bool:
+        """See whether the wall clock was set, and order all anew if so."""
+        offset = wall - now // MILLISECOND
+        if -JUMP_MS <= offset - self._offset <= JUMP_MS:
+            return False
+        self._offset = offset
+        if not self._heap:
+            return False
+        self._heap = [(self._due(date, end), number, date, end) for _, number, date, end in self._heap]
+        heapq.heapify(self._heap)
+        return True
+
+    def earliest(self) -> WallTime | None:
+        """Return when the next is due, None when nothing waits."""
+        return self._heap[0][0] if self._heap else None
+
+    def instant(self, date: WallTime) -> Instant:
+        """Return when the wall clock will show ``date``, if nobody sets it."""
+        return (date - self._offset) * MILLISECOND
+
+    def take(self, wall: WallTime) -> tuple[int, WallTime] | None:
+        """Take out the next that is due, as its number and its date; None when nothing is."""
+        if not self._heap or self._heap[0][0] > wall:
+            return None
+        _, number, date, _ = heapq.heappop(self._heap)
+        return number, date
+
+    def is_late(self, wall: WallTime, now: Instant) -> bool:
+        """Return whether something should have been taken already; looks at all of it (simulation)."""
+        return any(date <= wall or end <= now for _, _, date, end in self._heap)
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def _due(self, date: WallTime, end: Instant) -> WallTime:
+        if end == NEVER:
+            return date
+        return min(date, self._offset - (-end // MILLISECOND))
+
+
 class Schedule:
     """When a message that asked for delay, repetition or cron goes out next (classic.md 4.13, artemis.md 4.7)."""
 
@@ -91,6 +151,7 @@ class Schedule:
         self.left = int(_number(annotations, SCHEDULED_LEFT, self.repeat))
         text = annotations.get(SCHEDULED_CRON, "").strip()
         self.cron = Cron.parse(text) if text else None
+        self.elapses = False  # what was answered last is so long from now, not a date
 
     @property
     def repeats(self) -> bool:
@@ -99,6 +160,7 @@ class Schedule:
 
     def first(self, wall: WallTime) -> WallTime:
         """Return when the message goes out first; cron comes before delay, which counts from its firing."""
+        self.elapses = self.cron is None and not self.at
         if self.cron is not None:
             return self.cron.next_after(wall) + self.delay_ms
         return max(self.at, wall) if self.at else wall + self.delay_ms
@@ -111,9 +173,11 @@ class Schedule:
         if self.left > 0 or self.left == FOREVER:
             if self.left > 0:
                 self.left -= 1
+            self.elapses = True
             return fired + max(1, self.period_ms or self.delay_ms)
         if self.cron is not None:
             self.left = self.repeat
+            self.elapses = False
             return self.cron.next_after(fired) + self.delay_ms
         return None
 

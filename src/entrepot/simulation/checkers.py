@@ -32,12 +32,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from entrepot.base.environment import MILLISECOND
 from entrepot.core.bereaved import BODY_LOST
 from entrepot.core.broker import BrokerCore
 from entrepot.core.policy import FULL_DROP, FULL_FAIL
 from entrepot.simulation.world import World
 
 DEAD_LETTERS: Final = "ActiveMQ.DLQ"
+OVERDUE: Final = 1_500_000_000  # ns: brokers look at the wall clock once a second
 
 SENT: Final = "sent"
 CONFIRMED: Final = "confirmed"
@@ -73,6 +75,7 @@ class Record:
         self.expires = 0
         self.color = ""
         self.later = False  # scheduled: out of order
+        self.delay_ms = 0  # it was asked to come so much later
         self.repeats = False
         self.duplicate_id = ""
         self.state = SENT
@@ -235,6 +238,9 @@ class Ledger:
             self.world.count("bereaved")
         elif body != record.body():
             self._broken(copy, f"its body is wrong: {len(body)} octets, sent {record.size}")
+        ahead = self.world.time - record.sent_at + self.world.clock_ms * MILLISECOND
+        if (record.delay_ms - 1) * MILLISECOND > ahead and not self.world.set_back:
+            self._broken(copy, f"scheduled, and here before its delay of {record.delay_ms} ms was over")
         if record.state == REFUSED:
             self._broken(copy, "it was refused, or its transaction was, and is here all the same")
         message_id = headers.get("message-id", "")
@@ -325,6 +331,7 @@ class Invariants:
         self.world = world
         self.every = every
         self.slack = slack
+        self._overdue: tuple[BrokerCore, int] | None = None  # since when a scheduled message should have gone out
         self.restarted = False  # then all waits on disk and is read in by megabytes, whatever the policy
 
     def look(self, broker: BrokerCore | None) -> None:
@@ -332,9 +339,21 @@ class Invariants:
         if broker is not None and self.world.events % self.every == 0:
             self.check(broker)
 
+    def _look_at_dates(self, broker: BrokerCore) -> None:
+        """What was scheduled goes out when its date or the end of its delay has come, however the clock was set."""
+        late = broker.dates.is_late(int(broker.wall), int(broker.now)) and broker.journal.refusal() is None
+        before = self._overdue
+        if not late:
+            self._overdue = None
+        elif before is None or before[0] is not broker:
+            self._overdue = (broker, self.world.time)
+        elif self.world.time - before[1] > OVERDUE:
+            self.world.violation(f"a scheduled message is overdue since {before[1]}")
+
     def check(self, broker: BrokerCore) -> None:
         """Check everything."""
         broker.check()
+        self._look_at_dates(broker)
         for lease in broker.leases.held.values():
             lease.check()
         for queue in broker.table.queues.values():

@@ -268,7 +268,8 @@ class Producer(Client):
             headers["_AMQ_DUPL_ID"] = record.duplicate_id
         elif lots.chance(options.delays):
             record.later = True
-            headers["AMQ_SCHEDULED_DELAY"] = str(lots.skewed(1, 2000))
+            record.delay_ms = lots.skewed(1, 2000)
+            headers["AMQ_SCHEDULED_DELAY"] = str(record.delay_ms)
             if lots.chance(0.2):
                 record.repeats = True
                 headers["AMQ_SCHEDULED_REPEAT"] = str(lots.between(1, 3))

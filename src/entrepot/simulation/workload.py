@@ -63,6 +63,7 @@ LATE_KINDS: Final = (
     ("sink", 2, 0.35),
     ("shard", 1, 0.3),
     ("rot", 2, 0.4),
+    ("clock", 3, 0.2),
 )  # drawn and numbered behind the others: seeds keep the steps that they had
 SINK_ROOM: Final = 60_000  # octets: what a broker remembers of a sink stays, and must not keep all others out
 
@@ -134,6 +135,7 @@ class Workload:
         world = self.world
         world.note("healing")
         self.stage.healing = True
+        self.world.set_clock(self.world.clock_peak_ms)  # what a broker dated then, and read back since, is due at last
         disk = self.machine.disk
         disk.fuse = 0
         disk.fail_syncs = False
@@ -264,6 +266,9 @@ class Workload:
             disk.capacity = disk.used() + lots.skewed(100, 20_000)
             self.world.later(lots.between(100, 1500) * MILLISECOND, lambda: machine.turn(disk.make_room))
             self.world.later(1600 * MILLISECOND, disk.make_room)
+        elif kind == "clock":
+            self.world.count("clock set")
+            self.world.set_clock(lots.one_of((-7_200_000, -60_000, -3_000, 0, 500, 3_000, 60_000, 7_200_000)))
         elif kind == "rot":
             self._rot(lots, ROT_TRIES)
         elif kind == "io-error":

@@ -67,6 +67,9 @@ class World:
         """``lines``: keep the trace as text too, not only its hash."""
         self.seed = seed
         self.time: Instant = SECOND
+        self.clock_ms = 0  # how far the wall clock was put forward, or back
+        self.clock_peak_ms = 0
+        self.set_back = False
         self.events = 0
         self.events_max = EVENTS_MAX
         self.lines: list[str] | None = [] if lines else None
@@ -84,8 +87,15 @@ class World:
         return self.time
 
     def wall(self) -> WallTime:
-        """Return the virtual time in ms since 1970."""
-        return EPOCH_MS + self.time // MILLISECOND
+        """Return the virtual time in ms since 1970, as the wall clock shows it."""
+        return EPOCH_MS + self.clock_ms + self.time // MILLISECOND
+
+    def set_clock(self, ahead_ms: int) -> None:
+        """Let the wall clock show ``ahead_ms`` more than what went by."""
+        self.note(f"clock {ahead_ms}")
+        self.set_back = self.set_back or ahead_ms < self.clock_ms
+        self.clock_ms = ahead_ms
+        self.clock_peak_ms = max(self.clock_peak_ms, ahead_ms)
 
     # -- lots, trace, findings ----------------------------------------------------------------------------------------
 

@@ -192,6 +192,29 @@ def test_a_queue_is_looked_through_once_for_each_time_that_comes() -> None:
     assert looked == [0, *range(2100, 3000, 100)]
 
 
+@pytest.mark.parametrize("ahead_ms", [3_600_000, 86_400_000])
+def test_what_another_clock_dates_into_the_future_waits_no_longer_than_twice_the_delay(ahead_ms: int) -> None:
+    """The clock of the last broker is ahead of ours, or ours was put back: messages were held for all that time."""
+    back = Back(replay_when_no_consumers=True, replay_delay=2 * SECOND)
+    rig = back.rig
+
+    def left(number: int) -> str:
+        one = message("B", came=rig.wall + ahead_ms)
+        one.number = number
+        return back.rule.refusal(one, back.queue)
+
+    first = int(rig.broker.number)
+    assert "2000 ms (replayDelay)" in left(first)
+    rig.send("Q")
+    assert "4000 ms" in left(int(rig.broker.number)), "it came behind the first"
+    rig.wait(2000)
+    assert not left(first)
+    assert left(int(rig.broker.number))
+    rig.wait(2000)
+    assert not left(int(rig.broker.number))
+    assert not left(first)
+
+
 def test_returns_are_limited_in_a_window() -> None:
     back = Back(replay_when_no_consumers=True, rate_limit=2, rate_duration=SECOND)
     assert [bool(back.refusal()) for _ in range(3)] == [False, False, True]

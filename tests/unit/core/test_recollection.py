@@ -41,6 +41,16 @@ def test_a_policy_says_how_much_is_kept(recall, size, kept):
     assert late(rig) == kept
 
 
+@pytest.mark.parametrize("by_ms", [-3_600_000, 3_600_000])
+def test_what_is_kept_for_a_time_is_kept_so_long_whatever_the_wall_clock_shows(by_ms: int) -> None:
+    rig = rig_with("TIME", 2500)
+    for body in "0123":
+        rig.send("/topic/t.a", body)
+        rig.wait(1000)
+    rig.wall += by_ms
+    assert late(rig) == ["2", "3"]
+
+
 def test_octets_are_counted():
     rig = rig_with("OCTETS", 4 * KIB)
     rig.send_all("/topic/t.a", [f"{number}" * 1000 for number in range(9)])

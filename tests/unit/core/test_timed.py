@@ -161,14 +161,84 @@ def test_a_full_disk_delays_further():
     assert rig.bodies("Q") == ["x"]
 
 
-def test_a_wall_clock_that_goes_back_does_not_fire_early():
+HOUR = 3_600_000
+
+
+def test_a_delay_is_over_when_the_wall_clock_is_beyond_its_end() -> None:
+    """As after a machine has slept."""
     rig = Rig()
-    rig.send("Q", "x", annotations=asks(delay=1000))
-    rig.wall -= 600_000
-    rig.wait(2000)
-    assert rig.bodies("Q") == []
-    rig.wait(600_000)
+    rig.send("Q", "x", annotations=asks(delay=HOUR))
+    rig.send("Q", "y", annotations=asks(delay=3 * HOUR))
+    rig.wall += 2 * HOUR
+    rig.wait(1000)
     assert rig.bodies("Q") == ["x"]
+    rig.wait(HOUR)
+    assert rig.bodies("Q") == ["y"]
+
+
+def test_a_delay_lasts_no_longer_when_the_wall_clock_is_put_back() -> None:
+    rig = Rig()
+    rig.send("Q", "x", annotations=asks(delay=3000))
+    rig.wall -= 2 * HOUR
+    rig.wait(2900)
+    assert rig.bodies("Q") == []
+    rig.wait(200)
+    assert rig.bodies("Q") == ["x"]
+
+
+def test_clocks_that_go_there_and_back_neither_hurry_nor_hold_up_a_delay() -> None:
+    rig = Rig()
+    rig.send("Q", "x", annotations=asks(delay=10_000))
+    for by in (HOUR, -HOUR, -HOUR, HOUR):
+        rig.wall += by if by < 0 else 5000
+        rig.wait(1100)
+        rig.wall -= by if by < 0 else 5000
+    assert rig.bodies("Q") == []
+    rig.wait(10_000 - 4400 - 100)
+    assert rig.bodies("Q") == []
+    rig.wait(200)
+    assert rig.bodies("Q") == ["x"]
+
+
+def test_repetitions_go_on_when_the_wall_clock_is_put_back() -> None:
+    rig = Rig()
+    rig.send("Q", "x", annotations=asks(delay=1000, period=1000, repeat=3))
+    rig.wait(1000)
+    rig.wall -= 2 * HOUR
+    rig.wait(3100)
+    assert rig.bodies("Q") == ["x"] * 4
+
+
+def test_a_date_follows_the_wall_clock_both_ways_and_over_a_restart() -> None:
+    for restarts in (False, True):
+        rig = Rig()
+        rig.send("Q", "x", annotations=asks(time=rig.wall + HOUR))
+        rig.wall -= HOUR
+        if restarts:
+            rig.restart()
+        rig.wait(HOUR + 5000)
+        assert rig.bodies("Q") == []
+        rig.wall += HOUR
+        rig.wait(1000)
+        assert rig.bodies("Q") == ["x"]
+
+
+def test_cron_follows_the_wall_clock() -> None:
+    rig = Rig()
+    rig.send("Q", "x", annotations=asks(cron="0 0 * * *"))
+    rig.wall += 24 * HOUR
+    rig.wait(1000)
+    assert rig.bodies("Q") == ["x"]
+
+
+def test_many_scheduled_messages_have_one_alarm() -> None:
+    rig = Rig()
+    before = len(rig.broker.timetable)
+    for number in range(100):
+        rig.send("Q", str(number), annotations=asks(delay=HOUR + number))
+    assert len(rig.broker.timetable) <= before + 1
+    rig.wait(HOUR + 100)
+    assert rig.bodies("Q") == [str(number) for number in range(100)]
 
 
 class Bell(Alarm):
