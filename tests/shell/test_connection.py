@@ -132,6 +132,30 @@ def test_replies_that_nobody_reads_stop_the_reading_and_memory_stays_bounded(run
     run(main)
 
 
+def test_who_does_not_read_is_stopped_earlier_while_all_together_leave_too_much(run) -> None:
+    async def main() -> None:
+        async with listening("stomp://127.0.0.1:0?socketBufferSize=16384") as place:
+            reader, writer = await place.dial()
+            total = 4 * OUTPUT_OCTETS_MAX
+            await only(place)
+            turn = connection_of(place).turn
+            turn.unsent_max = MIB
+            turn.unsent = 2 * MIB  # by others
+            writer.write(b"." * total)
+            await until(lambda: connection_of(place).choked)
+            connection = connection_of(place)
+            assert 2 * WRITE_MARK_HIGH < connection.unsent <= 2 * WRITE_MARK_HIGH + MIB
+            assert turn.unsent == 2 * MIB + connection.unsent
+            received = 0
+            async with asyncio.timeout(PATIENCE * 2):
+                while received < total:
+                    received += len(await reader.read(MIB))
+            await until(lambda: turn.unsent == 2 * MIB)
+            writer.close()
+
+    run(main)
+
+
 def test_a_session_that_is_not_readable_stops_its_peer_and_goes_on_later(run) -> None:
     async def main() -> None:
         async with listening("stomp://127.0.0.1:0?socketBufferSize=16384") as place:

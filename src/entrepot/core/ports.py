@@ -27,6 +27,7 @@ class Memory:
     def __init__(self, limit: i64) -> None:
         self.limit: i64 = limit
         self.used: i64 = 0
+        self.lent: i64 = 0  # octets of long frames that are not complete (`core/loans.py`); not part of ``used``
 
     def hold(self, message: Message) -> None:
         """Note that one more queue keeps ``message`` in memory."""

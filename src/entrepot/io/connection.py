@@ -30,6 +30,8 @@ from entrepot.protocols.turns import TurnCore
 WRITE_MARK_HIGH: Final = 256 * KIB  # a whole read of the loop: a burst that fits one read never pauses its consumer
 WRITE_MARK_LOW: Final = 64 * KIB  # a quarter is left to send while the queues are asked for more
 OUTPUT_OCTETS_MAX: Final = 4 * MIB  # about 100,000 unread receipts; a client that reads at all never gets there
+UNSENT_MAX: Final = 128 * MIB  # all connections together may leave so much unread; of a broker
+UNSENT_SHARE: Final = 4  # this part of its memory limit; beyond it each may leave twice `WRITE_MARK_HIGH`
 CLOSE_GRACE: Final = 3 * SECOND  # for the peer to take our last words and close; then the socket is reset
 READ_WHOLE: Final = 240 * KIB  # a read that filled the loop's buffer (uvloop 256,000, asyncio 262,144 octets)
 WALL_EVERY: Final = 1 * SECOND  # the wall clock may be set; half a second late on average is early enough
@@ -54,6 +56,8 @@ class Turn:
         self.depth: i64 = 0
         self.greedy: bool = type(loop).__module__.partition(".")[0] == "uvloop"
         self.waiting: list[Shell] = []
+        self.unsent: i64 = 0  # octets that full sockets have not taken
+        self.unsent_max: i64 = UNSENT_MAX
         self.late: bool = False  # a turn of its own is on its way for what was noted outside of one
 
     def begin(self) -> None:
@@ -147,6 +151,7 @@ class BrokerTurn(Turn):
         self.broker: BrokerCore = broker
         self.course: TurnCore = TurnCore(broker)
         self.waiting = self.course.noted
+        self.unsent_max = broker.memory.limit // UNSENT_SHARE
         self.armed: i64 = NEVER
         self.timer: asyncio.TimerHandle | None = None
         self.stopped: bool = False
@@ -261,6 +266,7 @@ class Connection(Shell):
         self.reading: bool = True
         self.choked: bool = False  # too many unread replies: reading stops although the session would go on
         self.full: bool = False
+        self.unsent: i64 = 0  # octets that the socket did not take when it was looked at last, while it is full
         self.muted: bool = False  # the broker stops: what the peer says now would not be answered
         self.resting: bool = False  # reading stops until the others had their turn
         self.held: bytes = b""  # came and was not taken yet: the session wants portions, or is unfinished
@@ -362,6 +368,8 @@ class Connection(Shell):
         """The peer took enough."""
         self.full = False
         self.stall_due = NEVER
+        self.turn.unsent -= self.unsent
+        self.unsent = 0
         if self.ended:
             return
         self.choked = False
@@ -374,6 +382,8 @@ class Connection(Shell):
         self._end_session("the peer closed the connection" if error is None else f"the connection broke: {error}")
         turn.end()
         self._disarm()
+        turn.unsent -= self.unsent
+        self.unsent = 0
         self.transport = None
         self.session.shell = SILENCE  # a receipt may still come to it from the disk
         self.session = NOBODY  # the two pointed at one another, and the cyclic collector comes seldom
@@ -417,15 +427,29 @@ class Connection(Shell):
             data = session.outgoing()
             if len(data) > 0:
                 transport.write(data)
-                if self.full and transport.get_write_buffer_size() > self.options.output_octets_max:
-                    self.choked = True
-                    self._adjust_reading()
+                if self.full:
+                    self._crowd(transport.get_write_buffer_size())
             if session.closing:
                 self._finish()
             else:
                 self._arm()
         except Exception as error:
             self._break_off(error)
+
+    def _crowd(self, unsent: i64) -> None:
+        """The peer has not taken ``unsent`` octets: stop reading when it asks for answers that it does not read.
+
+        When all peers together leave too much unread, each may leave no more than one burst.
+        """
+        turn = self.turn
+        turn.unsent += unsent - self.unsent
+        self.unsent = unsent
+        most = self.options.output_octets_max
+        if turn.unsent > turn.unsent_max:
+            most = min(most, 2 * self.options.write_mark_high)
+        if unsent > most:
+            self.choked = True
+            self._adjust_reading()
 
     def _after(self) -> None:
         """Do what the session wants after it was called."""

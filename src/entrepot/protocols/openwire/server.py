@@ -30,6 +30,7 @@ from entrepot.base.errors import (
 from entrepot.core.broker import BLOCKED, SpaceWaiter
 from entrepot.core.directory import Subject
 from entrepot.core.effort import OCTETS_SHIFT
+from entrepot.core.loans import LOAN_FREE, LOAN_LAST, Loan
 from entrepot.core.ports import ClientHolder
 from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
 from entrepot.core.repetitions import SENT_AGAIN
@@ -214,6 +215,7 @@ class OpenWireSession(Session):
         self.space_waiter: _Space = _Space(self)
         self.held: list[tuple[bytes, bool]] = []  # answers that wait for space, and whether for the disk as well
         self.failed: list[_Failed] = []
+        self.loan: Loan = Loan(self.broker.memory)
         self.rest: SessionRest = SessionRest(shell)
         self.undone: list[Structure] = []  # commands that came, while it is unfinished
         self.heard: i64 = self.broker.now
@@ -239,6 +241,16 @@ class OpenWireSession(Session):
             self._work(self.decoder.feed(data))
         except PeerError as error:
             self.fail(error)
+        held: i64 = self.decoder.buffered()
+        if held > LOAN_FREE or self.loan.octets > 0:
+            self._borrow(held)
+
+    def _borrow(self, held: i64) -> None:
+        """A long frame is incomplete: its octets are counted, and when all of them are too many it cannot be held."""
+        loan = self.loan
+        loan.owe(held)
+        if loan.is_pressing() and held > LOAN_LAST and not self.closing:
+            self.fail(loan.refusal())
 
     def resume(self, now: Instant) -> None:
         """Go on with the commands that came and were not done."""
@@ -362,6 +374,7 @@ class OpenWireSession(Session):
             return
         self.detached = True
         self.closing = True
+        self.loan.owe(0)
         self.release()
 
     def release(self) -> None:

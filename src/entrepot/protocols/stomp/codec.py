@@ -80,7 +80,8 @@ V12: Final = 12
 
 HEADER_LINES_FULL: Final = 16  # all headers together: as many lines of full length
 
-UNSIZED_OCTETS_MAX: Final = 100 * 1024 * 1024  # a body that ends at its NUL must be held in memory to find that
+UNSIZED_OCTETS_MAX: Final = 100 * 1024 * 1024  # of a body that ends at its NUL: nobody announced it
+OTHER_OCTETS_MAX: Final = 1024 * 1024  # of the body of any other frame than SEND; none needs one
 
 START: Final = 0  # what an incomplete frame lacks: its command line
 HEADERS: Final = 1  # header lines, from ``line_at`` on
@@ -169,6 +170,11 @@ class Reader:
         self.kept_at: i64 = 0  # where the header lines that pass begin, when they are one piece
         self.pieces: list[bytes] | None = None
         self.large_left: i64 = 0  # octets of a large body that have not come yet, its NUL included
+        self.endless: bool = (
+            False  # of a large body that ends at its NUL: ``large_left`` only says that it has not come
+        )
+        self.large_seen: i64 = 0  # octets of it that have come
+        self.pressed: bool = False  # there is no room to hold much: a body of a transaction, too, is LARGE
 
     def feed(self, data: bytes) -> None:
         """Add a chunk. Call `next` until it says NEED_MORE, then feed again."""
@@ -191,7 +197,10 @@ class Reader:
         if self.stage == BODY:
             if self.missing > 0:
                 return held >= self.missing
-            return data.find(b"\0") >= 0 or held - (self.body_at - self.at) > self.unsized_max
+            size = held - (self.body_at - self.at)
+            if size > self.unsized_max or (size >= self.large_octets and self._spills()):
+                return True
+            return data.find(b"\0") >= 0 or (size > OTHER_OCTETS_MAX and self.command != SEND)
         if data.find(b"\n") >= 0 or data.find(b"\0") >= 0:
             return True
         if self.stage == HEADERS:
@@ -444,6 +453,8 @@ class Reader:
                     f"a body of {self.length} octets is announced; the connector takes {self.options.frame_octets_max}",
                     remedy="raise wireFormat.maxFrameSize of the connector, or send smaller messages",
                 )
+            if self.command != SEND and self.length > OTHER_OCTETS_MAX:
+                raise LimitExceeded(f"the body of a frame that needs none is longer than {OTHER_OCTETS_MAX} octets")
             if self.command == SEND and self.length >= self.large_octets:
                 self.large_left = self.length + 1
                 self.body_end = start
@@ -458,11 +469,18 @@ class Reader:
                 raise MalformedFrame(f"the body does not end with NUL after its content-length of {self.length} octets")
         else:
             stop = data.find(b"\0", self.body_seen)
-            if (end if stop < 0 else stop) - start > self.unsized_max:
-                raise LimitExceeded(
-                    f"a body without content-length is longer than {self.unsized_max} octets",
-                    remedy="send a content-length: such a body is streamed to disk",
-                )
+            size = (end if stop < 0 else stop) - start
+            if size >= self.large_octets and self._spills():
+                self.endless = True
+                self.large_seen = 0
+                self.large_left = 1
+                self.body_end = start
+                self.at = start
+                return LARGE
+            if size > self.unsized_max:
+                raise self._endless()
+            if size > OTHER_OCTETS_MAX and self.command != SEND:
+                raise LimitExceeded(f"the body of a frame that needs none is longer than {OTHER_OCTETS_MAX} octets")
             if stop < 0:
                 self.stage = BODY
                 self.missing = 0
@@ -472,8 +490,25 @@ class Reader:
         self.at = stop + 1
         return self.command
 
+    def _spills(self) -> bool:
+        """Return whether a body whose end is not known goes to disk when it is large.
+
+        One of a transaction is held, since what is on disk cannot be part of it, as long as there is room for that.
+        """
+        if self.command != SEND:
+            return False
+        special = self.special
+        return self.pressed or special is None or b"transaction" not in special
+
+    def _endless(self) -> LimitExceeded:
+        return LimitExceeded(
+            f"a body without content-length is longer than {self.unsized_max} octets", remedy="send a content-length"
+        )
+
     def large_piece(self) -> bytes:
         """Return what has come of a large body since the last call; ``large_left`` is 0 when it is complete."""
+        if self.endless:
+            return self._endless_piece()
         left = self.large_left
         piece = self.data[self.at : self.at + left]
         self.at += len(piece)
@@ -482,6 +517,20 @@ class Reader:
             if piece[-1] != 0:
                 raise MalformedFrame(f"the body does not end with NUL after its content-length of {self.length} octets")
             piece = piece[:-1]
+        return piece
+
+    def _endless_piece(self) -> bytes:
+        stop: i64 = self.data.find(b"\0", self.at)
+        behind: i64 = len(self.data) if stop < 0 else stop
+        piece = self.data[self.at : behind]
+        self.large_seen += len(piece)
+        if self.large_seen > self.unsized_max:
+            raise self._endless()
+        self.at = behind
+        if stop >= 0:
+            self.at = behind + 1
+            self.large_left = 0
+            self.endless = False
         return piece
 
     def tail(self) -> bytes:

@@ -25,10 +25,10 @@ PACE_OCTETS: Final = (
 class Inflow:
     """A body on its way in, which it holds until `finish`. ``destination`` and ``receipt`` are those of its SEND."""
 
-    def __init__(self, broker: BrokerCore, message: Message, length: int, destination: bytes, receipt: bytes) -> None:
+    def __init__(self, broker: BrokerCore, message: Message, destination: bytes, receipt: bytes) -> None:
         self.broker: BrokerCore = broker
         self.message: Message = message
-        self.length: i64 = length
+        self.length: i64 = 0  # as far as it has come
         self.destination: bytes = destination
         self.receipt: bytes = receipt
         self.blob: i64 = 0
@@ -40,6 +40,7 @@ class Inflow:
 
     def write(self, piece: bytes) -> None:
         """Add octets to the body. On a disk that takes nothing they would pile up in memory: they are dropped."""
+        self.length += len(piece)
         if self.refusal is not None or not piece:
             return
         self.refusal = self.broker.journal.refusal()

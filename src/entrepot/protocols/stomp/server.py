@@ -34,6 +34,7 @@ from entrepot.core.broker import BLOCKED, BrokerCore, SpaceWaiter
 from entrepot.core.consumer import UNLIMITED
 from entrepot.core.directory import Subject
 from entrepot.core.effort import OCTETS_SHIFT
+from entrepot.core.loans import LOAN_FREE, LOAN_LAST, Loan
 from entrepot.core.ports import ClientHolder
 from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED, Queue
 from entrepot.core.routing import Target
@@ -179,6 +180,7 @@ class StompSession(Session):
         self.pace: _Pace | None = None
         self.wide_at: i64 = 0  # when more than WRITER_KEPT_OCTETS were written last; 0: the writer is small
         self.asked: i64 = 0  # how often the disk was asked how far it is and has not answered
+        self.loan: Loan = Loan(broker.memory)
         self.rest: SessionRest = SessionRest(shell)
         self.outflow: Outflow | None = None  # the body that is being written
         self.leasing: Leasing | None = None
@@ -219,6 +221,17 @@ class StompSession(Session):
             self._work()
         except PeerError as error:
             self._fail(error, b"")
+        held: i64 = self.reader.waiting()
+        if held > LOAN_FREE or self.loan.octets > 0:
+            self._borrow(held)
+
+    def _borrow(self, held: i64) -> None:
+        """A long frame is incomplete: its octets are counted, and when all of them are too many it cannot be held."""
+        loan = self.loan
+        loan.owe(held)
+        self.reader.pressed = loan.is_pressing()
+        if self.reader.pressed and held > LOAN_LAST and not self.leaving and not self.closing:
+            self.fail(loan.refusal())
 
     def outgoing(self) -> bytes:
         """Return what is to be written; what waited for room in the writer goes on after it."""
@@ -316,6 +329,7 @@ class StompSession(Session):
             return
         self.detached = True
         self.closing = True
+        self.loan.owe(0)
         for transaction in list(self.transactions.values()):
             self.broker.roll_back(transaction)
         self.transactions.clear()
@@ -765,7 +779,7 @@ class StompSession(Session):
         reader = self.reader
         message = Message(STOMP_LANGUAGE, "", reader.head())
         message.body_at = len(message.raw)
-        return Inflow(self.broker, message, int(reader.length), reader.destination(), reader.receipt())
+        return Inflow(self.broker, message, reader.destination(), reader.receipt())
 
     def _take_large(self, inflow: Inflow) -> bool:
         """Pass on what came of a large body; True when it is complete and its message has been sent."""

@@ -596,6 +596,34 @@ def test_a_service_over_stomp_answers_a_request_from_java(hub: Hub) -> None:
     assert hub.rig.broker.table.queues["q"].count == 0
 
 
+def test_a_large_body_without_length_from_stomp_is_a_text(hub: Hub) -> None:
+    options = StompOptions()
+    options.large_octets = 1000
+    session = StompSession(Shell(), hub.rig.broker, options, 99, "stomp")
+    session.receive(b"CONNECT\naccept-version:1.2\nhost:x\n\n\0", hub.rig.now)
+    session.receive(b"SEND\ndestination:/queue/q\npersistent:true\n\n" + b"a text " * 300 + b"\0", hub.rig.now)
+    hub.rig.turn()
+    assert hub.rig.disk is not None
+    assert len(hub.rig.disk.blobs()) == 1
+    client = hub.client()
+    client.consume(QUEUE)
+    assert client.texts() == ["a text " * 300]
+
+
+def test_frames_that_are_begun_by_many_are_bounded(hub: Hub) -> None:
+    client = hub.client()
+    hub.rig.broker.memory.limit = 64 << 20
+    hub.rig.broker.memory.lent = (128 << 20) - 1000  # by others
+    frame = (90 << 20).to_bytes(4, "big")
+    client.session.receive(frame + bytes(500 << 10), hub.rig.now)
+    assert not client.session.closing  # a frame of a usual length may be completed
+    client.session.receive(bytes(600 << 10), hub.rig.now)
+    assert client.session.closing
+    assert "frames that are not complete" in client.session.refused
+    client.session.detach("closed", hub.rig.now)
+    assert hub.rig.broker.memory.lent == (128 << 20) - 1000
+
+
 @pytest.mark.parametrize("harm", ["flip", "shorten", "lose"])
 def test_a_large_body_that_is_lost_on_disk_is_a_dead_letter_and_the_queue_goes_on(hub: Hub, harm: str) -> None:
     options = StompOptions()

@@ -82,6 +82,8 @@ def read(made: Reader, data: bytes, chunk: int = 0) -> list[Seen | str]:
                     break
                 found.append(Seen(made, command, b"" if command == codec.LARGE else None))
     except PeerError as error:
+        if made.endless and isinstance(found[-1], Seen):
+            found[-1].body = b""  # it had no end: how much of it was passed on before that was clear nobody sees
         found.append(error.message)
     return found
 
@@ -185,6 +187,9 @@ STREAMS = [
     b"SEND\nlong:" + b"x" * 200 + b"\n\n\0",
     b"x" * 100,
     b"SEND\n\n" + b"y" * 400 + b"\0",
+    b"SEND\n\n" + b"y" * 200 + b"\0SEND\ndestination:d\n\n" + b"z" * 30 + b"\0SEND\n\nx\0",
+    b"SEND\ntransaction:t\n\n" + b"y" * 200 + b"\0SEND\n\n" + b"z" * 29 + b"\0",
+    b"SEND\ntransaction:t\n\n" + b"y" * 400 + b"\0",
 ]
 
 
