@@ -175,7 +175,7 @@ def _never_lets_go_back(genuine: Any) -> Any:
 
 
 def _ignores_the_number(genuine: Any) -> Any:
-    return lambda queue, identity, number: genuine(queue, identity, 0)
+    return lambda queue, identity, number, came: genuine(queue, identity, 0, came)
 
 
 def _sees_no_path(genuine: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -73,6 +74,10 @@ def test_a_sender_that_is_killed_doubles_nothing(tmp_path: Path, duplex: str) ->
         assert sum(seen.values()) == MESSAGES + 1, Counter(seen.values())
         assert row["accepted"] == MESSAGES + 1
         assert row["repeated"] > 0
+        said = re.findall(r"message.duplicate Q id=(\S+) why=another broker sent the same copy again", far.told())
+        assert 0 < len(said) <= row["repeated"]
+        (answer, *_) = asked(far, "where", "-o", "json", said[-1])
+        assert answer["repeated"][0]["address"] == "Q"
     finally:
         near.stop()
         far.stop()

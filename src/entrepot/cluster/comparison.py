@@ -11,6 +11,7 @@ has changed meanwhile (`cluster/demand.py`, HandOver); this broker cannot tell t
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Final
 
 from mypy_extensions import i64
@@ -31,6 +32,7 @@ NOTHING: Final = 0
 COPIES: Final = 1
 IDS: Final = 2
 OURS: Final = "entrepot"
+NAME_MOST: Final = 200
 
 
 def is_ours(program: str) -> bool:
@@ -53,7 +55,10 @@ class Comparison:
         ``audit``: 1 what an operator wants compared, 0 what he wants not to be, -1 if he said nothing.
         """
         self.broker: BrokerCore = broker
-        self.sender: str = f"{user}\t{peer}"
+        sender = f"{user}\t{peer}"
+        if len(sender) > NAME_MOST:  # a peer chooses what it is called, and every record has it
+            sender = blake2b(sender.encode("utf-8", "surrogatepass")).hexdigest()
+        self.sender: str = sender
         self.how: int = NOTHING
         if audit != 0 and is_ours(program):
             self.how = COPIES
@@ -76,7 +81,7 @@ class Comparison:
                 message.need_rare().duplicate_id = identity
             return broker.send(message, target)
         queue = f"{target.name}::{target.queue_name}" if target.queue_name else target.name
-        mark = mark_of(queue, text_of(message_id), message_id.broker_sequence_id)
+        mark = mark_of(queue, text_of(message_id), message_id.broker_sequence_id, command.broker_in_time)
         if broker.copies.seen(self.sender, mark):
             self.dropped += 1
             return broker.repeated(message, target, SAME_COPY)

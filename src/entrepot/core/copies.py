@@ -23,15 +23,19 @@ from entrepot.journal.log import JournalCore, Rider
 KIND_COPIES: Final = 9  # document kind of the journal
 COPIES_KEPT: Final = 65_536  # some 7 MiB of memory and 0.5 MiB of the journal when all are in use
 SENDERS_KEPT: Final = 100
-CHUNK_FROM: Final = 16  # marks with which a document is full; one batch of the journal may fill it further
+CHUNK_FROM: Final = 8  # marks with which a document is full; one batch of the journal may fill it further
 CHUNK_MOST: Final = 1024
 MARK_OCTETS: Final = 8
 SERIAL_OCTETS: Final = 8
 
 
-def mark_of(queue: str, identity: str, number: i64) -> int:
-    """Return the mark of the copy ``number`` of the message ``identity``, sent to ``queue``; never 0."""
-    octets = f"{queue}\0{identity}\0{number}".encode("utf-8", "surrogatepass")
+def mark_of(queue: str, identity: str, number: i64, came: i64) -> int:
+    """Return the mark of the copy ``number`` of the message ``identity``, sent to ``queue``; never 0.
+
+    ``came``: the message's time at its sender, ms. A store that was set up again from a copy of its files gives its
+    numbers again, and with them the ids of messages that came without one; never at the same time.
+    """
+    octets = f"{queue}\0{identity}\0{number}\0{came}".encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(octets, digest_size=MARK_OCTETS).digest(), "big") or 1
 
 

@@ -6,7 +6,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-REPETITIONS_KEPT: Final = 1_000
+REPETITIONS_KEPT: Final = 10_000
+IDENTITY_MOST: Final = 1_000  # a longer id is counted and not remembered
 
 # Why one was dropped: which comparison found it.
 SAME_COPY: Final = "another broker sent the same copy again"
@@ -36,6 +37,8 @@ class Repetitions:
     def add(self, identity: str, address: str, why: str, wall: i64) -> None:
         """Note one that is dropped now."""
         self.count += 1
+        if len(identity) > IDENTITY_MOST:
+            return
         found = self.last.pop(identity, None)
         if found is None or found.address != address:
             found = Repetition(identity, address, why)

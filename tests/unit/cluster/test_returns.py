@@ -7,8 +7,11 @@ import pytest
 from bridged import Network, Site
 from entrepot.base.compiled import is_compiled
 from entrepot.cluster.bridge import Bridge
-from entrepot.cluster.comparison import OURS
+from entrepot.cluster.comparison import OURS, Comparison
 from entrepot.cluster.options import BridgeFilterOptions
+from entrepot.model import address as names
+from entrepot.model.message import Language, Message
+from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
 
 Q = "queue://Q"
 OTHER = "ActiveMQ 5.17.2"
@@ -165,3 +168,47 @@ def test_what_a_bridge_brings_says_nothing_about_what_its_producer_sends_himself
     assert b.broker is not None
     assert not b.broker.sequences.seen("ID:a-m:1:1", 1)
     assert b.broker.sequences.had("ID:a-m:1:1", 1)  # `where` may say that it was here
+
+
+def test_a_store_that_is_set_up_again_from_its_files_of_yesterday_loses_nothing() -> None:
+    """It gives numbers again, and with them ids to messages that come without one: they are other messages."""
+    network = start(("a", "b"))
+    a, b = network.sites["a"], network.sites["b"]
+    b.read(Q)
+    network.run(300)
+
+    def unnamed(text: str) -> None:
+        broker = a.broker
+        assert broker is not None
+        message = message_in(STOMP_LANGUAGE, "Q", text.encode())
+        message.timestamp = int(broker.wall)
+        broker.send(message, broker.target(names.parse(Q)))
+
+    broker = a.broker
+    assert broker is not None
+    before = int(broker.number)
+    a.turn(lambda: unnamed("one"))
+    network.run(300)
+    broker.number = before
+    a.turn(lambda: unnamed("two"))
+    network.run(300)
+    assert b.broker is not None
+    assert b.broker.table.queues["Q"].accepted == 2
+    assert b.broker.repetitions.count == 0
+
+
+def message_in(language: Language, address: str, body: bytes) -> Message:
+    made = Message(language, address, b"\n" + body + b"\0")
+    made.body_at = 1
+    return made
+
+
+def test_what_a_peer_chooses_to_be_called_takes_no_memory() -> None:
+    network = start(("a", "b"))
+    broker = network.sites["b"].broker
+    assert broker is not None
+    named = [Comparison(broker, "user", peer * 100_000, OURS, -1).sender for peer in ("x", "y")]
+    assert max(map(len, named)) < 200
+    assert named[0] != named[1]
+    broker.repetitions.add("i" * 100_000, "Q", "why", 1)
+    assert (broker.repetitions.count, broker.repetitions.last) == (1, {})

@@ -28,10 +28,19 @@ def take(world: World, copies: Copies, sender: str, number: int, mark: int) -> N
 
 
 def test_a_mark_tells_queue_message_and_copy_apart() -> None:
-    made = [mark_of("q", "ID:1", 1), mark_of("r", "ID:1", 1), mark_of("q", "ID:2", 1), mark_of("q", "ID:1", 2)]
-    assert len(set(made)) == 4
-    assert mark_of("q", "ID:1", 1) == made[0] > 0
-    assert mark_of("q", "\ud800", 1)
+    made = [
+        mark_of(*one)
+        for one in (
+            ("q", "ID:1", 1, 5),
+            ("r", "ID:1", 1, 5),
+            ("q", "ID:2", 1, 5),
+            ("q", "ID:1", 2, 5),
+            ("q", "ID:1", 1, 6),
+        )
+    ]
+    assert len(set(made)) == 5
+    assert mark_of("q", "ID:1", 1, 5) == made[0] > 0
+    assert mark_of("q", "\ud800", 1, 0)
 
 
 @pytest.mark.parametrize("seed", range(40))
