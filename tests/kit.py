@@ -8,8 +8,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from entrepot.core.access import Access
 from entrepot.core.broker import BrokerCore, BrokerOptions, selector_or_none
 from entrepot.core.consumer import UNLIMITED, Consumer
+from entrepot.core.directory import Directory, Subject
+from entrepot.core.effort import Effort, Rest
+from entrepot.core.logins import Knock
 from entrepot.core.policy import Policies
 from entrepot.core.ports import NoticePort
 from entrepot.core.queue import Queue
@@ -335,3 +339,38 @@ class Rig:
     def bodies(self, text: str) -> list[str]:
         """Return what waits, and consume it."""
         return [delivery.body for delivery in self.drain(text)]
+
+
+class Patience(Rest):
+    """Somebody who waits to be let in; ``called`` says that he may look again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.called = False
+
+    def resume(self) -> None:
+        self.called = True
+
+
+def knock(
+    access: Access,
+    name: str | None,
+    password: str | None,
+    certificate: str | None = None,
+    peer: str = "192.0.2.1:1",
+) -> Knock:
+    """Want to come in."""
+    made = Knock(name, password, certificate, peer, Effort(), Patience())
+    access.knock(made)
+    return made
+
+
+def admitted(
+    where: Access | Directory, name: str | None, password: str | None, certificate: str | None = None
+) -> Subject:
+    """Come in at once. Raises AccessDenied, UserUnknown."""
+    if isinstance(where, Directory):
+        access = Rig(disk=False).broker.access
+        access.protect(where)
+        where = access
+    return knock(where, name, password, certificate).subject()

@@ -45,6 +45,7 @@ from entrepot.ha.role import Effect, Role, Signal
 from entrepot.io.announcing import Announcer, public_uri, published_uri
 from entrepot.io.connection import BrokerTurn
 from entrepot.io.disk import Disk
+from entrepot.io.hashing import ThreadHasher
 from entrepot.io.leases import CLOCK
 from entrepot.io.links import Links, log_bridges, verify
 from entrepot.io.local import Door
@@ -218,6 +219,7 @@ class Node:
             self._traces = TraceFiles(options.trace, limit=options.trace_limit)
         self._announcers: list[Announcer] = []
         self._turn: BrokerTurn | None = None
+        self._hasher: ThreadHasher | None = None
         self._maintenance: asyncio.TimerHandle | None = None
         self._stop_asked: asyncio.Future[str] | None = None
         self._stopping: asyncio.Future[None] | None = None
@@ -506,6 +508,8 @@ class Node:
             rules=ZoneRules(self._client_zones()),
         )
         self._turn = turn
+        assert broker.access.logins is not None
+        broker.access.logins.hasher = self._hasher = ThreadHasher(turn)
         log.info("%s: recovered %s", self.options.name, self.report.describe())
         for flaw in self.report.bodies_lost:
             log.error("%s: %s; its message becomes a dead letter without it", self.options.name, flaw)
@@ -599,6 +603,8 @@ class Node:
                 self._turn.run(self._broker.finish_work)
             self._turn.catch_up()
             self._turn.stop()
+        if self._hasher is not None:
+            self._hasher.close()
         if self._traces is not None:
             if self._broker is not None:
                 self._broker.end_trace()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from daemon import PATIENCE, Daemon, Wire
 
 import guides
 from entrepot.cli.configuration import load
+from entrepot.core.logins import GUESSES_A_SECOND
 
 RIGHTS = """\
 allow ops   all      >
@@ -124,6 +128,73 @@ def test_what_is_refused_leaves_the_broker_and_its_others_alone(broker: str) -> 
         Wire(port, login="boss", passcode="guess")
     assert wire.send("/queue/quiet", b"still here").command == "RECEIPT"
     wire.cut()
+
+
+# -- guessing ----------------------------------------------------------------------------------------------------------
+
+GUESSERS = 30
+BALANCED = b"PROXY TCP4 %s 192.0.2.1 40000 61613\r\n"
+
+
+class Guesser(threading.Thread):
+    """Tries passwords from one address, one after the other, as fast as it is answered."""
+
+    def __init__(self, port: int, address: str, stop: threading.Event) -> None:
+        super().__init__(daemon=True)
+        self.port = port
+        self.address = address
+        self.stop = stop
+        self.refused = 0
+
+    def run(self) -> None:
+        while not self.stop.is_set():
+            try:
+                frame = come_in(self.port, self.address, "app", f"guess-{self.refused}")
+            except OSError:
+                return
+            if not frame:
+                return  # the broker stops
+            assert frame.startswith(b"ERROR")
+            self.refused += 1
+
+
+def come_in(port: int, address: str, login: str, passcode: str) -> bytes:
+    """Connect as through a load balancer that says where one is from; return the answer."""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as sock:
+        sock.sendall(BALANCED % address.encode())
+        sock.sendall(f"CONNECT\naccept-version:1.2\nhost:x\nlogin:{login}\npasscode:{passcode}\n\n\0".encode())
+        found = b""
+        while not found.endswith(b"\0\n"):
+            data = sock.recv(4096)
+            if not data:
+                break
+            found += data
+        return found
+
+
+def test_guessers_slow_down_themselves_alone(users: Path, tmp_path: Path) -> None:
+    """Thirty of them used up the ten looks a second of all: who knew his password was refused, five times of six."""
+    balanced = "stomp://127.0.0.1:0?proxyProtocolEnabled=true"
+    made = Daemon(tmp_path, "--users", str(users), "--listen", balanced, ephemeral=True).start()
+    (port,) = [
+        int(uri.rpartition(":")[2].partition("?")[0])
+        for uri in json.loads(made.ports.read_text())["uris"]
+        if f":{made.port}" not in uri
+    ]
+    stop = threading.Event()
+    guessers = [Guesser(port, f"198.51.100.{number}", stop) for number in range(GUESSERS)]
+    for each in guessers:
+        each.start()
+    until = time.monotonic() + PATIENCE
+    while not all(each.refused for each in guessers) and time.monotonic() < until:
+        time.sleep(0.01)
+    before = sum(each.refused for each in guessers)
+    assert come_in(port, "203.0.113.5", "boss", "manager").startswith(b"CONNECTED")
+    assert come_in(port, "203.0.113.6", "app", "secret").startswith(b"CONNECTED")
+    between = sum(each.refused for each in guessers) - before
+    stop.set()
+    assert between <= 4 * GUESSES_A_SECOND, "they were looked at before him"
+    assert made.stop() == 0
 
 
 # -- the guide ---------------------------------------------------------------------------------------------------------

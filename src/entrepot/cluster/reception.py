@@ -12,7 +12,6 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.environment import Instant
-from entrepot.base.errors import Refused
 from entrepot.cluster.admission import UNLIMITED, path_of
 from entrepot.cluster.bridge import MESSAGES_PORTION, Bridge, Neighbourhood, durable_list
 from entrepot.cluster.comparison import Comparison, audit_of
@@ -130,8 +129,6 @@ class NetworkSession(OpenWireSession):
         if peer is not None and self.info is None and isinstance(command, BrokerSubscriptionInfo):
             self.told = command  # for the other end of a duplex bridge; a one-way bridge needs nothing of us
             return
-        if peer is not None and self.info is None and isinstance(command, ConnectionInfo):
-            self._replace(peer, command)
         super()._take(command)
         if peer is not None and peer.duplex_connection and self.bridge is None and self.info is not None:
             self._be_the_other_end(peer)
@@ -205,19 +202,16 @@ class NetworkSession(OpenWireSession):
         if options.sync_durable_subscriptions and self.encoder.wire_format.version >= LISTED_SINCE:
             self.write(durable_list(self.acceptor, options, lists))
 
-    def _replace(self, peer: BrokerInfo, info: ConnectionInfo) -> None:
-        """End the stale connection of the same broker that holds the client id, if this one may come in."""
+    def entering(self, info: ConnectionInfo) -> None:
+        """End the stale connection of the same broker, and user, that holds the client id."""
+        peer = self.peer_broker
+        if peer is None:
+            return
         client_id = info.client_id or ""
         before = self.neighbourhood.arrivals.get(client_id)
-        if isinstance(before, NetworkSession) and before.peer_broker is not None:
-            try:
-                subject = self.broker.access.admit(
-                    info.user_name, info.password, self.broker.now, self.shell.certificate()
-                )
-            except Refused:
-                return
-            same = before.peer_broker.broker_id == peer.broker_id and before.subject.name == subject.name
-            if same and before is not self:
+        if isinstance(before, NetworkSession) and before.peer_broker is not None and before is not self:
+            same = before.peer_broker.broker_id == peer.broker_id and before.subject.name == self.subject.name
+            if same:
                 before.superseded(AGAIN)
         self.neighbourhood.arrivals[client_id] = self
 

@@ -24,10 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from entrepot.base.environment import Instant
 from entrepot.base.errors import AccessDenied
 from entrepot.base.patterns import MIXED, PatternTrie, covers, is_pattern, overlaps, specificity
 from entrepot.core.directory import Directory, Subject
+from entrepot.core.logins import Knock, Logins
 from entrepot.core.queue import Queue
 from entrepot.core.routing import RoutingTable, Service, default_routing
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
@@ -99,8 +99,9 @@ class Rule:
 class Access:
     """Who may come into one broker, and what he may do. `protect` is called before the first connection, if at all."""
 
-    def __init__(self, table: RoutingTable, services: Mapping[str, Service]) -> None:
-        """``services``: the addresses of the broker itself."""
+    def __init__(self, table: RoutingTable, services: Mapping[str, Service], logins: Logins | None = None) -> None:
+        """``services``: the addresses of the broker itself. ``logins``: where those wait who `knock`, if any do."""
+        self.logins: Final = logins
         self._table: Final = table
         self._services: Final = services
         self._directory: Directory | None = None
@@ -136,14 +137,14 @@ class Access:
         """Return whether there are rules."""
         return self._rules is not None
 
-    def admit(self, name: str | None, password: str | None, now: Instant, certificate: str | None = None) -> Subject:
-        """Return who comes in; ``certificate`` as in `Directory.admit`.
-
-        Raises AccessDenied, UserUnknown: the connection should be closed.
-        """
-        if self._directory is None:
-            return Subject(name or "")
-        return self._directory.admit(name, password, now, certificate)
+    def knock(self, knock: Knock) -> None:
+        """Find out who wants to come in: ``knock`` is answered at once, or later."""
+        directory = self._directory
+        if directory is None:
+            knock.answer(lambda: Subject(knock.name or ""))
+        else:
+            assert self.logins is not None
+            self.logins.take(knock, directory)
 
     # -- what sessions ask; each raises AccessDenied -------------------------------------------------------------------
 

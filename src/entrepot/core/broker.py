@@ -42,6 +42,7 @@ from entrepot.core.copies import Copies
 from entrepot.core.duplicates import Duplicates, Sequences
 from entrepot.core.effort import Rest
 from entrepot.core.lease import Lease, Poll
+from entrepot.core.logins import Logins
 from entrepot.core.policy import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SLOW_KILL, Policies, Policy
 from entrepot.core.ports import ClaimWaiter, ClientHolder, Host, Memory, Neighbours, NoticePort
 from entrepot.core.queue import ADVISORY, MAYBE_DELIVERED, MOVE_RETRY, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
@@ -370,7 +371,7 @@ class BrokerCore(Host):
         self.stages: Stages = Stages(self)
         self.sequences: Sequences = Sequences(journal)
         self.recollections: Recollections = Recollections(self, policies)
-        self.access: Access = Access(self.table, self.services)
+        self.access: Access = Access(self.table, self.services, Logins(self))
         self.clients: dict[str, ClientHolder] = {}  # client ids in use -> by whom
         self.neighbours: Neighbours = Neighbours()
         self.temporary_prefix: str = "ID:"

@@ -4,8 +4,7 @@ A broker without a directory takes everybody for whom he says he is. With one, a
 who says nothing may be let in as ``anonymous``, and who says something wrong as ``stranger`` (JAAS' guest).
 
 A hashed password costs some ms to look at, and one thread does all the work of a broker. So a password that was right
-is recognised the next time without its hash, and only so many looks at hashes a second may end in a refusal: somebody
-who tries passwords slows down himself, not those who are in, nor those who were.
+is recognised the next time without its hash, and who has to wait for a look at his is the business of `core/logins.py`.
 """
 
 from __future__ import annotations
@@ -14,11 +13,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from entrepot.base.environment import SECOND, Instant
-from entrepot.base.errors import AccessDenied, InvalidOption, UserUnknown
+from entrepot.base.errors import InvalidOption, UserUnknown
 from entrepot.core.passwords import Kept, same
-
-FAILURES_A_SECOND: Final = 10  # at 20 ms each a fifth of the thread
 
 
 class Subject:
@@ -47,12 +43,9 @@ class User:
             return self.kept.matches(password)
         return bool(self._mark) and same(self.kept.mark(password), self._mark)
 
-    def learns(self, password: str) -> bool:
-        """Return whether ``password`` is right, by its hash; from then on it is recognised."""
-        if not self.kept.matches(password):
-            return False
+    def learn(self, password: str) -> None:
+        """``password`` is right, by its hash; from now on it is recognised."""
         self._mark = self.kept.mark(password)
-        return True
 
 
 class Certified:
@@ -104,16 +97,14 @@ class Directory:
         self.names_suffice: Final = names_suffice
         self.passwords: Final = passwords
         self.certified: Final = None if certified is None else sorted(certified, key=lambda one: not one.exact)
-        self._costly: Final = any(user.kept.hashed for user in self.users.values())
-        self._second: Instant = 0
-        self._failures = 0
+        self._costly: Final = next((user.kept for user in self.users.values() if user.kept.hashed), None)
 
-    def admit(self, name: str | None, password: str | None, now: Instant, certificate: str | None = None) -> Subject:
-        """Return who that is. Raises UserUnknown, in the words of ActiveMQ; it does not say what of both is wrong.
+    def recognise(self, name: str | None, password: str | None, certificate: str | None = None) -> Subject | None:
+        """Return who that is, as far as that can be told at once; None: a hash has to be looked at, that of `kept`.
 
         ``certificate``: the subject of the one that was shown, "" when none was; None: this is no TLS.
 
-        Raises AccessDenied, to be tried again, when too many wrong passwords came within a second.
+        Raises UserUnknown, in the words of ActiveMQ; it does not say what of name and password is wrong.
         """
         if self.certified is not None and (certificate is not None or not self.passwords):
             return self._by_certificate(name, certificate or "")
@@ -122,9 +113,26 @@ class Directory:
         user = None if name is None else self.users.get(name)
         if user is not None and password is not None and user.recognises(password):
             return user.subject
-        if self._costly and self._is_right_at_last(user, password, now):
-            assert user is not None
-            return user.subject
+        return None if self._costly is not None else self.concluded(name, False)
+
+    def kept(self, name: str | None) -> Kept:
+        """Return the hash to look at: the user's, or any, or names could be found out by the time a refusal takes."""
+        assert self._costly is not None
+        user = None if name is None else self.users.get(name)
+        return user.kept if user is not None and user.kept.hashed else self._costly
+
+    def learn(self, name: str | None, password: str | None, right: bool) -> bool:
+        """Return whether the user came in, ``right`` being what `kept` said; if so, he is recognised from now on."""
+        user = None if name is None else self.users.get(name)
+        if not right or user is None or password is None or not user.kept.hashed:
+            return False
+        user.learn(password)
+        return True
+
+    def concluded(self, name: str | None, right: bool) -> Subject:
+        """Return who came in: the user ``name`` if he was ``right``, or a stranger. Raises UserUnknown."""
+        if right and name is not None:
+            return self.users[name].subject
         if self.stranger is not None:
             return self.stranger
         raise UserUnknown(f"User name [{'null' if name is None else name}] or password is invalid.")
@@ -138,18 +146,3 @@ class Directory:
                 return Subject(certificate, one.groups)  # ActiveMQ calls him by his certificate, too
         said = "null" if name is None else name
         raise UserUnknown(f"User name [{said}] or password is invalid. No user for client certificate: {certificate}")
-
-    def _is_right_at_last(self, user: User | None, password: str | None, now: Instant) -> bool:
-        """Look at a hash: the user's, or any, or names could be found out by the time that a refusal takes."""
-        if now - self._second >= SECOND:
-            self._second = now
-            self._failures = 0
-        if self._failures >= FAILURES_A_SECOND:
-            raise AccessDenied("too many wrong passwords came in the last second", remedy="try again")
-        if user is not None and user.kept.hashed and password is not None:
-            if user.learns(password):
-                return True
-        else:
-            next(one for one in self.users.values() if one.kept.hashed).kept.matches(password or "")
-        self._failures += 1
-        return False

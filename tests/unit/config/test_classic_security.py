@@ -17,7 +17,7 @@ from entrepot.core.access import Access
 from entrepot.core.directory import Certified
 from entrepot.model.address import parse
 from entrepot.node import Node, NodeOptions
-from kit import Rig
+from kit import Rig, admitted
 
 from .broker_xml import broker, errors, read, said
 
@@ -62,9 +62,9 @@ def test_users_are_let_in_by_name_and_password() -> None:
     assert found.anonymous == SubjectEntry("anonymous", ("guests",))
     assert found.rules is None
     made = access(USERS)
-    assert made.admit(None, None, 0).name == "anonymous"
+    assert admitted(made, None, None).name == "anonymous"
     with pytest.raises(UserUnknown):
-        made.admit("app", "guess", 0)
+        admitted(made, "app", "guess")
 
 
 def test_passwords_are_not_shown() -> None:
@@ -75,7 +75,7 @@ def test_passwords_are_not_shown() -> None:
 
 def test_rights_are_those_of_the_entries() -> None:
     made = access(USERS + RIGHTS)
-    app, boss, nobody = made.admit("app", "secret", 0), made.admit("boss", "manager", 0), made.admit(None, None, 0)
+    app, boss, nobody = admitted(made, "app", "secret"), admitted(made, "boss", "manager"), admitted(made, None, None)
     for place in ("queue://shop.a", "queue://store.b"):
         made.send(app, parse(place))
         made.consume(boss, parse(place), False)
@@ -97,7 +97,7 @@ def test_the_default_entry_holds_everywhere() -> None:
         '<authorizationEntry read="shop" write="shop" admin="shop"/></defaultEntry></authorizationMap></map>'
         "</authorizationPlugin>"
     )
-    made.send(made.admit("app", "secret", 0), parse("queue://a,topic://b"))
+    made.send(admitted(made, "app", "secret"), parse("queue://a,topic://b"))
 
 
 def test_rights_without_users_are_reported() -> None:
@@ -203,21 +203,21 @@ def test_users_are_known_by_their_certificates(tmp_path: Path) -> None:
     )
     access = Rig(disk=False).broker.access
     protect(made, access)
-    assert access.admit(None, None, 0, "CN=app, O=Shop").name == "CN=app, O=Shop"
-    assert list(access.admit("app", "any", 0, "CN=bert, O=Shop").groups) == ["admins", "shop"]
+    assert admitted(access, None, None, "CN=app, O=Shop").name == "CN=app, O=Shop"
+    assert list(admitted(access, "app", "any", "CN=bert, O=Shop").groups) == ["admins", "shop"]
     for certificate in ("CN=app", "CN=bert, O=Shop, C=DE", "", None):
         with pytest.raises(UserUnknown):
-            access.admit("app", "secret", 0, certificate)
+            admitted(access, "app", "secret", certificate)
 
 
 def test_certificates_over_tls_and_passwords_without(tmp_path: Path) -> None:
     plugin = '<jaasDualAuthenticationPlugin configuration="domain" sslConfiguration="tls"/>'
     access = Rig(disk=False).broker.access
     protect(certified(tmp_path, plugin, PROPERTIES.format("required")), access)
-    assert access.admit("app", "secret", 0).name == "app"
-    assert list(access.admit(None, None, 0, "CN=bert, O=Shop").groups) == ["admins", "shop"]
+    assert admitted(access, "app", "secret").name == "app"
+    assert list(admitted(access, None, None, "CN=bert, O=Shop").groups) == ["admins", "shop"]
     with pytest.raises(UserUnknown):
-        access.admit("app", "secret", 0, "")
+        admitted(access, "app", "secret", "")
 
 
 def test_certificates_that_nobody_asks_for_are_reported(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from entrepot.core.access import (
 from entrepot.core.directory import Directory, Subject, User
 from entrepot.core.management import install
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination, parse, parse_one
-from kit import Rig
+from kit import Rig, admitted
 
 SHOP = Subject("app", ["shop"])
 BOSS = Subject("boss", ["admins"])
@@ -61,8 +61,8 @@ def may(access: Access, verb: str, where: str, subject: Subject = SHOP, durable:
 
 def test_without_rules_everybody_may_do_everything() -> None:
     access = Rig(disk=False).broker.access
-    assert access.admit("whoever", "whatever", 0).name == "whoever"
-    assert access.admit(None, None, 0).name == ""
+    assert admitted(access, "whoever", "whatever").name == "whoever"
+    assert admitted(access, None, None).name == ""
     for verb in ("send", "consume", "browse", "create", "delete"):
         assert may(access, verb, "queue://a") == ""
     assert not access.guarded
@@ -72,8 +72,8 @@ def test_users_without_rules_may_do_everything_once_they_are_in() -> None:
     access = Rig(disk=False).broker.access
     access.protect(Directory([User("app", "plain:secret")]))
     with pytest.raises(UserUnknown):
-        access.admit("app", "wrong", 0)
-    assert may(access, "send", "queue://a", access.admit("app", "secret", 0)) == ""
+        admitted(access, "app", "wrong")
+    assert may(access, "send", "queue://a", admitted(access, "app", "secret")) == ""
 
 
 @pytest.mark.parametrize(

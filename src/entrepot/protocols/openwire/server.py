@@ -31,6 +31,7 @@ from entrepot.core.broker import BLOCKED, SpaceWaiter
 from entrepot.core.directory import Subject
 from entrepot.core.effort import OCTETS_SHIFT
 from entrepot.core.loans import LOAN_FREE, LOAN_LAST, Loan
+from entrepot.core.logins import Knock
 from entrepot.core.ports import ClientHolder
 from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
 from entrepot.core.repetitions import SENT_AGAIN
@@ -217,6 +218,7 @@ class OpenWireSession(Session):
         self.failed: list[_Failed] = []
         self.loan: Loan = Loan(self.broker.memory)
         self.rest: SessionRest = SessionRest(shell)
+        self.knock: Knock | None = None  # it is being looked at who this is
         self.undone: list[Structure] = []  # commands that came, while it is unfinished
         self.heard: i64 = self.broker.now
         self.wrote: i64 = self.broker.now
@@ -281,6 +283,11 @@ class OpenWireSession(Session):
             if self.separator:
                 dot(command, self.separator)
             self._take(command)
+            if self.knock is not None:  # who this is, is being looked at: then he says it again
+                self.unfinished = True
+                self.received -= 1
+                self.undone = came[at - 1 :]
+                return
             if self.closing or self.leave_at != NEVER:
                 return
         self.decoder.check()
@@ -382,6 +389,8 @@ class OpenWireSession(Session):
         if self.released:
             return
         self.released = True
+        if self.knock is not None:
+            self.knock.gone = True
         broker = self.broker
         for transaction in list(self.transactions.values()):
             if transaction.state is not State.PREPARED:
@@ -504,10 +513,23 @@ class OpenWireSession(Session):
         connection_id = info.connection_id
         if connection_id is None or not connection_id.value:
             raise ProtocolViolation("a connection has no id")
-        try:
-            self.subject = self.broker.access.admit(
-                info.user_name, info.password, self.broker.now, self.shell.certificate()
+        knock = self.knock
+        if knock is None:
+            knock = Knock(
+                info.user_name,
+                info.password,
+                self.shell.certificate(),
+                self.peer,
+                self.broker.effort,
+                self.rest,
             )
+            self.broker.access.knock(knock)
+        self.knock = None if knock.answered else knock
+        if self.knock is not None:
+            return
+        try:
+            self.subject = knock.subject()
+            self.entering(info)
             self.acceptor.enter(self, connection_id.value, info.client_id or "")
         except Refused as refusal:
             self.refused = refusal.message
@@ -534,6 +556,9 @@ class OpenWireSession(Session):
             brokers = self.acceptor.cluster.list_for(self)
             if brokers:
                 self.tell_brokers(brokers)
+
+    def entering(self, info: ConnectionInfo) -> None:
+        """It is known who this is; he is about to be let in."""
 
     # -- other brokers (classic.md 2.4) -------------------------------------------------------------------------------
 

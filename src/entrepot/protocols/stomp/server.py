@@ -35,6 +35,7 @@ from entrepot.core.consumer import UNLIMITED
 from entrepot.core.directory import Subject
 from entrepot.core.effort import OCTETS_SHIFT
 from entrepot.core.loans import LOAN_FREE, LOAN_LAST, Loan
+from entrepot.core.logins import Knock
 from entrepot.core.ports import ClientHolder
 from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED, Queue
 from entrepot.core.routing import Target
@@ -182,6 +183,8 @@ class StompSession(Session):
         self.asked: i64 = 0  # how often the disk was asked how far it is and has not answered
         self.loan: Loan = Loan(broker.memory)
         self.rest: SessionRest = SessionRest(shell)
+        self.knock: Knock | None = None  # it is being looked at who this is
+        self.entering: dict[str, str] = {}  # the headers of CONNECT
         self.outflow: Outflow | None = None  # the body that is being written
         self.leasing: Leasing | None = None
         self.staging: Staging | None = None
@@ -218,7 +221,8 @@ class StompSession(Session):
             return
         self.heard = now
         try:
-            self._work()
+            if self.knock is None or self._is_answered():
+                self._work()
         except PeerError as error:
             self._fail(error, b"")
         held: i64 = self.reader.waiting()
@@ -330,6 +334,8 @@ class StompSession(Session):
         self.detached = True
         self.closing = True
         self.loan.owe(0)
+        if self.knock is not None:
+            self.knock.gone = True
         for transaction in list(self.transactions.values()):
             self.broker.roll_back(transaction)
         self.transactions.clear()
@@ -419,6 +425,8 @@ class StompSession(Session):
                     self._ack(False)
                 else:
                     self._command(command)
+                    if self.unfinished:  # who this is, is being looked at
+                        return
             except (Refused, StorageError) as error:
                 if command not in (codec.SEND, codec.LARGE, codec.ACK) or self._doom(error, reader.receipt()):
                     self._error(error, reader.receipt())
@@ -480,16 +488,40 @@ class StompSession(Session):
             raise ProtocolViolation(
                 f"none of the versions {', '.join(offered)} is spoken here", remedy="offer 1.0, 1.1 or 1.2"
             )
+        self.entering = headers
+        self.knock = Knock(
+            headers.get("login"),
+            headers.get("passcode"),
+            self.shell.certificate(),
+            self.peer,
+            self.broker.effort,
+            self.rest,
+        )
+        self.broker.access.knock(self.knock)
+        self._is_answered()
+
+    def _is_answered(self) -> bool:
+        """Go on with CONNECT, if it is known who this is; what came behind it waits until then."""
+        knock = self.knock
+        assert knock is not None
+        if not knock.answered:
+            self.unfinished = True
+            return False
+        self.knock = None
         try:
-            self.subject = self.broker.access.admit(
-                headers.get("login"), headers.get("passcode"), self.broker.now, self.shell.certificate()
-            )
+            self.subject = knock.subject()
         except AccessDenied as refusal:
             self._fail(refusal, b"")
-            return
+            return True
+        self._enter(self.entering)
+        return True
+
+    def _enter(self, headers: dict[str, str]) -> None:
+        """Begin to serve this user."""
         self._claim(headers.get("client-id", ""))
         self.login = headers.get("login", "")
-        version = max(known)
+        offered = [word.strip() for word in headers.get("accept-version", "1.0").split(",")]
+        version = max([VERSIONS[word] for word in offered if word in VERSIONS])
         self.reader.version = version
         self.reader.connected = True
         self.connected = True

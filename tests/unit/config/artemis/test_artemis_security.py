@@ -18,7 +18,7 @@ from entrepot.core.access import Access
 from entrepot.core.directory import Subject
 from entrepot.core.management import install
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
-from kit import Rig
+from kit import Rig, admitted
 
 MODULES = "org.apache.activemq.artemis.spi.core.security.jaas"
 PROPERTIES = f"""{MODULES}.PropertiesLoginModule sufficient
@@ -129,12 +129,12 @@ def refused(action: object) -> bool:
 
 def test_users_come_in_by_a_hash_of_artemis_or_a_plain_word(instance: Instance) -> None:
     access = instance.access()
-    assert list(access.admit("boss", "s3cret", 0).groups) == ["admins", "shop"]
-    assert list(access.admit("boss", "s3cret", 0).groups) == ["admins", "shop"], "recognised without the hash"
-    assert list(access.admit("app", "plain word", 0).groups) == ["shop"]
+    assert list(admitted(access, "boss", "s3cret").groups) == ["admins", "shop"]
+    assert list(admitted(access, "boss", "s3cret").groups) == ["admins", "shop"], "recognised without the hash"
+    assert list(admitted(access, "app", "plain word").groups) == ["shop"]
     for name, password in (("boss", "S3cret"), ("boss", "s3cret\0"), ("app", ""), ("x", "y"), (None, None)):
         with pytest.raises(UserUnknown):
-            access.admit(name, password, 0)
+            admitted(access, name, password)
 
 
 def test_a_guest_is_who_gives_nothing_or_something_wrong(instance: Instance) -> None:
@@ -142,8 +142,8 @@ def test_a_guest_is_who_gives_nothing_or_something_wrong(instance: Instance) -> 
     found = instance.security()
     assert found.anonymous == found.stranger == SubjectEntry("visitor", ("guests",))
     access = instance.access()
-    assert access.admit("boss", "wrong", 0).name == "visitor"
-    assert access.admit("boss", "s3cret", 0).name == "boss"
+    assert admitted(access, "boss", "wrong").name == "visitor"
+    assert admitted(access, "boss", "s3cret").name == "boss"
 
 
 def test_the_domain_is_what_bootstrap_xml_says(instance: Instance) -> None:

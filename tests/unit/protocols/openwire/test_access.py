@@ -7,6 +7,7 @@ import pytest
 from entrepot.core.access import ADMIN, EVERYTHING, READ, WRITE, Rule
 from entrepot.core.directory import Directory, User
 from entrepot.core.management import install
+from entrepot.core.passwords import hashed
 from entrepot.model.address import ANYCAST, UNTYPED
 from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,
@@ -34,6 +35,7 @@ from entrepot.protocols.openwire.ids import TransactionStep
 from entrepot.protocols.openwire.options import OpenWireOptions
 from kit import Rig
 
+from ..stomp.test_access import Slow
 from ..stomp.test_server import Client as StompClient
 from .wired import Client, Hub
 
@@ -296,3 +298,29 @@ def test_a_branch_that_is_prepared_again_is_a_repetition_or_refused(hub: Hub) ->
     hub.rig.restart("kill")
     assert hub.rig.broker.table.queues["shop.a"].count == 2
     assert hub.rig.journal.usage().messages == 2
+
+
+def test_what_comes_behind_connection_info_waits_until_the_password_was_looked_at(hub: Hub) -> None:
+    access = hub.rig.broker.access
+    access.protect(Directory([User("app", hashed("secret", b"0123456789abcdef"))]))
+    assert access.logins is not None
+    slow = access.logins.hasher = Slow()
+    for password, let_in in (("secret", True), ("wrong", False)):
+        client = hub.client(connected=False)
+        client.take()
+        info = ConnectionInfo(connection_id=ConnectionId(client.name), user_name="app", password=password)
+        number = client.post(info, answer=True)
+        sent = client.text(ActiveMQQueue("q"), "x", persistent=True)
+        sent.command_id, sent.response_required = 99, True
+        client.session.undone.append(sent)  # as if it had come in the same chunk
+        assert client.session.unfinished
+        assert client.heard == []
+        slow.under_way.pop()()
+        hub.rig.broker.effort.go_on()
+        client.session.resume(hub.rig.now)
+        client.exchange()
+        answer = client.answer_to(number)
+        assert isinstance(answer, ExceptionResponse) is not let_in
+        assert client.session.received == (3 if let_in else 2)  # the WireFormatInfo, too
+        assert hub.rig.broker.table.queues["q"].count == 1
+        client.session.detach("gone", hub.rig.now)

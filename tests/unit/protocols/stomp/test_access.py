@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from entrepot.core.access import ADMIN, CONSUME, EVERYTHING, READ, WRITE, Rule
 from entrepot.core.directory import Directory, User
+from entrepot.core.logins import Hasher
 from entrepot.core.management import install
+from entrepot.core.passwords import Kept, hashed
 from entrepot.model.address import ANYCAST, UNTYPED
+from entrepot.protocols.session import Shell
 from entrepot.protocols.stomp.frames import Frame
+from entrepot.protocols.stomp.options import StompOptions
+from entrepot.protocols.stomp.server import StompSession
 from kit import Rig
 
 from .test_server import Client, bodies, kinds
@@ -251,3 +258,56 @@ def test_a_frame_without_effect_makes_nobody_the_owner_of_a_sink(rig: Rig) -> No
     assert not rig.broker.stages.ledger.sinks
     assert kinds(boss(rig).ask("DECIDE", sink="s", batch="0", parts="p", receipt="r")) == ["RECEIPT"]
     assert [sink.owner for sink in rig.broker.stages.ledger.sinks.values()] == ["boss"]
+
+
+class Waiter(Shell):
+    """Notes that its session may go on."""
+
+    def __init__(self) -> None:
+        self.called = 0
+
+    def go_on(self) -> None:
+        self.called += 1
+
+
+class Slow(Hasher):
+    """Looks at a password when it is told to."""
+
+    def __init__(self) -> None:
+        self.under_way: list[Callable[[], None]] = []
+
+    def look(self, kept: Kept, password: str, done: Callable[[bool], None]) -> None:
+        self.under_way.append(lambda: done(kept.matches(password)))
+
+
+def test_what_comes_behind_connect_waits_until_the_password_was_looked_at(rig: Rig) -> None:
+    access = rig.broker.access
+    access.protect(Directory([User("app", hashed("secret", b"0123456789abcdef"))]))
+    assert access.logins is not None
+    slow = access.logins.hasher = Slow()
+    for password, answer in (("secret", b"CONNECTED"), ("wrong", b"ERROR")):
+        shell = Waiter()
+        session = StompSession(shell, rig.broker, StompOptions(), 1, "192.0.2.1:1")
+        start = b"CONNECT\naccept-version:1.2\nhost:x\nlogin:app\npasscode:%s\n\n\0" % password.encode()
+        session.receive(start + b"SEND\ndestination:/queue/q\nreceipt:1\n\nx\0", rig.now)
+        assert session.unfinished
+        assert not session.closing
+        assert session.outgoing() == b""
+        session.resume(rig.now)  # too early
+        assert session.unfinished
+        slow.under_way.pop()()
+        assert shell.called == 0
+        rig.broker.effort.go_on()
+        assert shell.called == 1
+        session.resume(rig.now)
+        rig.turn()
+        assert session.outgoing().startswith(answer)
+        assert not session.unfinished
+        assert session.closing is (answer == b"ERROR")
+        assert rig.broker.table.queues["q"].count == 1
+        session.detach("gone", rig.now)
+    gone = StompSession(Waiter(), rig.broker, StompOptions(), 1, "192.0.2.1:1")
+    gone.receive(b"CONNECT\naccept-version:1.2\nhost:x\nlogin:app\npasscode:other\n\n\0", rig.now)
+    gone.detach("gone", rig.now)
+    slow.under_way.pop()()
+    assert not rig.broker.effort.rests
