@@ -205,6 +205,13 @@ class Entrepot(Broker):
         return {"command": shlex.join(self._command), "build": asked.stdout.strip() or "unknown"}
 
 
+class Before(Entrepot):
+    """Another build of this project's broker, to compare with."""
+
+    name = "before"
+    title = "before"
+
+
 class ActiveMQ(Broker):
     """ActiveMQ Classic as Debian packages it, started as `java` with a configuration written for the purpose.
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import click
-from brokers import ActiveMQ, BenchError, Broker, Entrepot, Ports, Running
+from brokers import ActiveMQ, Before, BenchError, Broker, Entrepot, Ports, Running
 from jvm import JavaClients
 from jvm import unavailable as java_unavailable
 from network_rows import (
@@ -354,8 +354,9 @@ def figures_table(samples: Samples, names: list[str], titles: dict[str, str]) ->
             continue
         values = {name: middle(of[name], row.key) for name in names}
         comparable = {len(of[name]) and of[name][0].record.get("messages") for name in names}
-        both = OURS in names and REFERENCE in names and len(comparable) == 1
-        ratio = middle_ratio(of[OURS], of[REFERENCE], row.key) if both else None
+        other = [name for name in names if name != OURS]
+        both = OURS in names and len(other) == 1 and len(comparable) == 1
+        ratio = middle_ratio(of[OURS], of[other[0]], row.key) if both else None
         ours = values.get(OURS)
         full_size = row not in (RECOVERY, RECOVERY_MEMORY) or (
             OURS in names and bool(of[OURS]) and of[OURS][0].record["messages"] == 1_000_000
@@ -407,6 +408,11 @@ def end_politely(_signal: int, _frame: object) -> NoReturn:
 @click.option("--broker", "only", multiple=True, type=click.Choice([OURS, REFERENCE]), help="Only this; repeat.")
 @click.option("--full-recovery", is_flag=True, help="Recovery of a million in ActiveMQ too (minutes to fill).")
 @click.option("--entrepot-command", help="How to start this broker, without `run`; default: this interpreter's.")
+@click.option(
+    "--before",
+    metavar="COMMAND",
+    help="Compare with another build of this broker, not with ActiveMQ; how to start it, without `run`.",
+)
 @click.option("--scratch", type=click.Path(file_okay=False, path_type=Path), help="Where stores are put; a real disk.")
 @click.option(
     "--json", "output", type=click.Path(dir_okay=False, path_type=Path), default=HERE.parent / "build" / "bench.json",
@@ -415,14 +421,14 @@ def end_politely(_signal: int, _frame: object) -> NoReturn:
 @click.option("--strict", is_flag=True, help="Exit with 1 when a target is missed.")
 def main(
     *, pairs: int, quick: bool, minutes: float, rows: tuple[str, ...], only: tuple[str, ...], full_recovery: bool,
-    entrepot_command: str | None, scratch: Path | None, output: Path, strict: bool,
+    entrepot_command: str | None, before: str | None, scratch: Path | None, output: Path, strict: bool,
 ) -> None:  # fmt: skip
     """Measure this broker and ActiveMQ Classic under the same loads and print figures, ratios and verdicts."""
     signal.signal(signal.SIGTERM, end_politely)
     console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     progress_console = Console(stderr=True)
     effort = QUICK if quick else Effort()
-    recipes: list[Broker] = [Entrepot(entrepot_command), ActiveMQ()]
+    recipes: list[Broker] = [Entrepot(entrepot_command), Before(before) if before else ActiveMQ()]
     recipes = [recipe for recipe in recipes if not only or recipe.name in only]
     notes, fit = [], []
     for recipe in recipes:
@@ -452,7 +458,7 @@ def main(
             tempfile.TemporaryDirectory(prefix="entrepot-bench-", dir=scratch) as home,
             Progress(*columns, console=progress_console, transient=True, disable=not sys.stderr.isatty()) as progress,
         ):
-            before = machine(Path(home))
+            found = machine(Path(home))
             bench = Bench(
                 fit, load, Path(home), pairs=1 if quick else pairs, effort=effort, minutes=minutes,
                 chosen=chosen, recovery_full=full_recovery, java=java, progress=progress,
@@ -461,14 +467,14 @@ def main(
     except BenchError as problem:
         fail(str(problem))
     notes += bench.notes
-    if before["file_system"] == "tmpfs":
+    if found["file_system"] == "tmpfs":
         notes.append("the stores were on tmpfs, where a sync costs nothing: use --scratch with a directory on a disk")
     names = [recipe.name for recipe in fit]
     table, data = figures_table(bench.samples, names, {recipe.name: recipe.title for recipe in fit})
     console.print(table)
     console.print(
-        f"{before['cores']} cores shared with the load, {before['file_system']}, Python {before['python']}, "
-        f"load average {before['load_average'][0]:.1f} before and {os.getloadavg()[0]:.1f} after; "
+        f"{found['cores']} cores shared with the load, {found['file_system']}, Python {found['python']}, "
+        f"load average {found['load_average'][0]:.1f} before and {os.getloadavg()[0]:.1f} after; "
         f"median of {1 if quick else pairs}.",
         highlight=False,
     )
@@ -478,7 +484,7 @@ def main(
     for note in notes:
         console.print(f"note: {note}", highlight=False)
     record = {
-        "machine": {**before, "load_average_after": list(os.getloadavg())},
+        "machine": {**found, "load_average_after": list(os.getloadavg())},
         "brokers": described,
         "effort": {**vars(effort), "pairs": 1 if quick else pairs},
         "rows": data,
