@@ -16,7 +16,7 @@ from entrepot.base.environment import Instant
 from entrepot.core.browser import Browser
 from entrepot.core.consumer import UNLIMITED, Consumer
 from entrepot.core.effort import Rest
-from entrepot.core.queue import Queue
+from entrepot.core.queue import ADVISORY, Queue
 from entrepot.core.subscription import Subscription
 from entrepot.model.address import MULTICAST
 from entrepot.model.address import Destination as Address
@@ -146,6 +146,7 @@ class OpenWireSubscription(Subscription):
         self.browser: Browser | None = None
         self.browsing: _Browsing | None = None
         self.closed: bool = False
+        self.advises: bool = all(one.name.startswith(ADVISORY) for one in self.destinations)
 
     def consumer(self, queue: Queue) -> Consumer:
         """Return a consumer that writes to this subscription's connection."""

@@ -789,8 +789,11 @@ class OpenWireSession(Session):
         self._wait(target)
 
     def _block(self, target: Target) -> None:
-        """Stop reading until there is space, unless this connection consumes."""
-        if not self.consumers:
+        """Stop reading until there is space, unless this connection consumes.
+
+        Every connection of a Java client reads advisories about temporary destinations: settling those frees nothing.
+        """
+        if all(subscription.advises for subscription in self.consumers.values()):
             self.readable = False
         self._wait(target)
 

@@ -235,6 +235,35 @@ def test_who_was_not_read_for_want_of_room_is_not_taken_for_silent_when_there_is
     assert producer.session.closing, "and now it is"
 
 
+def test_who_reads_advisories_only_is_stopped_by_a_full_queue() -> None:
+    """So every connection of a Java client does, from its first moment."""
+    hub = Hub(Rig({"q": {"max_octets": "2000", "full": "BLOCK"}}))
+    producer, reader = hub.client(), hub.client()
+    producer.consume(ActiveMQTopic("ActiveMQ.Advisory.TempQueue,ActiveMQ.Advisory.TempTopic"))
+    for _ in range(50):
+        if producer.session.readable:
+            producer.post(producer.text(QUEUE, "x" * 500))
+    assert not producer.session.readable
+    reader.consume(QUEUE)
+    for dispatch in reader.dispatches():
+        reader.ack(dispatch, dispatch)
+    assert producer.session.readable
+
+
+def test_who_reads_a_queue_as_well_is_not_stopped() -> None:
+    """Its acknowledgements have to come through; to stop it would be to stop for ever."""
+    hub = Hub(Rig({"q": {"max_octets": "2000", "full": "BLOCK"}}))
+    client = hub.client()
+    client.consume(ActiveMQTopic("ActiveMQ.Advisory.TempQueue,ActiveMQ.Advisory.TempTopic"), 1)
+    client.consume(QUEUE, 2, prefetch=1)
+    for _ in range(50):
+        client.post(client.text(QUEUE, "x" * 500))
+    assert client.session.readable
+    for _ in range(50):
+        (dispatch,) = client.dispatches()
+        client.ack(dispatch, dispatch)
+
+
 def test_a_window_is_given_back_by_producer_acks(hub: Hub) -> None:
     client = hub.client()
     client.producer(window=10_000)
