@@ -80,10 +80,11 @@ from rows import (
     show,
 )  # fmt: skip
 from rows import ROWS as STOMP_ROWS
+from stall_rows import STALL_ROWS, STALLS, Stall
 
 HERE = Path(__file__).resolve().parent
 OURS, REFERENCE = Entrepot.name, ActiveMQ.name
-ROWS = (*STOMP_ROWS, *OPENWIRE_ROWS, *NETWORK_ROWS)
+ROWS = (*STOMP_ROWS, *STALL_ROWS, *OPENWIRE_ROWS, *NETWORK_ROWS)
 PLAIN_WIDTH = 150  # of the table when the output is no terminal
 LEAST_S = 10.0  # nothing is begun with less time than this left
 
@@ -123,6 +124,9 @@ class Bench:
             self._attempt(self._lives)
         if self._wants(*(flow.row for flow in FLOWS), TRIP_P50, TRIP_P99):
             self._attempt(self._steady)
+        for stall in STALLS:
+            if self._wants(stall.row):
+                self._attempt(partial(self._stall, stall))
         if self._wants(CODEC_DECODE, CODEC_ENCODE) and self._recipes[0].name == OURS:
             self._attempt(self._codec)
         if self._wants(CLIENT_SEND, CLIENT_RECEIVE) or any(self._wants_java(flow.row) for flow in JAVA_FLOWS):
@@ -153,7 +157,7 @@ class Bench:
         flows = sum(self._wants(flow.row) for flow in FLOWS) + self._wants(TRIP_P50, TRIP_P99)
         rows = flows + self._wants(START, IDLE_MEMORY, PER_CONNECTION) + self._wants(RECOVERY, RECOVERY_MEMORY)
         rows += sum(self._wants_java(flow.row) for flow in JAVA_FLOWS) + self._wants(CLIENT_SEND, CLIENT_RECEIVE)
-        rows += sum(self._wants(row) for row in NETWORK_ROWS)
+        rows += sum(self._wants(row) for row in (*NETWORK_ROWS, *STALL_ROWS))
         kills = (self._wants(FAILOVER) + self._wants_java(FAILOVER_JAVA)) * self._kills
         return (rows * self._pairs + kills) * len(self._recipes) + self._wants(CODEC_DECODE, CODEC_ENCODE) * self._pairs
 
@@ -219,6 +223,22 @@ class Bench:
             flow.row.key,
             lambda recipe, number: flow.measure(self._load, up[recipe.name], self._effort, number),
         )
+
+    def _stall(self, stall: Stall) -> None:
+        """Fresh brokers for each kind of flood: what it leaves behind is no load of the next."""
+        if self._is_late(stall.row.key):
+            return
+        with ExitStack() as stack:
+            up: dict[str, Running] = {}
+            for recipe in self._recipes:
+                self._say(f"{stall.row.key}: starting {recipe.title}")
+                up[recipe.name] = stack.enter_context(recipe.running(self._home(stall.row.key, recipe)))
+                warm_s = self._effort.jvm_warm_s if recipe.name == REFERENCE else self._effort.warm_s
+                FLOWS[0].warm(self._load, up[recipe.name], warm_s)
+            self._pair(
+                stall.row.key,
+                lambda recipe, number: stall.measure(self._load, up[recipe.name], self._effort, number),
+            )
 
     def _is_late(self, title: str) -> bool:
         """Whether there is no time to begin this; notes it then."""
@@ -450,7 +470,7 @@ def main(
             java = JavaClients(output.resolve().parent)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     try:
-        if not chosen or any(row.key in chosen for row in (*STOMP_ROWS, *NETWORK_ROWS)):
+        if not chosen or any(row.key in chosen for row in (*STOMP_ROWS, *STALL_ROWS, *NETWORK_ROWS)):
             load.build()
         if java is not None:
             java.build()
