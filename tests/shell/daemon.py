@@ -25,10 +25,12 @@ READ_OCTETS = 1 << 18
 class Daemon:
     """`entrepot run` on a free port. May be started again after it ended: the data directory stays."""
 
-    def __init__(self, home: Path, *arguments: str, ephemeral: bool = False) -> None:
+    def __init__(self, home: Path, *arguments: str, ephemeral: bool = False, files: bool = False) -> None:
+        """``files``: the arguments name a configuration, which says where it listens and what it keeps."""
         self.home = home
+        self.files = files
         self.data = home / "data"
-        self.arguments = ["--ephemeral"] if ephemeral else ["--data", str(self.data)]
+        self.arguments = [] if files else ["--ephemeral"] if ephemeral else ["--data", str(self.data)]
         self.arguments += arguments
         self.ports = home / "ports.json"
         self.log = home / "log"
@@ -38,7 +40,8 @@ class Daemon:
     def start(self) -> Daemon:
         """Start it and wait until it accepts connections."""
         self.ports.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "entrepot", "run", "--listen", "stomp://127.0.0.1:0"]
+        command = [sys.executable, "-m", "entrepot", "run"]
+        command += [] if self.files else ["--listen", "stomp://127.0.0.1:0"]
         command += ["--ports-file", str(self.ports), *self.arguments]
         # it works elsewhere, where a relative PYTHONPATH would lead to another copy of the package, or to none
         environment = {**os.environ, "PYTHONPATH": str(Path(entrepot.__file__).resolve().parent.parent)}

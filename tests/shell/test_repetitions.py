@@ -81,3 +81,49 @@ def test_a_sender_that_is_killed_doubles_nothing(tmp_path: Path, duplex: str) ->
     finally:
         near.stop()
         far.stop()
+
+
+REPLAYING = """<broker xmlns="http://activemq.apache.org/schema/core" brokerName="{name}">
+<destinationPolicy><policyMap><policyEntries><policyEntry queue="&gt;" enableAudit="false"><networkBridgeFilterFactory>
+<conditionalNetworkBridgeFilterFactory replayWhenNoConsumers="true"/></networkBridgeFilterFactory></policyEntry>
+</policyEntries></policyMap></destinationPolicy>
+<persistenceAdapter><kahaDB directory="{directory}"/></persistenceAdapter>
+<networkConnectors>{connectors}</networkConnectors>
+<transportConnectors>
+<transportConnector name="openwire" uri="tcp://127.0.0.1:{port}" auditNetworkProducers="true"/>
+<transportConnector name="stomp" uri="stomp://127.0.0.1:0"/></transportConnectors></broker>"""
+
+
+@pytest.mark.parametrize("duplex", [False, True])
+def test_messages_follow_a_consumer_that_moves_to_and_fro_although_ids_are_audited(
+    tmp_path: Path, duplex: bool
+) -> None:
+    """The files that lost all twenty: replay, and every comparison that Classic has switched on."""
+    ports = {"a": free_port(), "b": free_port()}
+    brokers: dict[str, Daemon] = {}
+    try:
+        for name, other in (("b", "a"), ("a", "b")):
+            more = f'duplex="{str(duplex).lower()}" checkDuplicateMessagesOnDuplex="true" networkTTL="5"'
+            uri = f"static:(tcp://127.0.0.1:{ports[other]})?initialReconnectDelay=50"
+            dials = name == "a" or not duplex
+            connector = f'<networkConnector name="to-{other}" uri="{uri}" {more}/>' if dials else ""
+            home = tmp_path / name
+            home.mkdir()
+            file = home / "activemq.xml"
+            file.write_text(
+                REPLAYING.format(name=name, directory=home / "kahadb", connectors=connector, port=ports[name])
+            )
+            brokers[name] = Daemon(home, str(file), files=True).start()
+        at = {name: broker.port for name, broker in brokers.items()}
+        wire = Wire(at["a"])
+        for number in range(20):
+            wire.send("/queue/Q", f"{number}".encode(), persistent="true")
+        for name in "bab":
+            reader = Wire(at[name])
+            reader.subscribe("/queue/Q", ack="client-individual")
+            bodies = {reader.message().body for _ in range(20)}
+            assert bodies == {f"{number}".encode() for number in range(20)}, name
+            reader.cut()
+    finally:
+        for broker in brokers.values():
+            broker.stop()
