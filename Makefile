@@ -12,6 +12,9 @@ EXTRAS ?= fast,xpath,pkcs12,spark,zookeeper,postgresql,zeroconf,test,dev
 SEEDS ?= 200
 SECONDS_FUZZING ?= 30
 ROUNDS ?= 200
+MINUTES ?= 10
+NETWORK ?= all
+AUDIT ?= default
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -22,7 +25,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check lint format types contracts generated \
-	generated-check sim bench bench-pipeline bench-audit interop demo kill pipeline-soak pipeline-clusters pipeline-versions fuzz docs constraints clean distclean
+	generated-check sim bench bench-pipeline bench-audit interop demo kill chaos pipeline-soak pipeline-clusters pipeline-versions fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -122,6 +125,9 @@ pipeline-versions: setup $(STAMPS)/spark-4.1 $(STAMPS)/spark-4.0 ## the pipeline
 
 kill: setup ## kill -9 a broker under load; ROUNDS=200
 	@ENTREPOT_KILL_ROUNDS=$(ROUNDS) $(PY) tools/run_tests.py compiled tests/shell/test_kill.py -s $(ARGS)
+
+chaos: setup ## storms over real clusters; MINUTES=10 NETWORK=ring|hub|mesh|all AUDIT=default|on|off|all
+	$(COMPILED) $(PY) tests/shell/chaos.py --minutes $(MINUTES) --network $(NETWORK) --audit $(AUDIT) $(ARGS)
 
 fuzz: $(STAMPS)/packages-$(EXTRAS) ## fuzz every decoder; SECONDS_FUZZING=30 for each
 	@PYTHONPATH=src $(PY) tests/fuzz/run.py --seconds $(SECONDS_FUZZING) $(ARGS)
