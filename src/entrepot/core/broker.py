@@ -1285,14 +1285,12 @@ class BrokerCore(Host):
         identities: dict[str, bool] = {}
         for message, target in transaction.sends:
             rare = message.rare
-            if rare is not None and self.options.scheduler and asks_for_schedule(message):
-                Schedule(rare.annotations)  # raises for a schedule that nobody can keep
             if rare is not None and rare.duplicate_id and self.policies.of(target.name, target.routing).id_cache > 0:
                 key = f"{target.name}\0{rare.duplicate_id.hex()}"
                 if key in identities or self.duplicates.seen(target.name, rare.duplicate_id):
                     raise DuplicateRejected(f"transaction {transaction.name} repeats a message id on {target.name}")
                 identities[key] = True
-            self._room(message, target)
+            self.admits(message, target)
 
     def admits(self, message: Message, target: Target) -> int:
         """Say what `send` would: SENT, BLOCKED or DROPPED; for what is sent later. Raises Refused as it would."""
