@@ -211,10 +211,13 @@ class Advisories:
             self.later(_virtual(source), info, self._count(info, source, where))
 
     def founded(self) -> None:
-        """All that the configuration and the journal say is there: queues of before count as made now."""
+        """All that the configuration and the journal say is there: queues and topics of before count as made now."""
         for queue in self.broker.table.queues.values():
             if queue.routing == ANYCAST and not queue.temporary and not queue.owner:
                 self.queue_made(named(queue.name, False, False))
+        for address in self.broker.table.addresses.values():
+            if address.created_by_operator or (address.multicast and not address.pattern):
+                self.topic_used(address.name)
 
     def queue_gone(self, where: Destination) -> None:
         """A queue is no more, and nobody stands for it. ActiveMQ 5.17 lets them stay: demand for what is not there."""

@@ -21,6 +21,7 @@ from entrepot.model.message import Message
 from entrepot.protocols.openwire.advisories import ADVISER_SESSION, PREFIX, Advisories, is_advisory, kind_word
 from entrepot.protocols.openwire.commands import (
     ActiveMQMessage,
+    ActiveMQTempTopic,
     ActiveMQTopic,
     ConnectionId,
     ConsumerId,
@@ -40,7 +41,7 @@ from entrepot.protocols.openwire.convert import (
     presented,
     without_body,
 )
-from entrepot.protocols.openwire.ids import DestinationOperation, qualified_name, text_of
+from entrepot.protocols.openwire.ids import DestinationOperation, is_temporary, qualified_name, text_of
 
 WORDS: Final = {
     notices.MESSAGE_EXPIRED: "Expired",
@@ -51,6 +52,9 @@ WORDS: Final = {
     notices.MESSAGE_DISCARDED: "MessageDiscarded",
 }
 """Notices about messages -> the part of the topic's name that says what happened."""
+
+OF_EITHER_KIND: Final = ("Expired", "NoConsumer")
+"""What is told of a temporary destination as of any other; the rest names it TempQueue or TempTopic, as in Classic."""
 
 MESSAGE_ID: Final = "orignalMessageId"  # sic, both: this is how ActiveMQ writes them
 DESTINATION: Final = "orignalDestination"
@@ -100,7 +104,7 @@ class Announced(NoticePort):
     def about(self, what: str, queue: Queue, message: Message, detail: dict[str, str]) -> None:
         """Tell about ``message`` of ``queue``, and pass it on."""
         self.behind.about(what, queue, message, detail)
-        where = place_of(queue)
+        where = self._place(queue)
         if is_advisory(where.physical_name or ""):
             return
         if what == notices.QUEUE_FULL:
@@ -115,11 +119,18 @@ class Announced(NoticePort):
         self.behind.about_topic(what, topic, message)
         if is_advisory(topic):
             return
-        where = named(topic, True, False)
+        where = self._topic_named(topic)
         if what == notices.MESSAGE_UNREAD:
             self._unread(where, message)
         elif what in WORDS:
             self._about(WORDS[what], where, message, {}, self.broker.policies.of(topic, MULTICAST))
+
+    def _place(self, queue: Queue) -> Destination:
+        """Return `place_of` ``queue``, a temporary topic as what it is."""
+        return self._topic_named(queue.address) if queue.routing == MULTICAST else place_of(queue)
+
+    def _topic_named(self, name: str) -> Destination:
+        return named(name, True, ActiveMQTempTopic(name) in self.advisories.temporaries)
 
     # -- messages -----------------------------------------------------------------------------------------------------
 
@@ -286,7 +297,7 @@ class Announced(NoticePort):
             return
         key = detail.get("consumer", "")
         told: dict[str, object] = {CONSUMER_ID: self._consumer_text(key)}
-        self.advisories.later(_topic("SlowConsumer", place_of(queue)), self._consumer(key), told)
+        self.advisories.later(_topic("SlowConsumer", self._place(queue)), self._consumer(key), told)
 
     def _unsubscribed(self, detail: dict[str, str]) -> None:
         """A durable subscription is gone for good."""
@@ -318,4 +329,7 @@ def usage_name(where: Destination) -> str:
 
 
 def _topic(word: str, where: Destination) -> str:
-    return f"{PREFIX}{word}.{kind_word(where)}.{where.physical_name}"
+    kind = kind_word(where)
+    if word not in OF_EITHER_KIND and is_temporary(where):
+        kind = f"Temp{kind}"
+    return f"{PREFIX}{word}.{kind}.{where.physical_name}"

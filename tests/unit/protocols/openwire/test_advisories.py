@@ -10,8 +10,11 @@ from entrepot.model.address import Destination as Address
 from entrepot.protocols.openwire.bodies import properties_of
 from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,
+    ActiveMQTempQueue,
+    ActiveMQTempTopic,
     ActiveMQTextMessage,
     ActiveMQTopic,
+    ConnectionId,
     ConsumerInfo,
     Destination,
     DestinationInfo,
@@ -288,6 +291,68 @@ def test_a_temporary_destination_of_another_protocol_is_told_of_before_anybody_c
 MIX = composite("mix.in", False, [(Address("mix.a", ANYCAST), None), (Address("mix.b", MULTICAST), None)])
 NEWS = composite("mix.news", True, [(Address("mix.c", ANYCAST), None), (Address("mix.a", ANYCAST), None)])
 VIRTUAL = "VirtualDestination"
+
+
+def topics_told(watcher: Client) -> set[str]:
+    """Return the topics, below ``ActiveMQ.Advisory.``, on which something was told."""
+    found = set()
+    for dispatch in watcher.dispatches():
+        assert dispatch.message is not None
+        assert dispatch.message.destination is not None
+        found.add(str(dispatch.message.destination.physical_name).removeprefix("ActiveMQ.Advisory."))
+    return found
+
+
+def test_what_is_told_of_temporary_destinations_names_their_kind() -> None:
+    """As ActiveMQ's `AdvisorySupport` asks for it; only consumers, producers and two more call them Queue and Topic."""
+    switches = ("delivered", "dispatched", "consumed", "full", "fast", "unread")
+    hub, watcher = watching({f"advises_{word}": "true" for word in switches} | {"max_octets": "1", "full": "BLOCK"})
+    client = hub.client()
+    queue, topic = ActiveMQTempQueue(f"{client.name}:1"), ActiveMQTempTopic(f"{client.name}:2")
+    for where in (queue, topic):
+        client.ask(DestinationInfo(connection_id=ConnectionId(client.name), destination=where))
+    watcher.take()
+    producer = client.producer()
+    client.post(client.text(topic, "nobody", value=1))
+    client.consume(queue, 1)
+    client.consume(topic, 2)
+    for where in (queue, topic):
+        client.post(client.text(where, "x"))
+    for dispatch in client.dispatches():
+        client.ack(dispatch, dispatch)
+    found = topics_told(watcher)
+    for word in ("MessageDelivered", "MessageDispatched", "MessageConsumed", "Consumer", "NoConsumer"):
+        for kind, where in (("Queue", queue), ("Topic", topic)):
+            told_as = kind if word in ("Consumer", "NoConsumer") else f"Temp{kind}"
+            asked = (word, kind) not in (("MessageConsumed", "Topic"), ("NoConsumer", "Queue"))
+            assert (f"{word}.{told_as}.{where.physical_name}" in found) == asked, (word, kind, found)
+    assert not any(name.startswith("MessageDelivered.Queue.ID:") for name in found)
+    assert producer.value == 1
+
+
+def test_a_full_temporary_queue_is_told_of_by_its_kind() -> None:
+    hub, watcher = watching({"advises_full": "true", "advises_fast": "true", "max_octets": "500", "full": "BLOCK"})
+    client = hub.client()
+    queue = ActiveMQTempQueue(f"{client.name}:1")
+    client.ask(DestinationInfo(connection_id=ConnectionId(client.name), destination=queue))
+    client.producer()
+    for _ in range(5):
+        client.post(client.text(queue, "x" * 400))
+    assert {f"FULL.TempQueue.{queue.physical_name}", f"FastProducer.TempQueue.{queue.physical_name}"} <= topics_told(
+        watcher
+    )
+
+
+def test_topics_of_the_configuration_and_of_before_are_told_to_who_asks() -> None:
+    hub = Hub(Rig())
+    hub.rig.broker.table.address("cheese").created_by_operator = True
+    hub.rig.reader("topic://kept", 10, durable_name="sub", client_id="a").close()
+    hub.acceptor.advisories.founded()
+    client = hub.client()
+    client.consume(ActiveMQTopic("ActiveMQ.Advisory.Topic"), 1)
+    made = [dispatch.message.data_structure for dispatch in client.dispatches() if dispatch.message is not None]
+    names = [one.destination.physical_name for one in made if isinstance(one, DestinationInfo) and one.destination]
+    assert sorted(map(str, names)) == ["cheese", "kept"]
 
 
 def virtual(*, created: bool = False) -> tuple[Hub, Client]:
