@@ -287,6 +287,11 @@ def report(promised: set[int], warehouses: list[Warehouse], letters: dict[int, s
     table.add_row("refused, now in ActiveMQ.DLQ", str(len(letters)))
     table.add_row("[bold]lost[/]", f"[bold]{len(missing)}[/]")
     console.print(table)
+    console.print(
+        "Handled twice is what at-least-once means: a warehouse was killed with orders that it had handled and not yet "
+        "acknowledged, or a broker before it had the acknowledgement on disk; so they came again, and none was lost.",
+        style="dim",
+    )
     if letters:
         number, reason = min(letters.items())
         console.print(f"A dead letter keeps its reason: order {number}, {reason!r}.")

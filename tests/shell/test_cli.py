@@ -337,3 +337,41 @@ def test_a_damaged_directory_is_salvaged_and_not_touched(tmp_path: Path) -> None
     found = running.do("receive", "/queue/q", "--count", "199").stdout.split()
     assert found == [f"m{number}" for number in range(200) if number != 77]
     running.stop()
+
+
+def lines_of(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_send_tells_the_ids_that_where_and_browse_know(broker: Running) -> None:
+    one = broker.do("send", "/queue/told", "one")
+    identity = one.stdout.strip()
+    assert identity.startswith("ID:")
+    shown = json.loads(broker.do("browse", "/queue/told", "-o", "json").stdout)
+    assert shown["headers"]["message-id"] == identity
+    assert "waiting in told" in broker.do("where", identity, "--alone").stdout
+    several = broker.do("send", "/queue/told", "more", "--count", "3")
+    first, last = several.stderr.strip().rpartition(", ")[2].split(" to ")
+    assert several.stdout == ""
+    told = lines_of(broker.do("send", "/queue/told", "x", "-n", "2", "-o", "json"))
+    assert [row["destination"] for row in told] == ["/queue/told", "/queue/told"]
+    seen = broker.do("browse", "/queue/told", "-o", "json")
+    known = [row["headers"]["message-id"] for row in lines_of(seen)]
+    assert known == [identity, first, known[2], last, *(row["message_id"] for row in told)]
+    assert "receipt-message-id" not in seen.stdout
+
+
+def test_a_name_that_is_like_another_is_suggested(broker: Running) -> None:
+    broker.do("send", "/queue/orders.eu", "one")
+    refused = broker.do("queue", "show", "orders.ue")
+    assert refused.returncode == 2
+    assert "did you mean orders.eu?" in refused.stderr
+    assert "did you mean orders.eu?" in broker.do("explain", "ordrs.eu", "--alone").stdout
+    assert "did you mean" not in broker.do("explain", "something.else.altogether", "--alone").stdout
+
+
+def test_connections_are_shown_as_queues_are(broker: Running) -> None:
+    (row,) = lines_of(broker.do("connection", "list", "-o", "json"))
+    assert [type(row[name]) for name in ("id", "subscriptions", "received", "sent")] == [int] * 4
+    assert not any("-" in name for name in row)
+    assert row["client_id"] == ""

@@ -187,7 +187,7 @@ def test_connections_are_listed_and_closed(broker: Running) -> None:
         while len(stayed) > 1:
             stayed &= {row["id"] for row in done(broker, "connection", "list")}
         (first,) = stayed
-        closed = broker.do("connection", "close", first, "9999")
+        closed = broker.do("connection", "close", str(first), "9999")
         assert closed.returncode == 1
         assert f"closed {first}" in closed.stderr
         assert "9999" in closed.stderr

@@ -11,7 +11,8 @@ from entrepot.cli.errors import Failure
 from entrepot.cli.managing import Desk, at_desk, tell
 from entrepot.cli.output import output_option, show
 
-COLUMNS: Final = ("id", "peer", "protocol", "client-id", "login", "listener")
+COLUMNS: Final = ("id", "peer", "protocol", "client_id", "login", "listener")
+NUMBERS: Final = ("id", "subscriptions", "received", "sent", "requests")
 PAGE: Final = 500
 
 
@@ -32,9 +33,16 @@ async def _listed(desk: Desk) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     while True:
         page = await desk.ask("broker", "describeConnections", len(rows), PAGE)
-        rows.extend(page)
+        rows.extend(map(_row, page))
         if len(page) < PAGE:
             return rows
+
+
+def _row(told: dict[str, str]) -> dict[str, Any]:
+    """Return a connection as commands show things: numbers are numbers, and names have underscores."""
+    return {
+        name.replace("-", "_"): int(text) if name in NUMBERS and text.isdigit() else text for name, text in told.items()
+    }
 
 
 @connection.command()
@@ -51,7 +59,8 @@ def close(*, ids: tuple[str, ...], url: str, output: str) -> None:
             if not closed:
                 missing.append(identity)
             if closed or output == "json":
-                tell(f"closed {identity}", {"id": identity, "closed": closed}, output)
+                number = int(identity) if identity.isdigit() else identity
+                tell(f"closed {identity}", {"id": number, "closed": closed}, output)
 
     at_desk(url, act)
     if missing:

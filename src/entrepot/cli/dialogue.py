@@ -109,6 +109,7 @@ class Dialogue:
         self.messages: deque[Message] = deque()
         self.unconfirmed: dict[str, int] = {}
         self.on_confirmed: Callable[[int], None] | None = None
+        self.on_identified: Callable[[str], None] | None = None  # a RECEIPT told a message id
         self.confirmed: dict[str, dict[str, str]] = {}  # answers that `ask` waits for
         self.connected: Connected | None = None
         self.ended: Disconnected | None = None
@@ -214,6 +215,8 @@ class Dialogue:
                     noted = self.unconfirmed.pop(receipt_id, None)
                     if noted is not None and self.on_confirmed is not None:
                         self.on_confirmed(noted)
+                    if noted is not None and self.on_identified is not None:
+                        self.on_identified(headers.get("message-id", ""))
                     if receipt_id in self._asked:
                         del self._asked[receipt_id]
                         self.confirmed[receipt_id] = headers

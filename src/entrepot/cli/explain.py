@@ -131,6 +131,8 @@ def _broker(answer: dict[str, Any], names: dict[str, str]) -> None:
     if not answer["queues"]:
         kind = "topic" if answer["topic"] else "queue"
         click.echo(f"{head}: has no {kind} {answer['destination']}" + (" subscription" if answer["topic"] else ""))
+        if answer.get("near"):
+            click.echo(f"    → did you mean {' or '.join(answer['near'])}?")
     for queue in answer["queues"]:
         counts = [f"{queue['waiting']:,} waiting", f"{queue['in_flight']:,} in flight"]
         counts += [f"{queue[name]:,} {name}" for name in ("delayed", "leased", "scheduled") if queue[name]]

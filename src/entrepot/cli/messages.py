@@ -42,11 +42,20 @@ selector_option = click.option(
     seq 1000 | entrepot send /queue/numbers
     tail -f app.log | entrepot send /topic/log --non-persistent
     entrepot receive /queue/a --json | entrepot send /queue/b --json
+    entrepot where "$(entrepot send /queue/orders 'where am I')"
     """
 )
 @click.argument("destination", metavar="DEST")
 @click.argument("body", required=False)
 @url_option
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(("text", "json")),
+    default="text",
+    show_default=True,
+    help="What is written of the messages that the broker has: the id of one, or JSON with the id of each, one a line.",
+)
 @click.option(
     "--json", "as_json", is_flag=True, help='Input lines are JSON: {"body": ..., "headers": ..., "properties": ...}.'
 )
@@ -63,6 +72,7 @@ def send(
     destination: str,
     body: str | None,
     url: str,
+    output: str,
     as_json: bool,
     count: int | None,
     headers: tuple[tuple[str, str], ...],
@@ -76,7 +86,8 @@ def send(
     """Send messages to DEST: /queue/NAME or /topic/NAME.
 
     With BODY that one message, --count times. Without it every line of standard input is a message. It ends when the
-    broker has confirmed the last one: persistent messages are on its disk then.
+    broker has confirmed the last one: persistent messages are on its disk then. What it writes is the id by which
+    `entrepot where` finds a message; of several, without --output json, the first and the last on standard error.
     """
     fields = dict(headers)
     fields["persistent"] = "true" if persistent else "false"
@@ -92,8 +103,10 @@ def send(
     if body is not None and as_json:
         source = _from_argument(body, count or 1)
     total = count or (1 if body is not None else None)
+    ids = _Ids(destination, output)
     sent = runtime.run(
         _send(
+            ids=ids,
             url=url,
             destination=destination,
             source=source,
@@ -103,8 +116,32 @@ def send(
             total=total,
         )
     )
-    if sent != 1 or body is None:
-        click.echo(f"sent {sent:,} messages to {destination}", err=True)
+    alone = sent == 1 and body is not None
+    if alone and output == "text" and ids.last:
+        click.echo(ids.last)
+    if not alone:
+        click.echo(f"sent {sent:,} messages to {destination}{ids.range()}", err=True)
+
+
+class _Ids:
+    """The ids of what was sent, as the broker tells them; one that is no entrepot tells none."""
+
+    def __init__(self, destination: str, output: str) -> None:
+        self.destination = destination
+        self.output = output
+        self.first = ""
+        self.last = ""
+
+    def take(self, identity: str) -> None:
+        """One message is confirmed."""
+        self.first = self.first or identity
+        self.last = identity
+        if self.output == "json":
+            click.echo(to_json({"message_id": identity or None, "destination": self.destination}))
+
+    def range(self) -> str:
+        """Return the first and the last for a person, "" where they are not known."""
+        return f", {self.first} to {self.last}" if self.first and self.first != self.last else ""
 
 
 Spoken = tuple[str | bytes, dict[str, str]]
@@ -138,6 +175,7 @@ async def _from_input(count: int | None, as_json: bool) -> AsyncIterator[Spoken]
 
 async def _send(
     *,
+    ids: _Ids,
     url: str,
     destination: str,
     source: AsyncIterator[Spoken],
@@ -148,6 +186,9 @@ async def _send(
 ) -> int:
     sent = 0
     async with talking(url) as dialogue:
+        dialogue.on_identified = ids.take
+        if dialogue.connected is not None and dialogue.connected.server.startswith("entrepot/"):
+            fields = {**fields, "receipt-message-id": "true"}
         with progress("sending", total) as step:
             async for body, headers in source:
                 merged = {**fields, **headers}

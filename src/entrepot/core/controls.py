@@ -401,6 +401,7 @@ def explained(broker: BrokerCore, census: Census, text: str) -> dict[str, Any]:
         "topic": topic,
         "queues": [msgspec.to_builtins(explain(broker, one, census)) for one in found[:EXPLAINED_MOST]],
         "more": max(0, len(found) - EXPLAINED_MOST),
+        "near": [] if found or topic else upkeep.near_names(broker, name),
         "bridges": census.outlook(name, topic),
     }
 

@@ -10,6 +10,7 @@ says where it came from as Artemis does (`_AMQ_ORIG_*`).
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -38,6 +39,8 @@ from entrepot.model.predicate import Predicate
 GIVEN_UP: Final = "an operator gave it up"
 STEP_MESSAGES: Final = 500  # a step moves this many: some ms, so that deliveries are not held up
 STEP_LOOKS: Final = 5_000  # and looks at this many
+NEAR_LOOK: Final = 2_000  # names: a comparison takes microseconds, and a broker may have a million
+NEAR_LENGTH: Final = 200
 
 UNBOUNDED: Final = 1 << 62
 
@@ -323,8 +326,22 @@ def need(broker: BrokerCore, name: str) -> Queue:
     """Return the queue ``name``. Raises InvalidDestination when there is none."""
     queue = broker.table.queues.get(name)
     if queue is None:
-        raise InvalidDestination(f"there is no queue {name!r}", remedy="list the queues to see their names")
+        near = near_names(broker, name)
+        remedy = f"did you mean {' or '.join(near)}?" if near else "list the queues to see their names"
+        raise InvalidDestination(f"there is no queue {name!r}", remedy=remedy)
     return queue
+
+
+def near_names(broker: BrokerCore, name: str) -> list[str]:
+    """Return up to three queues whose names are like ``name``, the likest first, looked for among `NEAR_LOOK` at most.
+
+    For who may manage the broker: it tells what there is.
+    """
+    from difflib import get_close_matches  # noqa: PLC0415 - nobody needs it who makes no mistake
+
+    if not name or len(name) > NEAR_LENGTH:
+        return []
+    return get_close_matches(name, list(islice(broker.table.queues, NEAR_LOOK)), n=3, cutoff=0.7)
 
 
 def pause(broker: BrokerCore, name: str) -> None:

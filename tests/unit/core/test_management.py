@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from entrepot.core import management
+from entrepot.core import management, upkeep
 from entrepot.core.controls import Census
 from entrepot.core.management import ADDRESS, REQUESTS_MAX, Management
 from entrepot.core.transaction import Transaction
-from entrepot.model.address import MULTICAST, parse, parse_one
+from entrepot.model.address import ANYCAST, MULTICAST, parse, parse_one
 from entrepot.protocols.session import Shell
 from entrepot.protocols.stomp.frames import Frame, FrameParser, encode_frame
 from entrepot.protocols.stomp.options import StompOptions
@@ -492,3 +492,13 @@ def test_answers_can_be_selected(rig: Rig) -> None:
     operator.client.ask("SUBSCRIBE", id="2", destination="/queue/kept", selector=selector)
     (frame,) = [frame for frame in operator.client.got if frame.command == "MESSAGE"]
     assert (frame.body, frame.headers["content-type"]) == (b'["test"]', "application/json")
+
+
+def test_near_names_are_few_and_cheap(rig: Rig) -> None:
+    for number in range(5):
+        rig.broker.create_queue(f"orders{number}", f"orders{number}", ANYCAST, True)
+    near = upkeep.near_names(rig.broker, "order1")
+    assert near[0] == "orders1"
+    assert len(near) == 3
+    assert upkeep.near_names(rig.broker, "x" * 1000) == []
+    assert upkeep.near_names(rig.broker, "") == []

@@ -98,6 +98,7 @@ CONSUMED: Final[dict[bytes, bool]] = {
     b"destination": True,
     b"destination-type": True,
     b"receipt": True,
+    b"receipt-message-id": True,
     b"transaction": True,
     b"persistent": True,
     b"priority": True,

@@ -659,7 +659,10 @@ class StompSession(Session):
             self._check_room()
         if self.broker.send(message, target) == BLOCKED:
             self._block(target)
-        self._answer(receipt, message.durable or message.rare is not None)
+        if special.get(b"receipt-message-id") == b"true":
+            self.answer_with({"message-id": self.broker.identity_of(message)}, receipt)
+        else:
+            self._answer(receipt, message.durable or message.rare is not None)
 
     def _check_answers(self, message: Message) -> None:
         """Raise AccessDenied for a question whose answers would go where this user may not send."""
