@@ -34,6 +34,8 @@ from entrepot.config.networks import bridge_filters, lists_of, no_filters
 from entrepot.config.security import OPEN, Security, protect
 from entrepot.core import notices
 from entrepot.core.broker import BrokerCore, BrokerOptions
+from entrepot.core.jobs import ADDRESS as JOBS
+from entrepot.core.jobs import Jobs
 from entrepot.core.management import install
 from entrepot.core.policy import Policies
 from entrepot.core.ports import NoticePort
@@ -499,6 +501,8 @@ class Node:
             if self.options.config.plugins.statistics:
                 directory = "" if self.options.data is None else str(self.options.data)
                 broker.offer_family(STATISTICS, Statistics(self._acceptor, self._places, directory))
+        if broker.options.scheduler:
+            broker.offer(JOBS, Jobs(broker))
         filters = no_filters if self.options.config is None else bridge_filters(self.options.config)
         self._neighbourhood = Neighbourhood(
             self._acceptor,

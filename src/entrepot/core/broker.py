@@ -1252,6 +1252,8 @@ class BrokerCore(Host):
         again.number = self.next_number()
         rare = again.need_rare()
         rare.deliver_at = following
+        if not message.language.identity(message):
+            rare.identity = self.identity_of(message)  # the same job, though it has another number now
         rare.annotations[SCHEDULED_LEFT] = str(schedule.left)
         self._keep_scheduled(again, schedule.elapses)
 

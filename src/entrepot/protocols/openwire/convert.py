@@ -402,11 +402,16 @@ def presented(
 
 
 def _annotate(made: commands.Message, annotations: dict[str, str]) -> None:
-    """Say as properties what the broker added; a job of the scheduler loses what asked for it (classic.md 4.13)."""
+    """Say as properties what the broker added; a job of the scheduler that went out loses what asked for it, one that
+    is only shown (`core/jobs.py`) has it still (classic.md 4.13).
+    """
     properties = properties_of(made, typed=True)
     if SCHEDULED_JOB in annotations:
         for name in SCHEDULED_NAMES:
-            properties.pop(name, None)
+            if name not in annotations:
+                properties.pop(name, None)
+            elif name not in properties:
+                properties[name] = annotations[name]
     for name, text in annotations.items():
         if name == GROUP_FIRST:
             made.jmsx_group_first_for_consumer = True
