@@ -113,6 +113,7 @@ class Plan:
         self.lost_on_the_way: set[int] = set()
         self.lost_at_b: set[int] = set()
         self.doubled: set[int] = set()
+        self.again: set[int] = set()  # accepted at B once more, and consumed behind all others
         self.late: dict[int, int] = {}  # number -> delivered so many later
 
 
@@ -133,8 +134,19 @@ def one_hop(home: Path, count: int, plan: Plan | None = None) -> None:
         for kind, peer, flags in ((ACCEPTED, 1, 0x41), (DELIVERED, 5, 0), (ACKNOWLEDGED, 5, 0)):
             a.add(kind=np.full(len(numbers), kind), number=numbers, place=16, peer=peer, flags=flags)
         _at_b(b, numbers, plan)
+    if plan.again:
+        _once_more(b, np.array(sorted(plan.again)))
     a.close()
     b.close()
+
+
+def _once_more(b: MadeTrace, numbers: np.ndarray) -> None:
+    for number in numbers:
+        there = int(number) + 2 * 10**9
+        b.add(kind=[8], offset=[1], number=[there], place=[int(number)], peer=[0])
+        b.add(kind=[ACCEPTED], number=[there], place=17, peer=3, flags=0x41)
+        for kind in (DELIVERED, ACKNOWLEDGED):
+            b.add(kind=[kind], number=[there], place=17, peer=9)
 
 
 def _at_b(b: MadeTrace, numbers: np.ndarray, plan: Plan) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from entrepot.base.errors import InvalidOption
 from entrepot.pipeline.jobs.audit import DISORDERED, DOUBLED, LOST, audit, displaced
 from entrepot.pipeline.jobs.life import Traces
+from entrepot.pipeline.jobs.report import report
 from spark.made_traces import ACCEPTED, ACKNOWLEDGED, DELIVERED, MadeTrace, Plan, one_hop
 
 if TYPE_CHECKING:
@@ -81,6 +82,30 @@ def test_two_brokers_that_have_the_same_message(spark: SparkSession, tmp_path: P
     (finding,) = outcome.findings
     assert (finding.kind, finding.identity) == (DOUBLED, "ID:a-1:42")
     assert finding.what.startswith("consumed 2 times")
+
+
+def test_a_doubled_message_is_not_out_of_order_too(spark: SparkSession, tmp_path: Path) -> None:
+    """It came a second time, behind younger ones: to the same reader, in a copy of its own."""
+    plan = Plan()
+    plan.again = {40}
+    one_hop(tmp_path / "traces", 100, plan)
+    outcome = audit(spark, [tmp_path / "traces"], tmp_path / "out")
+    assert outcome.counts == {LOST: 0, DOUBLED: 1, DISORDERED: 0, "in doubt": 0}
+    assert [finding.identity for finding in outcome.findings] == ["ID:a-1:40"]
+
+
+def test_the_report_counts_what_entered_once_and_reckons_from_end_to_end(spark: SparkSession, tmp_path: Path) -> None:
+    one_hop(tmp_path / "traces", 20_000)
+    outcome = report(spark, [tmp_path / "traces"], tmp_path / "out")
+    (row,) = outcome.tables["destinations"]
+    assert (row["address"], row["entered"], row["passed_on"], row["consumed"]) == ("orders", 20_000, 20_000, 20_000)
+    assert sum(one["count"] for one in outcome.tables["rates"]) == 20_000
+    assert outcome.head.startswith("Brokers a-1, b-1, from 2023-11-14 22:13:20")
+    assert "20,000 messages entered the network" in outcome.head
+    assert "20,000 times one was passed on" in outcome.head
+    # at A, in blocks of 10,000: accepted at n us, delivered 10,000 later; B's clock began with A's
+    assert row["took_p50_us"] == pytest.approx(30_000, abs=12_000)
+    assert row["took_p50_us"] > row["waited_p50_us"]
 
 
 @given(st.permutations(range(9)))

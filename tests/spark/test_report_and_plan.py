@@ -120,15 +120,22 @@ def test_the_report_of_real_brokers(spark: SparkSession, three: tuple[Path, dict
     outcome = reporting.report(spark, [traces], tmp_path / "out")
     tables = outcome.tables
     (orders,) = (row for row in tables["destinations"] if row["address"] == "orders")
-    assert orders["consumed"] == SENT
+    assert (orders["entered"], orders["passed_on"], orders["consumed"]) == (SENT, got["B"] + got["C"], SENT)
     assert orders["took_p50_us"] <= orders["took_p95_us"] <= orders["took_p99_us"]
     hops = {row["far_name"]: row["forwarded"] for row in tables["hops"] if row["address"] == "orders"}
     assert hops == {"B": got["B"], "C": got["C"]}
     consumers = {row["broker"]: row["consumed"] for row in tables["consumers"] if row["queue"] == "orders"}
     assert consumers == got
-    assert sum(row["count"] for row in tables["rates"] if row["broker"] == "A") == SENT
+    assert {row["broker"] for row in tables["rates"]} == {"A"}, "what bridges bring did not enter"
+    assert sum(row["count"] for row in tables["rates"]) == SENT
+    assert outcome.head.startswith("Brokers A, B, C, from 20")
+    assert f"{SENT:,} messages entered the network" in outcome.head
+    assert [row["waiting"] for row in tables["depths"] if row["address"] == "orders"][-1] == 0
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<svg" in page
+    assert outcome.head in page
+    assert "from entering the network to the last acknowledgement" in page
+    assert "_us" not in page + (tmp_path / "out" / "report.txt").read_text(), "one unit is enough"
     assert "http://" not in page
     assert "https://" not in page
 
@@ -169,16 +176,3 @@ def test_the_plan_of_a_chain_knows_that_messages_cross_several_bridges(spark: Sp
     produced = made.network.place("A", "orders").produced
     assert made.after.forwarded["A", "B", "orders"] == pytest.approx(produced)
     assert made.after.forwarded["B", "C", "orders"] / produced == pytest.approx(got["C"] / SENT, abs=TOLERANCE)
-
-
-def test_hot_spots_and_slow_consumers() -> None:
-    tables: dict[str, list[dict[str, Any]]] = {
-        "rates": [{"address": "a", "broker": "A", "count": 90}, {"address": "b", "broker": "A", "count": 10}],
-        "consumers": [
-            {"queue": "a", "consumer": name, "broker": "A", "kept_p50_us": kept}
-            for name, kept in (("one", 1000), ("two", 1200), ("three", 9000))
-        ],
-    }
-    assert reporting.hot_spots(tables) == ["the destination a takes 90 % of all messages"]
-    (said,) = reporting.slow_consumers(tables)
-    assert said == "three at A keeps a message of a for 9.0 ms, others for 1.2 ms"

@@ -29,31 +29,42 @@ LINES_MAX: Final = 500  # of a traceback that are held back
 
 
 class Sieve:
-    """Lets lines pass to ``out`` that are no noise. A traceback is held until its last line says what it is."""
+    """Lets lines pass to ``out`` that are no noise.
+
+    A traceback is held until its last line says what it is; those of two processes may come line by line in turns, so
+    all that are open are held until each has ended, and are noise if each is.
+    """
 
     def __init__(self, out: Callable[[str], object]) -> None:
         self._out = out
         self._held: list[str] = []
+        self._open = 0  # tracebacks that are held and have not ended
+        self._hanged_up = True  # all that ended are of processes that were hung up on
 
     def line(self, line: str) -> None:
         """Take one line with its end."""
-        if self._held:
+        if line.startswith(TRACEBACK):
             self._held.append(line)
-            if line[:1] in (" ", "\t") and len(self._held) < LINES_MAX:
-                return
-            if not line.startswith(HANGED_UP):
-                self.end()
-            self._held.clear()
-        elif line.startswith(TRACEBACK):
+            self._open += 1
+        elif self._open:
             self._held.append(line)
+            if line[:1] not in (" ", "\t"):
+                self._open -= 1
+                self._hanged_up = self._hanged_up and line.startswith(HANGED_UP)
+            if not self._open and self._hanged_up:
+                self._held.clear()
         elif not NOISE.match(line):
             self._out(line)
+        if self._held and (not self._open or len(self._held) >= LINES_MAX):
+            self.end()
 
     def end(self) -> None:
         """No more comes: let pass what is held."""
         for line in self._held:
             self._out(line)
         self._held.clear()
+        self._open = 0
+        self._hanged_up = True
 
 
 @contextmanager

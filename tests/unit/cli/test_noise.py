@@ -43,6 +43,22 @@ def test_only_noise_is_kept_back() -> None:
     assert "".join(out) == KEPT
 
 
+def test_two_processes_that_are_hung_up_on_at_once_write_in_turns() -> None:
+    def passed(*ends: str) -> list[str]:
+        out: list[str] = []
+        sieve = Sieve(out.append)
+        for line in (
+            ("Traceback (most recent call last):\n",) * 2 + ("  File 1\n",) * 2 + (ends[0], "  File 2\n", ends[1])
+        ):
+            sieve.line(line)
+        sieve.line("behind\n")
+        return out
+
+    assert passed("BrokenPipeError: 1\n", "BrokenPipeError: 2\n") == ["behind\n"]
+    for ends in (("ValueError: 1\n", "BrokenPipeError: 2\n"), ("BrokenPipeError: 1\n", "ValueError: 2\n")):
+        assert len(passed(*ends)) == 8, "one says something: both are shown"
+
+
 def test_a_traceback_without_an_end_is_not_held_for_ever() -> None:
     out: list[str] = []
     sieve = Sieve(out.append)

@@ -167,7 +167,13 @@ def _findings(copies: DataFrame, survey: Survey) -> DataFrame:
     found = parts[0]
     for part in parts[1:]:
         found = found.unionByName(part)
-    return found
+    # What was consumed twice came behind younger ones the second time: that is said once, as what it is.
+    same = Window.partitionBy("prefix", "sequence")
+    twice = fn.max((fn.col("kind") == DOUBLED).cast("int")).over(same) > 0
+    named = fn.col("prefix").isNotNull()
+    return (
+        found.withColumn("twice", twice & named).where((fn.col("kind") != DISORDERED) | ~fn.col("twice")).drop("twice")
+    )
 
 
 def _finding(rows: DataFrame, kind: str, what: Any) -> DataFrame:

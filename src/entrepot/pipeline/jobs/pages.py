@@ -24,7 +24,8 @@ p, .note { color: var(--soft); max-width: 60rem }
 table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .7rem .25rem 0; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top }
 th { color: var(--soft); font-weight: 600; white-space: nowrap } .n { text-align: right; white-space: nowrap }
-svg { max-width: 100%; height: auto } svg text { fill: var(--soft); font: 11px system-ui, sans-serif }
+td { overflow-wrap: anywhere }
+svg { width: 100%; height: auto } svg text { fill: var(--soft); font: 11px system-ui, sans-serif }
 svg .axis { stroke: var(--line); stroke-width: 1 } .key { display: inline-block; margin-right: 1.2rem }
 .key i { display: inline-block; width: .8rem; height: .8rem; border-radius: 2px; margin-right: .4rem }
 """
@@ -135,7 +136,8 @@ def lines(series: Mapping[str, Sequence[tuple[int, float]]], unit: str) -> str:
         if len(found) == 1:
             across, down = path.split(",")
             shape = f'<circle cx="{across}" cy="{down}" r="3" fill="{COLOURS[at]}"/>'
-        parts.append(f"<g><title>{escape(name)}</title>{shape}</g>")
+        spots = "".join(_spot(place(*point), name, point) for point in found)
+        parts.append(f"<g><title>{escape(name)}</title>{shape}{spots}</g>")
     key = "".join(
         f'<span class="key"><i style="background:{COLOURS[at]}"></i>{escape(name)}</span>'
         for at, (name, _) in enumerate(drawn)
@@ -146,7 +148,14 @@ def lines(series: Mapping[str, Sequence[tuple[int, float]]], unit: str) -> str:
         else ""
     )
     drawing = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" role="img" aria-label="{escape(unit)}">'
-    return f'<p class="note">{escape(unit)}</p>{drawing}{"".join(parts)}</svg><div>{key}</div>{left}'
+    return f'<p class="note">{escape(unit)}; times in UTC</p>{drawing}{"".join(parts)}</svg><div>{key}</div>{left}'
+
+
+def _spot(place: str, name: str, point: tuple[int, float]) -> str:
+    """Return something to point at: it says what is there."""
+    across, down = place.split(",")
+    said = escape(f"{name}: {number(float(point[1]))} at {moment(point[0])[11:]} UTC")
+    return f'<circle cx="{across}" cy="{down}" r="5" fill-opacity="0"><title>{said}</title></circle>'
 
 
 def bars(rows: Sequence[tuple[str, float]], unit: str) -> str:

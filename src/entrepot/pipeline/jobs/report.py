@@ -1,4 +1,8 @@
-"""The report: what flowed, how fast, how late, and what is wrong with the way it goes."""
+"""The report: what flowed, how fast, how late, and what is wrong with the way it goes.
+
+A message *enters* the network where a client sends it (or a broker that is not traced), and is *passed on* by bridges:
+each is counted once as entered, for a topic too, and how late it is is reckoned from there to its last consumer.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as fn
 
 from entrepot.core import trace as facts
-from entrepot.pipeline.jobs import life, pages, storage
+from entrepot.pipeline.jobs import life, pages, remarks, storage
 from entrepot.pipeline.jobs.life import Survey, Traces
 
 if TYPE_CHECKING:
@@ -18,18 +22,36 @@ if TYPE_CHECKING:
 SLICES: Final = 120  # points of a plot over the whole time
 ACCURACY: Final = 1000  # of percentiles: 1 / ACCURACY of the rank
 SHOWN: Final = 30
-HOT_SHARE: Final = 0.5  # of all messages through one queue or broker
-SLOW_TIMES: Final = 4.0  # a consumer is slow whose median is so many times that of its queue
-SLOW_LEAST_US: Final = 1000
+ENDED: Final = (
+    life.CONSUMED, life.FORWARDED, life.REFUSED, life.EXPIRED, life.DEAD, life.REMOVED, life.RENUMBERED, life.VANISHED,
+    life.DOUBTFUL, life.LOST,
+)  # fmt: skip
 
 
 class Report:
     """The tables of a report, by name; each row is a dict."""
 
-    def __init__(self, tables: dict[str, list[dict[str, Any]]], step_us: int, faults: list[str]) -> None:
+    def __init__(self, tables: dict[str, list[dict[str, Any]]], brokers: list[str], faults: list[str]) -> None:
         self.tables: Final = tables
-        self.step_us: Final = step_us
+        self.brokers: Final = brokers
         self.faults: Final = faults
+
+    @property
+    def head(self) -> str:
+        """What it is about: which brokers, from when to when, how many messages."""
+        (span,) = self.tables["span"]
+        first, last = span["first_us"], span["last_us"]
+        seconds = max((last - first) / 1e6, 0.001)
+        entered, passed, consumed = (
+            sum(row[name] for row in self.tables["destinations"]) for name in ("entered", "passed_on", "consumed")
+        )
+        rate = entered / max(remarks.seconds_of([row["time"] for row in self.tables["rates"]], self.tables), 0.001)
+        crossings = f"{passed:,} times one was passed on from broker to broker" if passed else "none crossed a bridge"
+        return (
+            f"{'Broker' if len(self.brokers) == 1 else 'Brokers'} {', '.join(self.brokers)}, from "
+            f"{pages.moment(first)} to {pages.moment(last)} UTC ({seconds:,.1f} s). {entered:,} messages entered the "
+            f"network, {rate:,.0f} a second while they came; {crossings}; {consumed:,} were consumed."
+        )
 
 
 def report(spark: SparkSession, places: Sequence[str | Path], target: str | Path) -> Report:
@@ -38,21 +60,27 @@ def report(spark: SparkSession, places: Sequence[str | Path], target: str | Path
     found = Traces(spark, places)
     with life.shuffled(spark, found.partitions):
         copies = found.copies(place)
-        step = _step(copies)
+        span = _span(copies)
+        step = span["step_us"]
+        known = list(found.survey.brokers)
         tables = {
             name: [row.asDict() for row in rows.collect()]
             for name, rows in (
-                ("rates", _rates(copies, step)),
+                ("rates", _rates(copies, step, known)),
+                ("depths", _depths(copies, step)),
                 ("latencies", _latencies(copies, step)),
-                ("destinations", _destinations(copies)),
+                ("destinations", _destinations(copies, known)),
                 ("hops", _hops(copies, found.survey)),
                 ("consumers", _consumers(copies)),
                 ("causes", _causes(copies)),
                 ("needless", _needless(copies)),
             )
         }
+    tables["span"] = [span]
+    tables["depths"] = _cumulated(tables["depths"])
     _name(tables, found.survey)
-    outcome = Report(tables, step, sorted(set(found.survey.faults)))
+    brokers = sorted(broker.name for broker in found.survey.brokers.values())
+    outcome = Report(tables, brokers, sorted(set(found.survey.faults)))
     for name, rows in tables.items():
         if rows:
             spark.createDataFrame(rows).coalesce(1).write.parquet(place.path(f"{name}.parquet"))
@@ -64,13 +92,13 @@ def report(spark: SparkSession, places: Sequence[str | Path], target: str | Path
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
-def _step(copies: DataFrame) -> int:
-    """Return the us of one slice, so that there are `SLICES` of them; not below a millisecond."""
+def _span(copies: DataFrame) -> dict[str, int]:
+    """Return the us of the first and the last fact, and of one slice, so that there are `SLICES` of them."""
     row = copies.agg(fn.min("began_at").alias("first"), fn.max("last_at").alias("last")).collect()[0]
-    if row["first"] is None:
-        return 1_000_000
-    first, last = int(row["first"]), int(row["last"] or 0)
-    return max(1000, (max(last, first) - first) // SLICES + 1)
+    first, last = int(row["first"] or 0), int(row["last"] or 0)
+    last = max(first, last)
+    step = max(1000, (last - first) // SLICES + 1) if row["first"] is not None else 1_000_000
+    return {"first_us": first, "last_us": last, "step_us": step}
 
 
 def _percentiles(value: Column, wanted: Column, name: str) -> list[Column]:
@@ -85,38 +113,78 @@ def _slice(time: str, step: int) -> Column:
     return (fn.floor(fn.col(time) / step) * step).cast("bigint").alias("time")
 
 
-def _rates(copies: DataFrame, step: int) -> DataFrame:
-    """Return messages a second that came to each destination and broker, over time."""
-    came = copies.where(fn.col("accepted") > 0)
-    counted = came.groupBy(_slice("began_at", step), "address", "node").count()
-    return counted.withColumn("rate", fn.col("count") * 1e6 / step).orderBy("time")
+def _came(known: Sequence[int]) -> tuple[Column, Column]:
+    """Return whether a copy entered the network, and whether it was passed on by a broker that is traced."""
+    derived = fn.coalesce(fn.col("flags"), fn.lit(0)).bitwiseAND(facts.DERIVED) != 0
+    came = (fn.col("accepted") > 0) & ~derived
+    passed = fn.col("came_from").isNotNull() & fn.col("came_from").isin(list(known))
+    return came & ~passed, came & passed
+
+
+def _rates(copies: DataFrame, step: int, known: Sequence[int]) -> DataFrame:
+    """Return messages a second that entered the network at each destination and broker, over time."""
+    entered, _ = _came(known)
+    counted = copies.where(entered).groupBy(_slice("began_at", step), "address", "node")
+    rows = counted.agg(fn.count_distinct("number").alias("count"))  # a topic's message has a copy for each subscriber
+    return rows.withColumn("rate", fn.col("count") * 1e6 / step).orderBy("time")
+
+
+def _depths(copies: DataFrame, step: int) -> DataFrame:
+    """Return by how many copies the queues of each destination grew, over time; see `_cumulated`."""
+    began = copies.where(fn.col("began_at").isNotNull())
+    grew = began.groupBy(_slice("began_at", step), "address").agg(fn.count("*").alias("change"))
+    ended = began.where(fn.col("state").isin(*ENDED) & fn.col("last_at").isNotNull())
+    shrank = ended.groupBy(_slice("last_at", step), "address").agg((-fn.count("*")).alias("change"))
+    return grew.unionByName(shrank).groupBy("time", "address").agg(fn.sum("change").alias("change")).orderBy("time")
+
+
+def _cumulated(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return how many waited at each time from how much that changed; rows are in order of time."""
+    now: dict[str | None, int] = {}
+    rows = []
+    for row in changes:
+        now[row["address"]] = now.get(row["address"], 0) + row["change"]
+        rows.append({"time": row["time"], "address": row["address"], "waiting": max(0, now[row["address"]])})
+    return rows
+
+
+def _journeys(copies: DataFrame) -> DataFrame:
+    """Return a row for each message that was consumed: when it entered, when its last consumer had it, how long."""
+    consumed = fn.col("state") == life.CONSUMED
+    named = [fn.coalesce("prefix", "node").alias("from"), fn.coalesce("sequence", "number").alias("which")]
+    rows = copies.groupBy(*named, "address").agg(
+        fn.min(fn.when(fn.col("accepted") > 0, fn.col("began_at"))).alias("began_at"),
+        fn.max(fn.when(consumed, fn.col("last_at"))).alias("ended_at"),
+    )
+    return rows.where(fn.col("ended_at").isNotNull()).withColumn("took", fn.col("ended_at") - fn.col("began_at"))
 
 
 def _latencies(copies: DataFrame, step: int) -> DataFrame:
-    """Return how long messages of each destination waited for their end with a consumer, over time."""
-    done = copies.where(fn.col("state") == life.CONSUMED)
-    took = fn.col("last_at") - fn.col("began_at")
-    return (
-        done.groupBy(_slice("last_at", step), "address").agg(*_percentiles(took, fn.lit(True), "took")).orderBy("time")
-    )
+    """Return how long messages of each destination took from end to end, by when they were consumed."""
+    done = _journeys(copies).groupBy(_slice("ended_at", step), "address")
+    return done.agg(*_percentiles(fn.col("took"), fn.lit(True), "took")).orderBy("time")
 
 
-def _destinations(copies: DataFrame) -> DataFrame:
-    took = fn.col("last_at") - fn.col("began_at")
+def _destinations(copies: DataFrame, known: Sequence[int]) -> DataFrame:
     waited = fn.col("delivered_at") - fn.col("began_at")
     done = fn.col("state") == life.CONSUMED
-    return copies.groupBy("address").agg(
-        fn.sum("accepted").alias("accepted"),
+    entered, passed = _came(known)
+    # a message of a topic is one, however many subscriptions got a copy: its number at its broker is the same in all
+    counted = copies.groupBy("address").agg(
+        fn.count_distinct(fn.when(entered, fn.struct("node", "number"))).alias("entered"),
+        fn.count_distinct(fn.when(passed, fn.struct("node", "number"))).alias("passed_on"),
         fn.count_if(done).alias("consumed"),
         fn.count_if(fn.col("state") == life.FORWARDED).alias("forwarded"),
-        fn.count_if(fn.col("state") == life.PENDING).alias("pending"),
+        fn.count_if(fn.col("state").isin(life.PENDING, life.TRANSIT)).alias("pending"),
         fn.count_if(fn.col("state") == life.DEAD).alias("dead"),
         fn.count_if(fn.col("state") == life.EXPIRED).alias("expired"),
         fn.sum("returned").alias("returned"),
-        fn.sum(fn.col("size") * 16).alias("octets"),
+        fn.sum(fn.when(entered, fn.col("size") * 16)).alias("octets"),
         *_percentiles(waited, done, "waited"),
-        *_percentiles(took, done, "took"),
     )
+    journeys = _journeys(copies).groupBy(fn.col("address").alias("whose"))
+    ends = journeys.agg(*_percentiles(fn.col("took"), fn.lit(True), "took"))
+    return counted.join(fn.broadcast(ends), fn.col("address").eqNullSafe(fn.col("whose")), "left").drop("whose")
 
 
 def _hops(copies: DataFrame, survey: Survey) -> DataFrame:
@@ -194,98 +262,93 @@ def _name(tables: dict[str, list[dict[str, Any]]], survey: Survey) -> None:
                     row["cause"] = survey.causes.get((node, row.pop("run"), row["cause"]), "unknown")
 
 
-# -- what stands out ---------------------------------------------------------------------------------------------------
-
-
-def hot_spots(tables: dict[str, list[dict[str, Any]]]) -> list[str]:
-    """Return sentences about destinations and brokers that carry more than their share."""
-    said = []
-    for field, what in (("address", "the destination"), ("broker", "the broker")):
-        totals: dict[str, int] = {}
-        for row in tables["rates"]:
-            name = row[field] or "?"
-            totals[name] = totals.get(name, 0) + row["count"]
-        everything = sum(totals.values())
-        for name, count in totals.items():
-            if len(totals) > 1 and count > HOT_SHARE * everything:
-                said.append(f"{what} {name} takes {100 * count / everything:.0f} % of all messages")
-    return said
-
-
-def slow_consumers(tables: dict[str, list[dict[str, Any]]]) -> list[str]:
-    """Return sentences about consumers that keep messages much longer than others of their queue."""
-    queues: dict[str, list[int]] = {}
-    for row in tables["consumers"]:
-        if row["kept_p50_us"] is not None:
-            queues.setdefault(row["queue"], []).append(row["kept_p50_us"])
-    said = []
-    for row in tables["consumers"]:
-        times = sorted(queues.get(row["queue"], ()))
-        if len(times) < 2 or row["kept_p50_us"] is None:
-            continue
-        usual = times[(len(times) - 1) // 2]
-        if row["kept_p50_us"] > max(SLOW_TIMES * usual, SLOW_LEAST_US):
-            said.append(
-                f"{row['consumer']} at {row['broker']} keeps a message of {row['queue']} for "
-                f"{row['kept_p50_us'] / 1000:.1f} ms, others for {usual / 1000:.1f} ms"
-            )
-    return said
-
-
 # -- the page ----------------------------------------------------------------------------------------------------------
 
-COLUMNS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
-    "destinations": ("Destinations", (
-        "address", "accepted", "consumed", "forwarded", "pending", "dead", "expired", "returned", "octets",
-        "waited_p50_us", "waited_p95_us", "waited_p99_us", "took_p50_us", "took_p95_us", "took_p99_us",
+# Columns of the tables that people read; ``_ms`` and ``MB`` are made of ``_us`` and ``octets``, so one unit is enough.
+COLUMNS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
+    "counts": ("destinations", "Destinations: how many", (
+        "address", "entered", "passed_on", "consumed", "pending", "dead", "expired", "returned", "MB",
     )),
-    "hops": ("Bridges", (
-        "broker", "far_name", "address", "forwarded", "octets", "crossing_p50_us", "crossing_p95_us", "crossing_p99_us",
-        "confirmed_p50_us", "confirmed_p99_us",
+    "times": ("destinations", "Destinations: how late, ms", (
+        "address", "entered", "took_p50_ms", "took_p95_ms", "took_p99_ms", "waited_p50_ms", "waited_p95_ms",
+        "waited_p99_ms",
     )),
-    "consumers": ("Consumers", (
-        "broker", "queue", "consumer", "consumed", "open", "returned", "kept_p50_us", "kept_p95_us", "kept_p99_us",
+    "hops": ("hops", "Bridges, times in ms", (
+        "broker", "far_name", "address", "forwarded", "MB", "crossing_p50_ms", "crossing_p95_ms", "crossing_p99_ms",
+        "confirmed_p50_ms", "confirmed_p99_ms",
     )),
-    "causes": ("Dead letters, by cause", ("cause", "broker", "queue", "messages")),
-    "needless": ("Messages that crossed brokers needlessly", ("queue", "broker", "messages", "why")),
+    "consumers": ("consumers", "Consumers, times in ms", (
+        "broker", "queue", "consumer", "consumed", "open", "returned", "kept_p50_ms", "kept_p95_ms", "kept_p99_ms",
+    )),
+    "causes": ("causes", "Dead letters, by cause", ("cause", "broker", "queue", "messages")),
+    "needless": ("needless", "Messages that crossed brokers needlessly", ("queue", "broker", "messages", "why")),
 }  # fmt: skip
-WEIGHTS: Final = ("accepted", "forwarded", "consumed", "messages")
+WEIGHTS: Final = ("entered", "forwarded", "consumed", "messages")
+CALLED: Final = {
+    "address": "destination", "passed_on": "passed on", "broker": "broker", "far_name": "to", "forwarded": "messages",
+}  # fmt: skip
+LEGEND: Final = (
+    "Entered: sent by clients, or come from brokers that are not traced. Passed on: accepted from a bridge. Took: from "
+    "entering the network to the last acknowledgement, over all brokers (two clocks, when it crossed). Waited: in its "
+    "last queue, until it was delivered. Crossing: from being sent by a bridge to being accepted behind it (two "
+    "clocks); confirmed: until the answer was here. Kept: from delivered to acknowledged."
+)
 
 
 def _shown(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> list[list[object]]:
     weight = next(name for name in WEIGHTS if name in columns)
     ranked = sorted(rows, key=lambda row: -(row[weight] or 0))[:SHOWN]
-    return [[row[name] for name in columns] for row in ranked]
+    return [[_cell(row, name) for name in columns] for row in ranked]
+
+
+def _cell(row: dict[str, Any], name: str) -> object:
+    if name == "MB":
+        return (row["octets"] or 0) / 1e6
+    if name.endswith("_ms"):
+        us = row[name.removesuffix("_ms") + "_us"]
+        return None if us is None else us / 1000
+    return row[name]
+
+
+def _names(columns: tuple[str, ...]) -> list[str]:
+    return [CALLED.get(column, column.removesuffix("_ms").replace("_", " ")) for column in columns]
 
 
 def page_of(outcome: Report) -> str:
     """Return the report as a page that needs no other file."""
     tables = outcome.tables
-    parts = [pages.verdict(fault, good=False) for fault in outcome.faults]
-    parts += [pages.verdict(said, good=False) for said in (*hot_spots(tables), *slow_consumers(tables))]
-    parts += [pages.heading("Rates"), pages.lines(_series(tables["rates"], "rate"), "messages accepted a second")]
-    parts.append(pages.heading("Latency"))
+    parts = [pages.paragraph(outcome.head)]
+    parts += [pages.verdict(fault, good=False) for fault in outcome.faults]
+    said = remarks.all_of(tables)
+    parts += [pages.verdict(sentence, good=False) for sentence in said]
+    if not said and not outcome.faults:
+        parts.append(pages.verdict("nothing stands out", good=True))
+    parts.append(pages.heading("Rates"))
+    parts.append(pages.lines(_series(tables["rates"], "rate"), "messages a second that entered the network"))
+    parts.append(pages.heading("Waiting"))
+    parts.append(pages.lines(_series(tables["depths"], "waiting", sums=False), "messages in queues, at all brokers"))
+    parts.append(pages.heading("From end to end"))
     late = _series([{**row, "ms": (row["took_p99_us"] or 0) / 1000} for row in tables["latencies"]], "ms", sums=False)
-    parts.append(pages.lines(late, "ms from accepted to acknowledged, 99th percentile"))
+    parts.append(pages.lines(late, "ms from entering the network to the last acknowledgement, 99th percentile"))
     kept = [(f"{row['consumer']} at {row['broker']}", row["kept_p95_us"] / 1000) for row in tables["consumers"]
             if row["kept_p95_us"] is not None]  # fmt: skip
     parts.append(pages.heading("Who keeps messages longest"))
     parts.append(
         pages.bars(sorted(kept, key=lambda one: -one[1])[:12], "ms from delivered to acknowledged, 95th percentile")
     )
-    for name, (title, columns) in COLUMNS.items():
+    for source, title, columns in COLUMNS.values():
         parts.append(pages.heading(title))
-        parts.append(pages.table([column.replace("_", " ") for column in columns], _shown(tables[name], columns)))
+        parts.append(pages.table(_names(columns), _shown(tables[source], columns)))
+    parts.append(pages.paragraph(LEGEND))
     return pages.page("Traffic", parts)
 
 
 def text_of(outcome: Report) -> str:
     """Return the report as text."""
-    lines = [f"Attention: {fault}" for fault in outcome.faults]
-    lines += [*hot_spots(outcome.tables), *slow_consumers(outcome.tables)]
-    for name, (title, columns) in COLUMNS.items():
-        names = [column.replace("_", " ") for column in columns]
-        lines += ["", title, *pages.columns(names, _shown(outcome.tables[name], columns))]
+    lines = [outcome.head, ""]
+    lines += [f"Attention: {sentence}" for sentence in (*outcome.faults, *remarks.all_of(outcome.tables))]
+    for source, title, columns in COLUMNS.values():
+        lines += ["", title, *pages.columns(_names(columns), _shown(outcome.tables[source], columns))]
     return "\n".join(lines) + "\n"
 
 
