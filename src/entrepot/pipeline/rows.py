@@ -196,6 +196,7 @@ RESERVED: Final[dict[str, str]] = {
             "destination-type",
             "message-id",
             "receipt",
+            "receipt-message-id",
             "redelivered",
             "stage",
             "subscription",
