@@ -126,7 +126,6 @@ class Storm:
         self.tasks: list[asyncio.Task[None]] = []
         self.busy: dict[object, None] = {}  # brokers and links to which something is being done
         self.halted: dict[int, None] = {}
-        self.stood: dict[Broker, None] = {}  # brokers that were halted since they began
         self.faults: list[str] = []
 
     def url(self) -> str:
@@ -275,7 +274,6 @@ class Storm:
     async def _halt(self, broker: Broker) -> None:
         os.kill(broker.process_id, signal.SIGSTOP)
         self.halted[broker.process_id] = None
-        self.stood[broker] = None
         try:
             await asyncio.sleep(self.lots.uniform(0.5, HALT_MAX))
         finally:
@@ -286,7 +284,7 @@ class Storm:
         """SIGTERM; who does not end within the patience of a lab is a finding."""
         await broker.stop()
         process = broker.process
-        if process is not None and process.returncode != 0 and broker not in self.stood:  # it may be ending already
+        if process is not None and process.returncode != 0 and not self._gave_up(broker):  # it was ending already
             self.faults.append(f"{broker.name} did not stop in order: {process.returncode}, {broker.last_words()}")
 
     async def _start(self, broker: Broker) -> None:
@@ -294,16 +292,20 @@ class Storm:
         if process is None or process.returncode is not None:
             await broker.start()
 
+    @staticmethod
+    def _gave_up(broker: Broker) -> bool:
+        """Return whether it left its store to others: who stood still, or got no time, is not the master any more."""
+        return any(words in broker.last_words() for words in ("not the master", "stood still for longer"))
+
     async def keep(self) -> None:
-        """Start brokers again that ended by themselves: who stood still for too long may not be the master any more."""
+        """Start brokers again that ended by themselves."""
         while True:
             for broker in self.network.brokers:
                 process = broker.process
                 if broker not in self.busy and process is not None and process.returncode is not None:
-                    if broker not in self.stood:
+                    if not self._gave_up(broker):
                         self.faults.append(f"{broker.name} ended: {process.returncode}, {broker.last_words()}")
-                    self.stood.pop(broker, None)
-                    self.befell["ended itself"] += 1
+                    self.befell["gave up"] += 1
                     self.busy[broker] = None
                     try:
                         await self._start(broker)
@@ -410,11 +412,11 @@ class Storm:
         """Return what happened, in a line."""
         ledger = self.ledger
         doubled = [one for one, count in ledger.came.items() if count > 1]
-        befell = "/".join(str(self.befell[what]) for what in ("kill", "stop", "halt", "cut", "silence"))
+        befell = "/".join(str(self.befell[what]) for what in ("kill", "stop", "halt", "cut", "silence", "gave up"))
         return (
             f"{self.shape}: {len(ledger.promised)} confirmed, {len(ledger.doubtful)} sends and {len(ledger.in_doubt)} "
             f"carried messages in doubt, {len(doubled)} came twice ({len(ledger.unmarked)} of them unmarked), "
-            f"kill/stop/halt/cut/silence {befell}"
+            f"kill/stop/halt/cut/silence/gave up {befell}"
         )
 
 
