@@ -909,6 +909,12 @@ class Bridge(LinkPort):
         acceptor = self.neighbourhood.acceptor
         if name in acceptor.temporaries or name in self.broker.table.queues:
             return  # it came along another way, or is our own
+        if self.subject is not None:
+            try:
+                self.broker.access.create(self.subject, address_of(where))
+            except Refused as refusal:
+                self.say(f"a temporary destination of the other broker is not made: {refusal}")
+                return
         acceptor.temporaries[name] = self.names.connection
         if is_queue(where):
             self.advisories.bridged[name] = None

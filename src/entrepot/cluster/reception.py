@@ -130,6 +130,8 @@ class NetworkSession(OpenWireSession):
             self.told = command  # for the other end of a duplex bridge; a one-way bridge needs nothing of us
             return
         super()._take(command)
+        if peer is not None and self.info is command:  # he was let in
+            self.neighbourhood.arrivals[self.client_id] = self
         if peer is not None and peer.duplex_connection and self.bridge is None and self.info is not None:
             self._be_the_other_end(peer)
         elif peer is not None and not self.listed and self.info is not None:
@@ -213,7 +215,6 @@ class NetworkSession(OpenWireSession):
             same = before.peer_broker.broker_id == peer.broker_id and before.subject.name == self.subject.name
             if same:
                 before.superseded(AGAIN)
-        self.neighbourhood.arrivals[client_id] = self
 
     def _be_the_other_end(self, peer: BrokerInfo) -> None:
         options, lists = read_properties(peer.network_properties or "")

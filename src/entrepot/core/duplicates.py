@@ -90,6 +90,9 @@ def _key(address: str, identity: bytes) -> bytes:
 class Sequences:
     """The last message of each producer that waits for answers: one that is sent again is known by its number.
 
+    Where there are rights, the name of its user stands behind a producer's and a tab: who takes another's id must not
+    make us believe that the other has sent.
+
     Oldest producer first; beyond `PRODUCERS_KEPT` the oldest is forgotten. What was durable survives a restart.
     """
 
@@ -101,7 +104,9 @@ class Sequences:
 
     def had(self, producer: str, sequence: i64) -> bool:
         """Return whether the message ``sequence`` of ``producer`` was here, as far as anybody remembers."""
-        return self.seen(producer, sequence) or sequence <= self.passed.get(producer, NEVER_SENT)
+        if self.seen(producer, sequence) or sequence <= self.passed.get(producer, NEVER_SENT):
+            return True
+        return any(sequence <= last for name, last in self.last.items() if name.partition("\t")[0] == producer)
 
     def pass_by(self, producer: str, sequence: i64) -> None:
         """Another broker brought a message of ``producer``, who may send us those before it himself yet."""

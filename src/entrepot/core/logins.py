@@ -13,11 +13,11 @@ So a user is not kept waiting by guesses at his name from elsewhere, nor by gues
 from __future__ import annotations
 
 from collections.abc import Callable
-from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
 from entrepot.base.environment import SECOND, Instant
 from entrepot.base.errors import AccessDenied, Refused
+from entrepot.base.machines import machine_of
 from entrepot.core.directory import Directory, Subject
 from entrepot.core.effort import Effort, Rest
 from entrepot.core.passwords import Kept
@@ -31,7 +31,6 @@ DEBTS_MAX: Final = 10_000  # addresses, and names tried from them, that are reme
 FORGETTING: Final = 10 * SECOND  # one wrong password is forgotten
 DEBT_MAX: Final = 30.0  # five minutes without a guess, and all of them are
 WAITING_MAX: Final = 10  # from one address with as many debts; others may all wait: a broker has been started
-SUBNET_BITS: Final = 64  # of IPv6: whoever has one such address has all of them
 
 
 class Knock:
@@ -46,7 +45,7 @@ class Knock:
         self.name: Final = name
         self.password: Final = password
         self.certificate: Final = certificate
-        self.address: Final = address_of(peer)
+        self.address: Final = machine_of(peer)
         self.answered = False
         self.waits = False  # his connection has been left alone until there is an answer
         self.gone = False  # he waits no more
@@ -210,17 +209,4 @@ def _too_many() -> Subject:
     raise AccessDenied("too many wrong passwords came from this address", remedy="try again in a while")
 
 
-def address_of(peer: str) -> str:
-    """Return what of ``host:port`` stands for a machine: the host, of IPv6 its network; all of anything else."""
-    host = peer.rpartition(":")[0].strip("[]") if ":" in peer else peer
-    try:
-        address = ip_address(host.partition("%")[0])
-    except ValueError:
-        return peer
-    if address.version == 4:
-        return str(address)
-    mapped = address.ipv4_mapped
-    return str(mapped or ip_network((address, SUBNET_BITS), strict=False))
-
-
-__all__ = ["GUESSES_A_SECOND", "Hasher", "Knock", "Logins", "address_of"]
+__all__ = ["GUESSES_A_SECOND", "Hasher", "Knock", "Logins"]

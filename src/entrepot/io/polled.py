@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from entrepot.base.environment import MIB
+from entrepot.base.machines import machine_of
 from entrepot.io.connection import Connection, Turn
 from entrepot.protocols.openwire.polling import Exchange, Exchanges, Inner
 from entrepot.protocols.session import Shell
@@ -122,6 +123,7 @@ class PolledSessions(Exchanges):
         if connection is None:
             return "this listener admits no more connections"
         made = ExchangeTransport(self.turn, connection, partial(self._forget, client_id), self._body_max)
+        made.exchange.machine = machine_of(peer)
         self._open[client_id] = made.exchange
         made.begin(shell.transport if isinstance(shell, Connection) else None)
         return ""

@@ -9,7 +9,7 @@ import pytest
 from entrepot.base.errors import AccessDenied, UserUnknown
 from entrepot.core.access import Access
 from entrepot.core.directory import Directory, User
-from entrepot.core.logins import DEBTS_MAX, GUESSES_A_SECOND, WAITING_MAX, Hasher, Knock, Logins, address_of
+from entrepot.core.logins import DEBTS_MAX, GUESSES_A_SECOND, WAITING_MAX, Hasher, Knock, Logins
 from entrepot.core.passwords import Kept, hashed
 from kit import Rig, knock
 
@@ -154,19 +154,3 @@ def test_a_wrong_password_is_told_as_before() -> None:
     house.work()
     with pytest.raises(UserUnknown, match=r"User name \[nobody\] or password is invalid\."):
         wrong.subject()
-
-
-@pytest.mark.parametrize(
-    ("peer", "address"),
-    [
-        ("192.0.2.1:61613", "192.0.2.1"),
-        ("[2001:db8:1:2:3::4]:61613", "2001:db8:1:2::/64"),
-        ("2001:db8:1:2:3::4:61613", "2001:db8:1:2::/64"),
-        ("[::ffff:192.0.2.1]:5", "192.0.2.1"),
-        ("/run/broker.sock", "/run/broker.sock"),
-        ("unix", "unix"),
-        ("", ""),
-    ],
-)
-def test_an_address_is_a_machine(peer: str, address: str) -> None:
-    assert address_of(peer) == address

@@ -84,10 +84,15 @@ class Acceptor:
             self.cluster.exited(session)
         self.broker.disclaim(session.client_id, session.holder)
 
+    def is_elsewhere(self, session: OpenWireSession, connection_id: str | None) -> bool:
+        """Return whether ``connection_id`` is that of another connection that is here: its ids are its own."""
+        other = self.connections.get(connection_id or "")
+        return other is not None and other is not session
+
     def is_of_another(self, name: str, connection_id: str) -> bool:
         """Return whether the temporary destination ``name`` is there and not of this connection, whatever its name."""
-        if self.temporaries.get(name, connection_id) != connection_id:
-            return True
+        if self.temporaries.get(name, connection_id) != connection_id or name.startswith(f"ID:{self.broker.node_id}-c"):
+            return True  # the second is how we call those of clients of STOMP: nobody may be there before them
         queue = self.broker.table.queues.get(name)
         if queue is not None and queue.owner != connection_id:
             return True

@@ -57,6 +57,8 @@ class Consuming:
         if session.options.consumers_allowed < UNCOUNTED:
             known = [one.info.destination for one in session.consumers.values()]
             check_count("consumer", known, info.destination, session.options.consumers_allowed)
+        if session.acceptor.is_elsewhere(session, consumer_id.connection_id):
+            raise Refused("the id of a consumer begins with that of another connection")
         addresses = session.addresses(info.destination)
         for one in addresses:
             if one.temporary:

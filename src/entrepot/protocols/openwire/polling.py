@@ -22,6 +22,7 @@ from typing import Final
 
 from entrepot.base.environment import KIB, MIB, SECOND, Instant
 from entrepot.base.errors import LimitExceeded, PeerError
+from entrepot.base.machines import machine_of
 from entrepot.protocols.http import Message, MessageReader, answer, deflate, inflate
 from entrepot.protocols.openwire.relay import Relay
 from entrepot.protocols.session import HTTP, NEVER, Session, Shell
@@ -65,6 +66,7 @@ class Exchange:
         self.body_max: Final = body_max
         self.relay: Final = Relay()
         self.octets = 0
+        self.machine = ""  # where it was opened: nobody else is served, whatever clientID he says; "": anybody is
         self.closing = False  # the session has said its last words
         self.over = False
         self._high = high
@@ -304,7 +306,7 @@ class PollSession(Session):
             self._address(request, client_id, now)
 
     def _address(self, request: Message, client_id: bytes, now: Instant) -> None:
-        exchange = self.exchanges.find(client_id)
+        exchange = self._found(client_id)
         if exchange is None:
             self._answer(answer(404, b"there is no such session; HEAD opens one\n"), now)
             return
@@ -326,8 +328,15 @@ class PollSession(Session):
         if taken:
             self.taken(now)
 
+    def _found(self, client_id: bytes) -> Exchange | None:
+        """Return the session of that name, if it was opened from the same machine: its name is no secret."""
+        exchange = self.exchanges.find(client_id)
+        if exchange is not None and exchange.machine not in ("", machine_of(self.peer)):
+            return None
+        return exchange
+
     def _body_max(self, head: Message) -> int:
-        exchange = self.exchanges.find(head.fields.get(CLIENT_ID, b""))
+        exchange = self._found(head.fields.get(CLIENT_ID, b""))
         if head.fields.get(b"expect", b"").lower() == b"100-continue":
             self.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.note()

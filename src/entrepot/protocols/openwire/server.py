@@ -102,6 +102,7 @@ RETAINED_BLOCK: Final = 2  # a connection that also consumes is not stopped; its
 WRITER_KEPT_OCTETS: Final = 4 * 1024 * 1024
 MESSAGE_OVERHEAD: Final = 1024  # what ActiveMQ charges a message beyond its octets: the currency of producer windows
 STEERED_SINCE: Final = 6  # version of OpenWire whose ConnectionControl names brokers
+SIGNED: Final = "\t"  # between a producer and its user
 NOBODY: Final = Subject("")  # who has not connected yet
 
 
@@ -183,6 +184,7 @@ class OpenWireSession(Session):
         self.connection_id: str = ""
         self.client_id: str = ""
         self.subject: Subject = NOBODY
+        self.signature: str = ""  # behind the names of its producers: what they sent is remembered of them and him
         self.holder: _Holder = _Holder(self)
         self.resumed_by_failover: bool = False
         self.detached: bool = False
@@ -529,6 +531,8 @@ class OpenWireSession(Session):
             return
         try:
             self.subject = knock.subject()
+            if self.broker.access.guarded:
+                self.signature = SIGNED + self.subject.name
             self.entering(info)
             self.acceptor.enter(self, connection_id.value, info.client_id or "")
         except Refused as refusal:
@@ -627,12 +631,12 @@ class OpenWireSession(Session):
                 self.consuming.end(subscription, command.last_delivered_sequence_id)
         elif isinstance(what, ProducerId):
             self._end_producer(what)
-            self.broker.sequences.forget(text_of(what))
+            self.broker.sequences.forget(text_of(what) + self.signature)
         elif isinstance(what, SessionId):
             self._end_session(what, command.last_delivered_sequence_id)
         elif isinstance(what, ConnectionId):
             for producer_id in list(self.producers):
-                self.broker.sequences.forget(text_of(producer_id))
+                self.broker.sequences.forget(text_of(producer_id) + self.signature)
             self.last_delivered = command.last_delivered_sequence_id
             self.release()
         self.answer(command, False)
@@ -643,7 +647,7 @@ class OpenWireSession(Session):
         for producer_id in list(self.producers):
             if producer_id.session_id == session_id.value:
                 self._end_producer(producer_id)
-                self.broker.sequences.forget(text_of(producer_id))
+                self.broker.sequences.forget(text_of(producer_id) + self.signature)
 
     # -- producers ----------------------------------------------------------------------------------------------------
 
@@ -654,6 +658,8 @@ class OpenWireSession(Session):
         if producer_id not in self.producers:
             if len(self.producers) >= self.options.producers_max:
                 raise Refused(f"{self.options.producers_max} producers are open on this connection")
+            if self.acceptor.is_elsewhere(self, producer_id.connection_id):
+                raise Refused("the id of a producer begins with that of another connection")
             if self.options.producers_allowed < UNCOUNTED:
                 known = [one.destination for one in self.producers.values()]
                 check_count("producer", known, info.destination, self.options.producers_allowed)
@@ -711,6 +717,8 @@ class OpenWireSession(Session):
         message_id = command.message_id
         assert message_id is not None
         producer = "" if message_id.producer_id is None else text_of(message_id.producer_id)
+        if self.signature:
+            producer += self.signature
         sequence = message_id.producer_sequence_id
         frame = self.response(command)
         message = self._arrived(command, target)

@@ -314,3 +314,15 @@ def test_who_expects_to_be_told_to_go_on_is(broker: Broker, inner: Recorded) -> 
     assert client.session.outgoing() == b"HTTP/1.1 100 Continue\r\n\r\n"
     client.session.receive(body, 0)
     assert client.answers()[0].status == 200
+
+
+def test_a_session_serves_the_machine_that_opened_it(broker: Broker, inner: Recorded) -> None:
+    """The clientID is made from the same parts as connection ids, which are told to everybody."""
+    inner.exchange.machine = "192.0.2.1"
+    inner.write(KeepAliveInfo())
+    for peer, status in (("198.51.100.7:80", 404), ("192.0.2.1:9999", 200)):
+        client = Client(broker)
+        client.session.peer = peer
+        assert client.status("POST", encode(KeepAliveInfo())) == status
+        assert client.status("GET") == status
+    assert len(inner.commands) == 1
