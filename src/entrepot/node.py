@@ -29,7 +29,7 @@ from entrepot.cluster.options import NetworkConnectorOptions
 from entrepot.cluster.reception import NetworkSession
 from entrepot.cluster.zones import ZoneRules, check_zone
 from entrepot.config.founding import add_policies, found, set_advisories, set_options
-from entrepot.config.model import BrokerConfig
+from entrepot.config.model import BrokerConfig, UsageOptions
 from entrepot.config.networks import bridge_filters, lists_of, no_filters
 from entrepot.config.security import OPEN, Security, protect
 from entrepot.core import notices
@@ -57,6 +57,7 @@ from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.io.standby import Standby
 from entrepot.io.tcp import AUTO, Greeter, Listener, Listening
 from entrepot.io.traces import LIMIT_OCTETS, TraceFiles
+from entrepot.journal.limits import StoreLimits
 from entrepot.journal.log import JournalCore, JournalOptions, RecoveryReport
 from entrepot.journal.memory import MemoryJournal
 from entrepot.management.census import OpenConnections
@@ -222,6 +223,7 @@ class Node:
         self._announcers: list[Announcer] = []
         self._turn: BrokerTurn | None = None
         self._hasher: ThreadHasher | None = None
+        self._measured = 0.0
         self._maintenance: asyncio.TimerHandle | None = None
         self._stop_asked: asyncio.Future[str] | None = None
         self._stopping: asyncio.Future[None] | None = None
@@ -464,6 +466,8 @@ class Node:
         options.created = SystemClock().wall()
         options.epoch = epoch
         journal = JournalCore(port, options)
+        if self.options.config is not None:
+            set_limits(self.options.config.usage, journal.limits, port.capacity())
         if standby is not None:
             journal.fence = LeaseFence(standby.tenure, partial(clock_gettime_ns, CLOCK))
         return journal
@@ -639,6 +643,7 @@ class Node:
         try:
             if self._disk is not None:
                 self._disk.look_at_lock()
+            self._measure(turn.loop.time())
             more = self.broker.journal.compact(COMPACT_OCTETS)
             refusal = self.broker.journal.refusal()
             if refusal is not None and not isinstance(refusal, StorageFull):
@@ -649,6 +654,17 @@ class Node:
         finally:
             turn.end()
         self._maintenance = turn.loop.call_later(COMPACT_AGAIN if more else COMPACT_LOOK, self._maintain)
+
+    def _measure(self, at: float) -> None:
+        """See whether the limits of the disk are reached, twice a second at most."""
+        if at < self._measured + COMPACT_LOOK / 2:
+            return
+        self._measured = at
+        if self.broker.journal.measure():
+            self.broker.limits_changed()
+            full = self.broker.journal.limits.full
+            told = f"{full}: producers wait or are refused" if full else "messages may be stored again"
+            log.warning("%s: %s", self.options.name, told)
 
 
 def _read_option(stomp: StompOptions, openwire: OpenWireOptions, written: str, text: str) -> bool:
@@ -692,3 +708,20 @@ def _dialled(listener: Listener, protocol: str) -> Endpoint:
         protocol, layers = "https", []
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(endpoint.host, endpoint.host)
     return Endpoint("+".join([protocol, *layers]), host, endpoint.port, endpoint.path)
+
+
+def set_limits(usage: UsageOptions, limits: StoreLimits, capacity: int) -> None:
+    """Give a journal the limits of a configuration; percentages are of the ``capacity`` of its disk, in octets."""
+    limits.capacity = capacity
+    if usage.store_percent:
+        limits.store = capacity * usage.store_percent // 100
+    elif usage.store_limit:
+        limits.store = usage.store_limit
+    if usage.temp_percent:
+        limits.temp = capacity * usage.temp_percent // 100
+    elif usage.temp_limit:
+        limits.temp = usage.temp_limit
+    if usage.disk_free_min:
+        limits.free_min = usage.disk_free_min
+    elif usage.disk_percent_max:
+        limits.free_min = capacity * (100 - usage.disk_percent_max) // 100

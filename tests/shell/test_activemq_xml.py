@@ -222,3 +222,42 @@ def test_the_virtual_topic_of_the_file_replaces_the_default(running: Running) ->
     assert [frame.body for frame in wire.drain("/queue/For.A.Orders.eu")] == [b"mine"]
     assert wire.drain("/queue/Consumer.A.VirtualTopic.eu") == []
     wire.cut()
+
+
+def test_store_usage_lets_producers_wait_until_there_is_room(tmp_path: Path) -> None:
+    limits = '<systemUsage><systemUsage><storeUsage><storeUsage limit="1 mb"/></storeUsage></systemUsage></systemUsage>'
+    file = tmp_path / "activemq.xml"
+    file.write_text(
+        '<beans xmlns="http://www.springframework.org/schema/beans">'
+        f'<broker xmlns="http://activemq.apache.org/schema/core" dataDirectory="{tmp_path}/data">{limits}'
+        '<transportConnectors><transportConnector name="s" uri="stomp://127.0.0.1:0"/></transportConnectors>'
+        "</broker></beans>"
+    )
+
+    persistent = {"destination": "/queue/q", "persistent": "true"}
+
+    async def scenario() -> None:
+        node = Node(configured(str(file), (), strict=False))
+        await node.start()
+        try:
+            producer = await asyncio.to_thread(Wire, node.listeners[0].port)
+            sent = 0
+            while not node.broker.journal.limits.full:
+                assert sent < 400, "3 MB are above the limit"
+                await asyncio.to_thread(producer.ask, "SEND", persistent, b"x" * 8192)
+                sent += 1
+                await asyncio.sleep(0.02)
+            assert 100 < sent < 300
+            await asyncio.to_thread(producer.say, "SEND", persistent, b"last")
+            later = asyncio.ensure_future(asyncio.to_thread(producer.ask, "SEND", persistent, b"later"))
+            await asyncio.sleep(1)
+            assert not later.done(), "it waits"
+            queue = node.broker.table.queues["q"]
+            node.turn.run(queue.purge)
+            assert (await asyncio.wait_for(later, PATIENCE)).command == "RECEIPT"
+            assert queue.count == 1
+            producer.cut()
+        finally:
+            await node.stop()
+
+    asyncio.run(scenario())

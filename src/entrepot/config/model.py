@@ -85,6 +85,12 @@ class UsageOptions(Options, frozen=True):
         classic="sendFailIfNoSpaceAfterTimeout",
         about="how long it waits before it fails; 0: for ever",
     )
+    store_limit: int = setting(0, unit=Unit.OCTETS, low=0, about="what is stored on disk at most; 0: no limit")
+    store_percent: int = setting(0, low=0, high=100, about="the same, as a share of the disk; 0: not given")
+    temp_limit: int = setting(0, unit=Unit.OCTETS, low=0, about="what may be lost and is paged at most; 0: a third")
+    temp_percent: int = setting(0, low=0, high=100, about="the same, as a share of the disk; 0: not given")
+    disk_percent_max: int = setting(0, low=0, high=100, about="how full the disk may be for sends; 0: full")
+    disk_free_min: int = setting(0, unit=Unit.OCTETS, low=0, about="what must be free on the disk for sends")
 
 
 class StoreOptions(Options, frozen=True):

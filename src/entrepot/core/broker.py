@@ -383,7 +383,10 @@ class BrokerCore(Host):
         self.next_queue: i64 = FIRST_QUEUE
         self.next_key: i64 = 0
         self.run: i64 = 0  # tells this run of the broker from every other
-        self.waiting: dict[int, tuple[SpaceWaiter, Queue | None]] = {}  # key -> who, and the queue that was full
+        self.waiting: dict[
+            int, tuple[SpaceWaiter, Queue | None, bool]
+        ] = {}  # key -> who, for which queue, for the disk
+        self.blocking_disk: bool = False
         self.blocking: Queue | None = None  # the queue on whose account the last BLOCKED was said
         self.granted: bool = False  # a transaction is being carried out whose every send was granted before
         self.followers: list[Subscription] = []  # subscriptions to wildcards of queues
@@ -553,7 +556,7 @@ class BrokerCore(Host):
             self.table.resolve(target)
         policy = self.policies.of(target.name, target.routing)
         target.policy = policy
-        target.careful = policy.is_careful
+        target.careful = policy.is_careful or self.journal.limits.full != ""
         target.stamps = policy.expiry_ms >= 0 or policy.expiry_ms_min >= 0 or policy.expiry_ms_max >= 0
 
     def _need_own(self, destination: Destination) -> None:
@@ -870,6 +873,8 @@ class BrokerCore(Host):
                 self.notices.notice(notices.MESSAGE_DROPPED, queue.name, {"why": "full"})
                 queue.tell_discarded(message)
             queues = [queue for queue in queues if queue not in full]
+        if verdict == SENT and self.journal.pages and not self._room_on_disk(message, queues):
+            verdict = BLOCKED
         for target in copy.careful:
             self._attend(message, target, target in copy.unread)
         self._hand_out(message, queues)
@@ -994,8 +999,39 @@ class BrokerCore(Host):
             return DROPPED
         if self.blocks(queue):
             self.blocking = queue
+            self.blocking_disk = False
             return BLOCKED
         return SENT
+
+    def limits_changed(self) -> None:
+        """That the journal may store begins or ends (`JournalCore.measure`): have all targets looked at again."""
+        self.table.version += 1
+        full = self.journal.limits.full
+        what = notices.ADDRESS_FULL if full else notices.ADDRESS_FREE
+        self.notices.notice(what, "", {"used": str(self.journal.limits.stored), "why": full})
+
+    def _room_on_disk(self, message: Message, queues: list[Queue]) -> bool:
+        """Say whether the limits of the disk let ``message`` go to ``queues`` without its producer waiting.
+
+        Raises AddressFull where a queue's policy wants that; nothing is stored then.
+        """
+        full = self.journal.limits.full
+        if full and (self.journal.limits.all or (message.durable and _one_is_durable(queues))):
+            for queue in queues:
+                if queue.policy.full == FULL_FAIL and not self.granted:
+                    raise AddressFull(full, remedy="consume, or raise the limit of the store")
+            self.blocking = None
+            self.blocking_disk = True
+            return False
+        if self.journal.temp_full():
+            rare = message.rare
+            large = rare is not None and rare.large_id != 0
+            for queue in queues:
+                if not (message.durable and queue.durable) and (large or queue.is_full()):
+                    self.blocking = queue
+                    self.blocking_disk = True
+                    return False
+        return True
 
     def blocks(self, queue: Queue) -> bool:
         """Return whether ``queue`` stops producers when it is full: by policy, or for want of a disk to page to."""
@@ -1004,6 +1040,10 @@ class BrokerCore(Host):
             return not self.journal.pages or self.journal.refusal() is not None
         return full == FULL_BLOCK
 
+    def lacks_share(self, queue: Queue) -> bool:
+        """Return whether ``queue`` is full and what may be lost has no more room on disk: its producers wait."""
+        return bool(queue.is_full() and self.journal.pages and self.journal.temp_full())
+
     def wait_for_space(self, key: i64, waiter: SpaceWaiter) -> None:
         """Call ``waiter.space`` when there is room again: memory at most half full, and so the queue that was full.
 
@@ -1011,7 +1051,7 @@ class BrokerCore(Host):
         """
         if not self.waiting:
             self.notices.notice(notices.ADDRESS_FULL, "", {"used": str(self.memory.used)})
-        self.waiting[int(key)] = (waiter, self.blocking)
+        self.waiting[int(key)] = (waiter, self.blocking, self.blocking_disk)
 
     def stop_waiting(self, key: i64) -> None:
         """Forget a waiter whose connection is gone."""
@@ -1021,8 +1061,10 @@ class BrokerCore(Host):
         if not self.waiting or self.memory.used > self.memory.limit // 2:
             return
         free: list[SpaceWaiter] = []
-        for key, (waiter, queue) in list(self.waiting.items()):
+        for key, (waiter, queue, disk) in list(self.waiting.items()):
             gone = queue is None or self.table.queues.get(queue.name) is not queue
+            if disk and (self.journal.limits.full if queue is None else not gone and self.journal.temp_full()):
+                continue
             if queue is None or gone or queue.backlog.octets <= queue.policy.max_octets // 2:
                 del self.waiting[key]
                 free.append(waiter)
@@ -1665,6 +1707,13 @@ class BrokerCore(Host):
         assert octets == self.memory.used, f"memory account says {self.memory.used}, messages held cost {octets}"
         self.copies.check()
         self.journal.check()
+
+
+def _one_is_durable(queues: list[Queue]) -> bool:
+    for queue in queues:  # noqa: SIM110 - a loop compiles to half the time of a generator
+        if queue.durable:
+            return True
+    return False
 
 
 class _Chime(Alarm):

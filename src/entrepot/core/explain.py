@@ -360,6 +360,11 @@ def _producers(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
     refusal = broker.journal.refusal()
     if refusal is not None:
         tally.add("disk", f"the journal takes no records: {refusal.message}", refusal.remedy)
+    limits = broker.journal.limits
+    if limits.full:
+        effect = "producers are refused" if queue.policy.full == FULL_FAIL else "producers wait (flow control)"
+        what = "consume" if limits.stored >= limits.store else "make room on that disk"
+        tally.add("disk", f"{limits.full}: {effect}", f"{what}; or raise the limit (storeUsage, max-disk-usage)")
     if not queue.is_full():
         return
     policy = queue.policy
@@ -374,6 +379,9 @@ def _producers(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
         effect = "producers wait (flow control)"
     elif refusal is not None:
         effect = "what should go to disk is refused"
+    elif broker.lacks_share(queue):
+        paged, share = broker.journal.paged(), limits.temp_now
+        effect = f"what may be lost has {paged:,} octets on disk, and may have {share:,}: producers of it wait"
     else:
         effect = "what comes in goes to disk"
     remedy = "let it be consumed; or raise max_octets of its policy, or the memory limit of the broker"

@@ -672,6 +672,10 @@ class Disk(JournalPort):
         state = os.statvfs(self._journal)
         return state.f_bavail * state.f_frsize
 
+    def capacity(self) -> int:
+        """Return how large the file system is, in octets."""
+        return self._capacity()
+
     def _capacity(self) -> int:
         state = os.statvfs(self._journal)
         return state.f_blocks * state.f_frsize

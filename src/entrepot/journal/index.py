@@ -231,6 +231,7 @@ class Index:
         self.messages: i64 = 0
         self.disk: i64 = 0
         self.slot: i64 = -1
+        self.paged_bytes: i64 = 0  # of records that are live until the next start
         self.blob_freed: i64 = 0
         self.reclaimable: bool = False
         self._hint: Segment | None = None
@@ -320,6 +321,8 @@ class Index:
             self.several[number] = list(queues)
         if blob != 0:
             self.blob_of[number] = blob
+        if state == TRANSIENT:
+            self.paged_bytes += length
         self.messages += 1
 
     def find(self, number: i64) -> Segment | None:
@@ -409,9 +412,11 @@ class Index:
         return (DURABLY if state == LIVE else IN_PASSING), segment
 
     def _die(self, number: i64, segment: Segment, slot: i64) -> None:
+        length: i64 = i64(segment.lengths[slot])
+        if segment.states[slot] == TRANSIENT:
+            self.paged_bytes -= length
         segment.states[slot] = DEAD
         segment.live -= 1
-        length: i64 = i64(segment.lengths[slot])
         segment.live_bytes -= length
         self.messages -= 1
         if self.blob_of:

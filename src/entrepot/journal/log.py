@@ -23,6 +23,7 @@ from entrepot.journal.batch import Batch
 from entrepot.journal.compaction import Compaction, choose
 from entrepot.journal.epoch import EPOCH_SHIFT, Boundary, remembered, write_epoch
 from entrepot.journal.index import DEAD, DURABLY, LIVE, TRANSIENT, Document, Index, Segment, document_name
+from entrepot.journal.limits import StoreLimits
 from entrepot.journal.overflow import Overflow
 from entrepot.journal.ports import (
     Fence,
@@ -96,6 +97,8 @@ class JournalCore(JournalEvents):
         self.options: JournalOptions = options
         self.overflow: Overflow = Overflow(port)
         self.pages: bool = True
+        self.limits: StoreLimits = StoreLimits()
+        self._paged_bodies: i64 = 0
         self.fence: Fence = Fence()
         self.rider: Rider = Rider()
         self.riding: bool = False  # the rider has something to say in the open batch
@@ -293,6 +296,32 @@ class JournalCore(JournalEvents):
         self._index.add(self._active, message.number, offset, length, queues, state, blob)
         if len(self._batch.out) >= self.options.batch_bytes:
             self._spill()
+
+    def temp_full(self) -> bool:
+        """Say whether what may be lost has taken its share of the disk: `page` no more, let producers wait."""
+        return self._index.paged_bytes + self._paged_bodies >= self.limits.temp_now
+
+    def paged(self) -> i64:
+        """Return the octets on disk of what is forgotten at the next start."""
+        return self._index.paged_bytes + self._paged_bodies
+
+    def measure(self) -> bool:
+        """Compare with the limits; True when that something may be stored begins or ends.
+
+        For now and then: linear in the number of segments and of large bodies, and it asks the disk.
+        """
+        index = self._index
+        bodies: i64 = 0
+        for size in self.overflow.sizes.values():
+            bodies += size
+        paged: i64 = 0
+        for number, blob in index.blob_of.items():
+            segment = index.find(number)
+            if segment is not None and segment.states[index.slot] == TRANSIENT:
+                paged += self.overflow.sizes.get(blob, 0)
+        self._paged_bodies = paged
+        stored = index.live_bytes() - index.paged_bytes + bodies - paged
+        return self.limits.measure(stored, self.paged(), index.disk + bodies, self.port.space())
 
     def settle(self, number: i64, queue_id: i64) -> None:
         """Forget ``number`` for ``queue_id``. Settling twice, or what the journal never had, does nothing."""

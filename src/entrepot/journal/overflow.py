@@ -88,6 +88,7 @@ class Overflow:
         self._held: dict[int, int] = {}
         self._growing: dict[int, _Growing] = {}
         self.damaged: dict[int, str] = {}
+        self.sizes: dict[int, int] = {}  # octets of each blob that somebody holds
 
     def create(self, blob_id: i64) -> None:
         """Begin an empty blob, held once by the caller."""
@@ -95,6 +96,7 @@ class Overflow:
             raise Fault(f"blob {blob_id} exists or has no valid id")
         self._growing[blob_id] = _Growing(blob_id)
         self._held[blob_id] = 1
+        self.sizes[blob_id] = 0
         self._port.blob_create(blob_id)
 
     def write(self, blob_id: i64, chunk: bytes) -> None:
@@ -104,6 +106,7 @@ class Overflow:
             raise Fault(f"blob {blob_id} is not being written")
         at: i64 = 0
         end: i64 = len(chunk)
+        self.sizes[blob_id] += int(end)
         while at < end:
             size = min(growing.left(), end - at)
             piece = chunk if size == end else chunk[at : at + size]
@@ -201,7 +204,10 @@ class Overflow:
 
     def hold(self, blob_id: i64) -> None:
         """Keep the blob until the matching `release`."""
-        self._held[blob_id] = self._held.get(blob_id, 0) + 1
+        held = self._held.get(blob_id, 0)
+        if held == 0:
+            self.sizes[blob_id] = max(0, int(self._port.blob_size(blob_id)))
+        self._held[blob_id] = held + 1
 
     def release(self, blob_id: i64) -> None:
         """Let go of the blob; nobody holds it: it is removed, finished or not. A damaged one is set aside."""
@@ -212,6 +218,7 @@ class Overflow:
             self._held[blob_id] = held - 1
             return
         del self._held[blob_id]
+        del self.sizes[blob_id]
         self._growing.pop(blob_id, None)
         if self.damaged and self.damaged.pop(blob_id, ""):
             self._port.blob_set_aside(blob_id)

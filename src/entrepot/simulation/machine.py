@@ -335,6 +335,9 @@ class Machine:
             self.world.later(delay, lambda: self._compact(broker))
 
     def _compact_some(self, broker: BrokerCore) -> bool:
+        if broker.journal.measure():
+            broker.limits_changed()
+            self.world.count("limit of the disk")
         try:
             more = broker.journal.compact(self.options.compact_octets)
         except EntrepotError as error:

@@ -234,6 +234,29 @@ def test_impossible_limits(memory: str) -> None:
     assert errors(broker(body))
 
 
+@pytest.mark.parametrize("name", ["store", "temp"])
+@pytest.mark.parametrize(
+    ("said", "octets", "percent"),
+    [
+        ('limit="10 mb"', 10 * MIB, 0),
+        ('percentLimit="40"', 0, 40),
+        ('percentLimit="50" total="1 gb"', 512 * MIB, 0),
+        ('name="x"', 0, 0),
+    ],
+)
+def test_disk_of_the_broker(name: str, said: str, octets: int, percent: int) -> None:
+    body = f"<systemUsage><systemUsage><{name}Usage><{name}Usage {said}/></{name}Usage></systemUsage></systemUsage>"
+    usage = config(broker(body)).usage
+    assert (getattr(usage, f"{name}_limit"), getattr(usage, f"{name}_percent")) == (octets, percent)
+
+
+@pytest.mark.parametrize("said", ['limit="0"', 'percentLimit="101"', 'limit="much"'])
+def test_impossible_limits_of_the_disk(said: str) -> None:
+    assert errors(
+        broker(f"<systemUsage><systemUsage><storeUsage><storeUsage {said}/></storeUsage></systemUsage></systemUsage>")
+    )
+
+
 # -- connectors -------------------------------------------------------------------------------------------------------
 
 

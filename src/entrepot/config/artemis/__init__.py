@@ -59,7 +59,7 @@ def _config(reader: PartReader, core: Bean, spoken: Collection[str]) -> BrokerCo
     memory = int(core.get("global-max-size", -1))
     return BrokerConfig(
         broker=BrokerSettings(name=core.text("name") or "localhost", persistent=persistent, scheduler=True),
-        usage=UsageOptions(memory_limit=memory if memory > 0 else HEAP_DEFAULT // 2),
+        usage=_usage(reader, core, memory if memory > 0 else HEAP_DEFAULT // 2),
         store=_store(reader, core, persistent),
         connectors=Acceptors(reader, spoken).read(core),
         policies=policies(reader, core),
@@ -69,6 +69,17 @@ def _config(reader: PartReader, core: Bean, spoken: Collection[str]) -> BrokerCo
         virtual_topics=(),
         sharing=_sharing(reader, core) if persistent else None,
         security=security(reader, core),
+    )
+
+
+def _usage(reader: PartReader, core: Bean, memory: int) -> UsageOptions:
+    """Return the limits of memory and disk. Artemis takes 90 % where max-disk-usage is not given; here that is none."""
+    percent, free = int(core.get("max-disk-usage", -1)), int(core.get("min-disk-free", -1))
+    if percent > 100 or percent == 0:
+        reader.error(core, f"{percent} is no percentage of a disk", "use 1 to 100, or -1 for none", "max-disk-usage")
+        percent = -1
+    return UsageOptions(
+        memory_limit=memory, disk_percent_max=percent if 0 < percent < 100 else 0, disk_free_min=max(free, 0)
     )
 
 

@@ -69,10 +69,8 @@ CORE: Final = Kind(
         "connection-ttl-override:number connection-ttl-check-interval:ms",
     ),
     no_effect("prefixes of properties are those of Java", "system-property-prefix:text internal-naming-prefix:text"),
-    no_effect(
-        "limits do not follow the disk; a full disk refuses messages",
-        "max-disk-usage:number disk-scan-period:ms min-disk-free:text",
-    ),
+    obeyed("max-disk-usage:number min-disk-free:size"),
+    no_effect("the disk is looked at twice a second", "disk-scan-period:ms"),
     otherwise("messages are not counted for the whole broker", "global-max-messages:number=-1"),
     otherwise("transactions are not limited in time", "transaction-timeout:ms transaction-timeout-scan-period:ms"),
     otherwise("the management address is activemq.management", "management-address:text=activemq.management"),

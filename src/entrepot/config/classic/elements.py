@@ -187,16 +187,26 @@ USAGE_KINDS: Final = [
     *(
         Kind(
             name,
-            otherwise(why, "limit:size percentLimit:number total:size", remedy="watch the disk"),
-            no_effect("usage is exact at any time", "percentUsageMinDelta:number pollingTime:ms name:text store:text"),
+            obeyed("limit:size percentLimit:number total:size"),
+            no_effect("it is looked at twice a second", "percentUsageMinDelta:number pollingTime:ms"),
+            no_effect("there is one journal", "name:text store:text"),
             otherwise("there are no shares of a limit", "usagePortion:decimal=1.0"),
             about=about,
         )
-        for name, why, about in (
-            ("storeUsage", "the journal is not limited, except by its disk", "disk for persistent messages"),
-            ("tempUsage", "paging is not limited, except by the disk", "disk for what does not fit memory"),
-            ("jobSchedulerUsage", "the journal is not limited, except by its disk", "disk for scheduled messages"),
+        for name, about in (
+            ("storeUsage", "disk for persistent messages"),
+            ("tempUsage", "disk for what does not fit memory and is lost at a restart"),
         )
+    ),
+    Kind(
+        "jobSchedulerUsage",
+        otherwise(
+            "scheduled messages are in the journal", "limit:size percentLimit:number total:size", remedy="storeUsage"
+        ),
+        no_effect("it is looked at twice a second", "percentUsageMinDelta:number pollingTime:ms"),
+        no_effect("there is one journal", "name:text store:text"),
+        otherwise("there are no shares of a limit", "usagePortion:decimal=1.0"),
+        about="disk for scheduled messages",
     ),
 ]
 

@@ -69,7 +69,7 @@ POLICY_ENTRY: Final = Kind(
     ),
     no_effect("figures are always kept", "advancedNetworkStatisticsEnabled:flag"),
     no_effect("bridges do not count as consumers of an unused destination", "gcWithNetworkConsumers:flag"),
-    otherwise("the journal is not limited, except by its disk", "storeUsageHighWaterMark:number=100"),
+    otherwise("all of storeUsage may be used", "storeUsageHighWaterMark:number=100"),
     otherwise("what can be dispatched is dispatched at once", "lazyDispatch:flag=false"),
     otherwise("consumers with a higher priority come first", "useConsumerPriority:flag=true"),
     otherwise("the number of destinations is not limited", "maxDestinations:number=-1"),

@@ -80,11 +80,31 @@ def usage(reader: Reader, bean: Bean | None, sources: Sources) -> UsageOptions:
             limit = given
         elif "limit" in memory.values:
             reader.error(memory, "a broker cannot work without memory", "give a limit, like 512 mb", "limit")
+    disk: dict[str, int] = {}
+    for name in ("store", "temp"):
+        disk.update(_disk_usage(reader, bean.one(f"{name}Usage"), name))
     try:
-        return bean.options(UsageOptions, memory_limit=limit)
+        return bean.options(UsageOptions, memory_limit=limit, **disk)
     except InvalidOption as error:
         reader.error(bean, error.message, error.remedy)
         return UsageOptions(memory_limit=limit)
+
+
+def _disk_usage(reader: Reader, bean: Bean | None, name: str) -> dict[str, int]:
+    """Return the limit of storeUsage or tempUsage, in octets or as a share of the disk."""
+    if bean is None:
+        return {}
+    percent, total, limit = (int(bean.get(each, 0)) for each in ("percentLimit", "total", "limit"))
+    if percent:
+        if not 1 <= percent <= 100:
+            reader.error(bean, f"{percent} is no percentage", "use 1 to 100", "percentLimit")
+            return {}
+        return {f"{name}_limit": total * percent // 100} if total > 0 else {f"{name}_percent": percent}
+    if limit > 0:
+        return {f"{name}_limit": limit}
+    if "limit" in bean.values:
+        reader.error(bean, "a limit of nothing lets nothing in", "give a limit, like 100 gb, or leave it out", "limit")
+    return {}
 
 
 def _of_heap(reader: Reader, bean: Bean, percent: int, sources: Sources) -> int:

@@ -332,3 +332,23 @@ def test_who_stands_alone_shares_nothing() -> None:
     assert config("<ha-policy><primary-only/></ha-policy>").sharing is None
     assert config("<ha-policy><live-only/></ha-policy>").sharing is None
     assert config("<persistence-enabled>false</persistence-enabled>").sharing is None
+
+
+@pytest.mark.parametrize(
+    ("said", "percent", "free"),
+    [
+        ("<max-disk-usage>80</max-disk-usage>", 80, 0),
+        ("<max-disk-usage>-1</max-disk-usage>", 0, 0),
+        ("<max-disk-usage>100</max-disk-usage>", 0, 0),
+        ("<min-disk-free>10MB</min-disk-free>", 0, 10 << 20),
+        ("", 0, 0),
+    ],
+)
+def test_how_full_the_disk_may_be(said: str, percent: int, free: int) -> None:
+    usage = config(said).usage
+    assert (usage.disk_percent_max, usage.disk_free_min) == (percent, free)
+
+
+def test_a_disk_cannot_be_fuller_than_full() -> None:
+    reading = read(document("<max-disk-usage>101</max-disk-usage>"))
+    assert "101 is no percentage of a disk" in said(reading, Severity.ERROR)
