@@ -33,6 +33,7 @@ RELOAD_STEP: Final = 256
 SEARCH_STEP: Final = 2_000  # messages that a selective consumer may look through before others have their turn
 EXPIRED_LOOKS: Final = 4  # one message that expires is as much work as looking at so many: it may become a dead letter
 TAKE_OCTETS: Final = 16 * 1024 * 1024  # bodies that one `take` may hold at a time
+COPY_OCTETS: Final = 1 << OCTETS_SHIFT  # what a delivery copies counts from here on
 LOAD_UNITS: Final = 2  # of `core/effort.py`: to read a message from disk, one of many
 PAGE_UNITS: Final = 4  # and to write a record of its own for it
 SWEEP_LOOKS: Final = 2_000  # messages that one sweep looks at: 0.1 ms compiled
@@ -244,7 +245,9 @@ class Queue:
     def _hand(self, consumer: Consumer, message: Message, reference: Reference | None) -> None:
         """Deliver to ``consumer``, which has credit and wants it. ``reference`` is None for one that never waited."""
         self.delivered += 1
-        self.effort.spent += 1 + (message.size >> OCTETS_SHIFT)
+        octets: i64 = len(message.raw)
+        if octets >= COPY_OCTETS:
+            self.effort.spent += octets >> OCTETS_SHIFT
         consumer.delivered += 1
         deliveries: i64 = 0 if reference is None else reference.deliveries
         run = consumer.delivery_run
@@ -334,6 +337,7 @@ class Queue:
             if consumer is None:
                 break
             self._remove(reference)
+            self.effort.spent += 1
             self._hand(consumer, reference.message, reference)
 
     def _dispatch_with_care(self) -> None:
@@ -407,7 +411,7 @@ class Queue:
                     continue
                 self._remove(reference)
                 consumer.cursor = following
-                self.effort.spent += looks >> 1
+                self.effort.spent += 1 + (looks >> 1)
                 self._hand(consumer, reference.message, reference)
                 return True
             reference = following
