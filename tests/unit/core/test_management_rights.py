@@ -17,7 +17,7 @@ from entrepot.core.management import ADDRESS
 from entrepot.protocols.openwire.commands import ActiveMQQueue, ActiveMQTopic, ExceptionResponse
 from entrepot.protocols.stomp.frames import Frame
 
-from ..protocols.guarded import STRANGERS, Scene
+from ..protocols.guarded import KINDS, STRANGERS, Scene
 from ..protocols.stomp.test_server import Client
 
 RESOURCES = ("broker", "queue.secret", "queue.me.s", "address.secret", "queue.open")
@@ -176,3 +176,30 @@ def test_a_service_does_not_answer_where_its_asker_may_not_send() -> None:
         ask(client, scene, question, {"reply-to": place}, b"")
     assert len([each for each in client.got if each.headers.get("subscription") == "a"]) == 1
     assert scene.rig.broker.table.queues["open.answers"].count == 1
+
+
+def test_every_service_of_a_broker_is_a_kind_of_destination() -> None:
+    """One that is new belongs into the scene, and among the kinds that every verb is tried on."""
+    scene = Scene()
+    offered = [*scene.rig.broker.services, *scene.rig.broker.families]
+    for address in offered:
+        assert [kind for kind, text in KINDS.items() if address in text], address
+    sources = "\n".join(path.read_text() for path in CLI.glob("**/*.py"))
+    assert len(re.findall(r"\.offer(?:_family)?\(", sources)) == len(offered)
+
+
+@pytest.mark.parametrize("user", STRANGERS)
+@pytest.mark.parametrize("action", ["BROWSE", "REMOVE", "REMOVEALL"])
+def test_scheduled_messages_of_others_are_neither_shown_nor_removed(user: str, action: str) -> None:
+    scene = Scene()
+    before = scene.picture()
+    assert before["schedules"]
+    client = scene.stomp(user)
+    client.ask("SUBSCRIBE", id="a", destination="/temp-queue/answers")
+    job = str(next(iter(scene.rig.broker.schedules)))
+    headers = {"AMQ_SCHEDULER_ACTION": action, "scheduledJobId": job, "reply-to": "/temp-queue/answers"}
+    for way in ("/topic/", "/queue/", "", "/queue/open,/topic/"):
+        found = ask(client, scene, way + "ActiveMQ.Scheduler.Management", headers, b"")
+        assert [each.headers.get("code") for each in found] == ["ENT-3003"], way
+    client.cut()
+    assert scene.picture() == before

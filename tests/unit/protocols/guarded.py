@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 from entrepot.core.access import ADMIN, EVERYTHING, READ, WRITE, Rule
 from entrepot.core.directory import Directory, User
+from entrepot.core.jobs import ADDRESS as JOBS
+from entrepot.core.jobs import Jobs
 from entrepot.core.management import install
 from entrepot.model.address import UNTYPED
 from entrepot.protocols.openwire.commands import (
@@ -48,6 +50,7 @@ class Scene:
         install(broker)
         self.hub = Hub(self.rig)
         broker.offer_family(PREFIX, Statistics(self.hub.acceptor, dict, ""))
+        broker.offer(JOBS, Jobs(broker))
         users = [User(name, f"plain:{PASSWORD}", [name]) for name in ("boss", "app", "none")]
         rules = [
             Rule(">", UNTYPED, {"boss": EVERYTHING}),
@@ -215,6 +218,8 @@ KINDS: dict[str, str] = {
     "management": "/queue/activemq.management",
     "management as a topic": "/topic/activemq.management",
     "queue of the management address": "/queue/activemq.management::q",
+    "scheduler": "/topic/ActiveMQ.Scheduler.Management",
+    "scheduler as a queue": "/queue/ActiveMQ.Scheduler.Management",
     "statistics": "/queue/ActiveMQ.Statistics.Destination.secret",
     "statistics of all": "/topic/ActiveMQ.Statistics.Broker",
 }

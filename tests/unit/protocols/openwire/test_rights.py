@@ -51,7 +51,14 @@ READING = tuple(kind for kind in KINDS if kind != "untyped")
 SENDING = tuple(kind for kind in READING if kind not in REPLYING)
 WILDCARDS = tuple(kind for kind in READING if "wildcard" in kind)
 UNREAD = ("advisory", "queue of a durable subscription")  # nobody reads there; the name of a queue is no address
-SERVED = ("management", "management as a topic", "statistics", "statistics of all")
+SERVED = (
+    "management",
+    "management as a topic",
+    "scheduler",
+    "scheduler as a queue",
+    "statistics",
+    "statistics of all",
+)
 FOREIGN = ("temporary queue", "temporary topic")  # of a client of STOMP: not even boss's over OpenWire
 NO_QUEUES = (*(kind for kind in READING if "topic" in kind and "queue" not in kind), *WILDCARDS, "advisory", *FOREIGN)
 

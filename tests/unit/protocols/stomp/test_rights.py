@@ -21,7 +21,14 @@ READING = tuple(KINDS)
 SENDING = tuple(kind for kind in KINDS if kind not in REPLYING)
 WILDCARDS = tuple(kind for kind in KINDS if "wildcard" in kind)
 UNREAD = ("advisory", "queue of a durable subscription")  # nobody reads there; the name of a queue is no address
-SERVED = ("management", "management as a topic", "statistics", "statistics of all")
+SERVED = (
+    "management",
+    "management as a topic",
+    "scheduler",
+    "scheduler as a queue",
+    "statistics",
+    "statistics of all",
+)
 
 
 class Row:
@@ -124,6 +131,7 @@ NO_QUEUES = (  # what has no queue that can be looked through or leased
     "virtual topic",
     "advisory",
     "management as a topic",
+    "scheduler",
     "statistics of all",
 )
 ROWS: dict[str, Row] = {
