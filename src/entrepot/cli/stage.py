@@ -11,7 +11,7 @@ from entrepot.cli.managing import at_desk, tell
 from entrepot.cli.output import output_option, show
 
 COLUMNS: Final = ("sink", "owner", "batch", "part", "state", "messages", "octets", "age_s")
-SINK_COLUMNS: Final = ("sink", "owner", "stages", "decided", "published", "memory")
+SINK_COLUMNS: Final = ("sink", "owner", "counter", "newest", "stages", "decided", "published", "memory")
 
 
 @click.group(
@@ -36,7 +36,7 @@ def stage() -> None:
 @url_option
 @output_option
 @click.option("--sink", default="", help="Only those of one sink.")
-@click.option("--sinks", is_flag=True, help="List sinks: whose each is, and what is remembered of it.")
+@click.option("--sinks", is_flag=True, help="List sinks: whose each is, who counts, what is remembered.")
 def list_(*, url: str, output: str, sink: str, sinks: bool) -> None:
     """List stages: open ones, closed ones, those whose batch was decided here, and batches being published."""
     if sinks:

@@ -121,10 +121,16 @@ class StageView(msgspec.Struct, frozen=True):
 
 
 class SinkView(msgspec.Struct, frozen=True):
-    """One sink that something is remembered of. ``memory``: what that costs, in octets."""
+    """One sink that something is remembered of. ``memory``: what that costs, in octets.
+
+    ``counter``: who counts its batches, "" for nobody who said so; ``newest``: the youngest that was decided or
+    published here, -1 for none.
+    """
 
     sink: str
     owner: str
+    counter: str
+    newest: int
     stages: int
     decided: int
     published: int
@@ -271,10 +277,13 @@ def list_stages(broker: BrokerCore, sink: str = "", most: int = 1000) -> list[St
 def list_sinks(broker: BrokerCore, most: int = 1000) -> list[SinkView]:
     """Return up to ``most`` sinks, whose they are and what is remembered of each, by name."""
     stages = broker.stages
+    counts = stages.counts.held
     return [
         SinkView(
             sink=name,
             owner=sink.owner,
+            counter=counts[name].counter if name in counts else "",
+            newest=max((*stages.decisions.get(name, ()), *stages.publications.get(name, ())), default=-1),
             stages=int(sink.stages),
             decided=len(stages.decisions.get(name, {})),
             published=len(stages.publications.get(name, {})),

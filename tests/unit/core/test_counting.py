@@ -9,6 +9,7 @@ import pytest
 from entrepot.base.errors import StageError
 from entrepot.core.counting import NOBODY, STARTS_REMEMBERED, Author
 from entrepot.core.stage_records import KIND_COUNT
+from entrepot.core.upkeep import list_sinks
 from entrepot.journal.log import Waiter
 from entrepot.model import address as names
 from kit import Rig
@@ -253,3 +254,11 @@ def test_the_journal_keeps_one_small_document_and_forgets_it_with_the_sink(sink:
 def test_words_that_cannot_be_remembered_are_refused(sink: Sink, author: Author) -> None:
     with pytest.raises(StageError):
         sink.rig.broker.stages.decide("s", 0, [], author)
+
+
+def test_an_operator_sees_who_counts_and_how_far(sink: Sink) -> None:
+    sink.commit(3, ["x"], spark())
+    sink.commit(4, ["x"], spark())
+    Sink(sink.rig, "other").stage(0, ["x"], NOBODY)
+    shown = [(view.sink, view.counter, view.newest) for view in list_sinks(sink.rig.broker)]
+    assert shown == [("other", "", -1), ("s", "query", 4)]
