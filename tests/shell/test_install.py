@@ -113,6 +113,6 @@ def test_pip_gives_the_compiled_build_in_an_environment_of_its_own(tmp_path: Pat
     do("pip", "install", "--upgrade", str(tree), ENTREPOT_REQUIRE_COMPILED="1")
     assert do("entrepot", "--version").endswith("compiled (mypyc)\n")
     program = "import asyncio, entrepot\nasync def main():\n    async with entrepot.Broker() as b: print(b.uris)\n"
-    assert "stomp://" in do("python", "-c", program + "asyncio.run(main())")
+    assert "auto://127.0.0.1:" in do("python", "-c", program + "asyncio.run(main())")
     do("pip", "uninstall", "--yes", "entrepot")
     assert not list(home.rglob("entrepot*")), "pip left something behind"
