@@ -231,9 +231,11 @@ IDLE_MEMORY: Final = Row("idle-memory", "idle memory (RSS)", "MB", ceiling=45)
 PER_CONNECTION: Final = Row("per-connection", "memory of an idle connection with its own queue (PSS)", "KB", ceiling=20)
 RECOVERY: Final = Row("recovery", "recovery of 1 million durable 100 B messages", "s", ceiling=5)
 RECOVERY_MEMORY: Final = Row("recovery-memory", "memory with them recovered (RSS)", "MB", ceiling=300)
+WAITING_MEMORY: Final = Row("waiting-memory", "memory of a message that waits on disk (RSS)", "B", ceiling=50)
 
 ROWS: Final = (
     *(flow.row for flow in FLOWS), TRIP_P50, TRIP_P99, START, IDLE_MEMORY, PER_CONNECTION, RECOVERY, RECOVERY_MEMORY,
+    WAITING_MEMORY,
 )  # fmt: skip
 
 
@@ -274,6 +276,9 @@ def recovery(
 ) -> Iterator[Sample]:
     """Fill with receipts, stop; start, weigh, stop as often as asked; at last check that all is there once."""
     place = ("--destination", "/queue/bench.recovery", "--size", "100")
+    with recipe.running(home) as broker:
+        time.sleep(SETTLE_S)
+        empty = broker.weigh().rss
     with recipe.running(home, fast_fill=True) as broker:
         filled = load.run(
             broker, *place, "--persistent", "--window", FILL_WINDOW, "--consumers", "0", "--count", str(messages),
@@ -283,6 +288,7 @@ def recovery(
         with recipe.running(home, patience_s=max(60.0, at_most_s)) as broker:
             weight = broker.weigh()
             figures = {RECOVERY.key: broker.ready_after_s, RECOVERY_MEMORY.key: weight.rss / MEGABYTE}
+            figures[WAITING_MEMORY.key] = (weight.rss - empty) / messages
             record: dict[str, Any] = {
                 "messages": messages, "ready_after_s": broker.ready_after_s, "rss": weight.rss, "pss": weight.pss,
                 "peak_rss_when_ready": weight.peak,

@@ -67,6 +67,7 @@ from rows import (
     START,
     TRIP_P50,
     TRIP_P99,
+    WAITING_MEMORY,
     Effort,
     Flow,
     Load,
@@ -89,7 +90,7 @@ PLAIN_WIDTH = 150  # of the table when the output is no terminal
 LEAST_S = 10.0  # nothing is begun with less time than this left
 
 SAME_RECORDS = tuple(row.key for row in (
-    TRIP_P99, IDLE_MEMORY, PER_CONNECTION, RECOVERY_MEMORY, CLIENT_RECEIVE, CODEC_ENCODE,
+    TRIP_P99, IDLE_MEMORY, PER_CONNECTION, RECOVERY_MEMORY, WAITING_MEMORY, CLIENT_RECEIVE, CODEC_ENCODE,
 ))  # fmt: skip
 
 Samples = dict[str, dict[str, list[Sample]]]  # by row, by broker
@@ -137,7 +138,7 @@ class Bench:
             self._attempt(partial(self._failover, FAILOVER, None))
         if self._wants_java(FAILOVER_JAVA):
             self._attempt(partial(self._failover, FAILOVER_JAVA, self._java))
-        if self._wants(RECOVERY, RECOVERY_MEMORY):
+        if self._wants(RECOVERY, RECOVERY_MEMORY, WAITING_MEMORY):
             for recipe in self._recipes:
                 self._attempt(partial(self._recovery, recipe))
 
@@ -155,7 +156,11 @@ class Bench:
 
     def _work(self) -> int:
         flows = sum(self._wants(flow.row) for flow in FLOWS) + self._wants(TRIP_P50, TRIP_P99)
-        rows = flows + self._wants(START, IDLE_MEMORY, PER_CONNECTION) + self._wants(RECOVERY, RECOVERY_MEMORY)
+        rows = (
+            flows
+            + self._wants(START, IDLE_MEMORY, PER_CONNECTION)
+            + self._wants(RECOVERY, RECOVERY_MEMORY, WAITING_MEMORY)
+        )
         rows += sum(self._wants_java(flow.row) for flow in JAVA_FLOWS) + self._wants(CLIENT_SEND, CLIENT_RECEIVE)
         rows += sum(self._wants(row) for row in (*NETWORK_ROWS, *STALL_ROWS))
         kills = (self._wants(FAILOVER) + self._wants_java(FAILOVER_JAVA)) * self._kills
@@ -378,7 +383,7 @@ def figures_table(samples: Samples, names: list[str], titles: dict[str, str]) ->
         both = OURS in names and len(other) == 1 and len(comparable) == 1
         ratio = middle_ratio(of[OURS], of[other[0]], row.key) if both else None
         ours = values.get(OURS)
-        full_size = row not in (RECOVERY, RECOVERY_MEMORY) or (
+        full_size = row not in (RECOVERY, RECOVERY_MEMORY, WAITING_MEMORY) or (
             OURS in names and bool(of[OURS]) and of[OURS][0].record["messages"] == 1_000_000
         )
         verdict = row.verdict(ours, ratio) if full_size else None
