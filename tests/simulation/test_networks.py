@@ -35,6 +35,7 @@ RARE = {  # the same, in networks that are drawn for a rare coincidence
     "durable demand is not synced": 3,
 }
 DIRECTED = 8
+STOPS = 8
 FAILED = Path(__file__).with_name("regressions-networks.txt")
 
 
@@ -56,6 +57,14 @@ def test_networks_of_two_to_ten_brokers_keep_every_promise(seed: int, extras: bo
     more = "" if extras else " --plain"
     assert not result.failed, (
         f"seed {seed}: {result.violations}; python -m entrepot.simulation --networks{more} --seed {seed}"
+    )
+
+
+@pytest.mark.parametrize("seed", range(1, STOPS + 1))
+def test_networks_whose_brokers_stop_in_order_keep_every_promise(seed: int) -> None:
+    result = run_network(seed, stops=True)
+    assert not result.failed, (
+        f"seed {seed}: {result.violations}; python -m entrepot.simulation --networks --stops --seed {seed}"
     )
 
 

@@ -22,6 +22,8 @@ def main(arguments: list[str]) -> int:
         parser().error("--trace is about single brokers and networks; this has none")
     if options.directed and (options.plain or not options.networks):
         parser().error("--directed is about networks, and its plans have all that came in")
+    if options.stops and (options.directed or not options.networks):
+        parser().error("--stops is about networks that are not --directed")
     if options.seed is not None:
         return _one(options)
     return _many(options)
@@ -43,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--zones", action="store_true", help="run two zones of brokers with 300 clients")
     found.add_argument("--networks", action="store_true", help="run networks of 2 to 10 brokers")
     found.add_argument("--plain", action="store_true", help="with --networks: plans as they were before extras came in")
+    found.add_argument("--stops", action="store_true", help="with --networks: brokers stop in order, too")
     found.add_argument("--directed", action="store_true", help="with --networks: drawn for rare coincidences")
     found.add_argument("--hashes", action="store_true", help="print the hash of every trace")
     return found
@@ -60,7 +63,9 @@ def _one(options: argparse.Namespace) -> int:
     if options.pairs or options.zones:
         result = (run_pair if options.pairs else run_zones)(options.seed)
     elif options.networks:
-        result = run_network(options.seed, lines=lines, extras=not options.plain, directed=options.directed)
+        result = run_network(
+            options.seed, lines=lines, extras=not options.plain, directed=options.directed, stops=options.stops
+        )
     else:
         result = run(options.seed, keep=keep, lines=lines)
     _report(result)
@@ -77,7 +82,7 @@ def _one(options: argparse.Namespace) -> int:
 def _many(options: argparse.Namespace) -> int:
     began = default_timer()
     seeds = range(options.first, options.first + options.seeds)
-    networks = partial(run_network, extras=not options.plain, directed=options.directed)
+    networks = partial(run_network, extras=not options.plain, directed=options.directed, stops=options.stops)
     play = run_pair if options.pairs else run_zones if options.zones else networks if options.networks else run
     failed: list[int] = []
     totals: dict[str, int] = {}
@@ -95,6 +100,7 @@ def _many(options: argparse.Namespace) -> int:
         say("failed: " + " ".join(str(seed) for seed in failed))
         way = "--pairs" if options.pairs else "--zones" if options.zones else "--trace trace.txt --shrink"
         kind = " --directed" if options.directed else " --plain" if options.plain else ""
+        kind += " --stops" if options.stops else ""
         way = f"--networks{kind} --trace trace.txt" if options.networks else way
         say(f"look at one: python -m entrepot.simulation --seed {failed[0]} {way}")
         if options.shrink:

@@ -64,13 +64,16 @@ def run_zones(seed: int) -> Result:
     return Result(seed, region.world.digest(), tuple(violations), counts, 0)
 
 
-def run_network(seed: int, *, lines: bool = False, extras: bool = True, directed: bool = False) -> Result:
+def run_network(
+    seed: int, *, lines: bool = False, extras: bool = True, directed: bool = False, stops: bool = False
+) -> Result:
     """Run the network of ``seed``: two to ten brokers, bridges and faults. It has no plan of steps to shrink.
 
     ``extras``: False for the plan that ``seed`` stood for before operators, programs that ask and some options came in.
-    ``directed``: another network, drawn for a rare coincidence.
+    ``directed``: another network, drawn for a rare coincidence. ``stops``: its brokers stop in order, too.
     """
-    network = DirectedRun(seed, lines=lines) if directed else NetworkRun(seed, lines=lines, extras=extras)
+    mixed = None if directed else NetworkRun(seed, lines=lines, extras=extras, stops=stops)
+    network = mixed or DirectedRun(seed, lines=lines)
     violations = network.run()
     world = network.network.world
     kept = () if world.lines is None else tuple(world.lines)

@@ -41,6 +41,7 @@ MOVING_S_MAX: Final = 120
 LULL_MS: Final = 5_000  # what is cut is found within three intervals of 1 s
 QUESTIONS: Final = 3  # the first may come before the news of its temporary destination
 PATIENCE_MS: Final = PATIENCE // MILLISECOND + 1
+STOPS: Final = 0.05  # of the steps: a broker stops in order as well
 PARTING_MS: Final = 3_000  # that somebody is gone has gone round
 PARTINGS_MAX: Final = 20  # with a prefetch of 1 over a slow cable, behind hundreds of other advisories
 BESIDE_IT: Final = " (another)"
@@ -52,11 +53,16 @@ EVENTS_MAX: Final = 2_000_000  # ten times what large networks take: what runs i
 class NetworkRun:
     """The run of one seed. Call `run` once, then read ``wrong`` and ``network.world``."""
 
-    def __init__(self, seed: int, *, lines: bool = False, extras: bool = True) -> None:
-        """``extras``: False makes the world that ``seed`` was before there were any: regressions are found so."""
+    def __init__(self, seed: int, *, lines: bool = False, extras: bool = True, stops: bool = False) -> None:
+        """``extras``: False makes the world that ``seed`` was before there were any: regressions are found so.
+
+        ``stops``: brokers stop in order as well, now and then.
+        """
+        self.stopping: Final = stops
         lots, more, plan = self._draw(seed, extras)
         self.lots: Final = lots
         self.more: Final = more
+        self.stops: Final = Lots(f"{seed}/stops")
         self.plan: Final = with_audits(plan, Lots(f"{seed}/audits")) if extras else plan
         self.network: Final = Drawn(seed, self.plan, lines=lines)
         self.network.world.events_max = EVENTS_MAX
@@ -102,6 +108,9 @@ class NetworkRun:
         for _ in range(self.lots.between(10, 40)):
             self._step()
             self._extra_step()
+            if self.stopping and self.stops.chance(STOPS):
+                network.crashed = True
+                network.sites[self.stops.one_of(list(network.sites))].stop()
             network.run(self.lots.skewed(1, 600))
             network.explained()
         self._between()

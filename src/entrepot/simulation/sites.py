@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from entrepot.simulation.networks import Network
 
 SEGMENT_OCTETS: Final = 1 << 18  # small, so that segments come and go within a run
+DRAIN_PATIENCE: Final = 5_000 * MILLISECOND  # of a broker that stops, as `io/links.py` has it
+DRAIN_LOOK: Final = 5 * MILLISECOND
 REST_AFTER: Final = 10 * MICROSECOND  # other events come in between
 CABLE_MIN: Final = 20_000  # ns of delay of a cable, one way
 CABLE_MAX: Final = 3 * MILLISECOND
@@ -148,6 +150,7 @@ class Site:
         self.copies_kept: dict[tuple[str, int], None] = {}  # copies of other brokers that are on disk
         self.bell: Final = Bell(self.world, self._ring)
         self.runs = 0
+        self.stopping = False
         self.accepted = 0
 
     # -- life ----------------------------------------------------------------------------------------------------------
@@ -216,12 +219,62 @@ class Site:
         elif not start and connector.started:
             self.turn(lambda: connector.leave(self.world.time))
 
+    def stop(self) -> None:
+        """Stop in order, as `Node._close` does, and be started again by somebody a while later."""
+        broker = self.broker
+        if broker is None or self.stopping:
+            return
+        self.world.note(f"stop {self.name}")
+        self.world.count("stops in order")
+        self.stopping = True
+        self.turn(self._take_leave)
+        self._drain(broker, self.world.time + DRAIN_PATIENCE)
+
+    def _take_leave(self) -> None:
+        assert self.broker is not None
+        assert self.neighbourhood is not None
+        self.broker.cease()
+        self.neighbourhood.clients.retire()
+
+    def _drain(self, broker: BrokerCore, until: int) -> None:
+        """Let arrive what is on its way, then end the bridges."""
+        if self.broker is not broker:
+            return
+        done: list[bool] = []
+        self.turn(lambda: done.extend(one.drain(self.world.time) for one in self.connectors))
+        if not all(done) and self.world.time < until:
+            self.world.later(DRAIN_LOOK, lambda: self._drain(broker, until))
+            return
+        self.turn(self._stop_connectors)
+        self.world.later(DRAIN_LOOK, lambda: self._close(broker))
+
+    def _stop_connectors(self) -> None:
+        for connector in self.connectors:
+            connector.stop(self.world.time)
+
+    def _close(self, broker: BrokerCore) -> None:
+        """End every connection, then the journal, then the process."""
+        if self.broker is not broker:
+            return
+        self.turn(self._shut_all)
+        broker.journal.close()
+        self.ends = [end for end in self.ends if not end.gone]
+        self.crash(torn=False)
+        self.world.later(self.world.lots(f"stop {self.name} {self.runs}").between(50, 2_000) * MILLISECOND, self.boot)
+
+    def _shut_all(self) -> None:
+        for end in self.ends:
+            if end.session is not None and not end.gone:
+                end.session.shut("the broker stops", self.world.time)
+                end.dirty()
+
     def crash(self, *, torn: bool) -> None:
         """The process dies (its peers see connections break), or, ``torn``, the machine with what was not synced."""
         if self.broker is None:
             return
         self.world.note(f"crash {self.name}")
         self.broker = None
+        self.stopping = False
         self._course = None
         self.cables.clear()
         ends, self.ends = self.ends, []
@@ -294,7 +347,7 @@ class Site:
 
     def _dial(self, bridge: Bridge, attempt: int, place: Endpoint) -> None:
         target = self.network.sites.get(self.blueprint.site_at(place))
-        if target is None or target.broker is None or self.network.is_cut(self.name, target.name):
+        if target is None or target.broker is None or target.stopping or self.network.is_cut(self.name, target.name):
             bridge.perform(bridge.link.failed(attempt, "nobody answers", self.world.time))
             return
         near, far = self.network.lay(self, target)
