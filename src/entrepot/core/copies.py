@@ -21,7 +21,7 @@ from mypy_extensions import i64, mypyc_attr
 from entrepot.journal.log import JournalCore, Rider
 
 KIND_COPIES: Final = 9  # document kind of the journal
-COPIES_KEPT: Final = 65_536  # some 7 MiB of memory and 0.5 MiB of the journal when all are in use
+COPIES_KEPT: Final = 65_536  # some 7 MB of memory and 0.5 MiB of the journal when all are in use
 SENDERS_KEPT: Final = 100
 CHUNK_FROM: Final = 8  # marks with which a document is full; one batch of the journal may fill it further
 CHUNK_MOST: Final = 1024
@@ -40,13 +40,18 @@ def mark_of(queue: str, identity: str, number: i64, came: i64) -> int:
 
 
 class Chunk:
-    """Marks that are written and forgotten together. ``stored``: those of durable messages, as the journal has them."""
+    """Marks that are written and forgotten together.
+
+    ``stored``: those of durable messages, as the journal has them, while it may be written again. ``dirty``: the open
+    batch will have it.
+    """
 
     def __init__(self, serial: i64) -> None:
         self.serial: i64 = serial
         self.marks: list[int] = []
         self.stored: list[bytes] = []
         self.written: bool = False
+        self.dirty: bool = False
 
 
 class Sender:
@@ -95,7 +100,8 @@ class Copies(Rider):
         chunk.marks.append(mark)
         self.count += 1
         if durable and self.journal.pages:  # an ephemeral broker's journal keeps nothing
-            if not self._dirty or self._dirty[-1][1] is not chunk:
+            if not chunk.dirty:
+                chunk.dirty = True
                 self._dirty.append((found, chunk))
             chunk.stored.append(mark.to_bytes(MARK_OCTETS, "big"))
             self.journal.riding = True
@@ -107,6 +113,7 @@ class Copies(Rider):
         dirty = self._dirty
         self._dirty = []
         for sender, chunk in dirty:
+            chunk.dirty = False
             if chunk.stored:
                 chunk.written = True
                 self.journal.ride(KIND_COPIES, sender.key_of(chunk), b"".join(chunk.stored))
@@ -128,6 +135,8 @@ class Copies(Rider):
                 chunk.stored.append(octets)
                 chunk.marks.append(mark)
                 found.known[mark] = True
+            if found.chunks:
+                found.chunks[-1].stored = []
             found.chunks.append(chunk)
             self.serial = max(self.serial, chunk.serial)
         self.count = sum([len(one.known) for one in self.senders.values()])
@@ -147,15 +156,14 @@ class Copies(Rider):
         if sender.chunks:
             last = sender.chunks[-1]
             size = len(last.marks)
-            if size < CHUNK_FROM or (size < CHUNK_MOST and self._is_dirty(last)):
+            if size < CHUNK_FROM or (size < CHUNK_MOST and last.dirty):
                 return last
+            if not last.dirty:
+                last.stored = []  # it is written, and not again
         self.serial += 1
         chunk = Chunk(self.serial)
         sender.chunks.append(chunk)
         return chunk
-
-    def _is_dirty(self, chunk: Chunk) -> bool:
-        return len(self._dirty) > 0 and self._dirty[-1][1] is chunk
 
     def _forget_some(self) -> None:
         """Forget the oldest chunk of who has most."""
