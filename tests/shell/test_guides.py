@@ -32,6 +32,9 @@ TAKEN_FOR_GRANTED = {
     "docs/bridges.md": """
         entrepot run --name west --ephemeral
         entrepot run --name here --ephemeral --connect 'static:(tcp://west:61616)?name=toFar'""",
+    "docs/salvage.md": """
+        while [ ! -e ports ]; do sleep 0.05; done |
+        python -m entrepot run --data entrepot-data --listen stomp://127.0.0.1:0 --until-eof --ports-file ports""",
     "docs/networks/index.md": f"cp {ROOT}/docs/networks/conf/pair/*.xml .",
 }
 """What a page supposes that its reader has."""

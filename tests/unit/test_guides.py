@@ -80,6 +80,8 @@ def check_entrepot(arguments: list[str], home: Path) -> None:
     for word in arguments:
         if re.fullmatch(r"[\w.-]+\.(xml|conf)", word):
             (home / word).touch()  # a file that must exist
+    if arguments[:1] == ["data"]:
+        (home / "entrepot-data").mkdir(exist_ok=True)
     context = cli.make_context("entrepot", list(arguments))
     command: click.Command = cli
     while isinstance(command, click.Group) and context._protected_args:
