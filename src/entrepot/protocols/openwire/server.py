@@ -3,9 +3,10 @@
 Every command takes effect whole or is refused: by an ExceptionResponse when it asked for an answer, otherwise by a
 ConnectionError. A refusal (`Refused`) leaves the connection open; broken frames (`PeerError`) close it, and only it.
 
-What the journal must keep (persistent messages, commits, durable subscriptions) is answered when it is on disk, never
-before. A producer that must wait for space gets its answer, or its ProducerAck, when there is some; what asks for
-neither stops the reading of its connection, unless that consumes too: acknowledgements must come through.
+What the journal must keep (persistent messages, that they are settled, commits, durable subscriptions) is answered when
+it is on disk, never before. A producer that must wait for space gets its answer, or its ProducerAck, when there is
+some; what asks for neither stops the reading of its connection, unless that consumes too: acknowledgements must come
+through.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ from entrepot.protocols.openwire.negotiation import WireFormat, offer_of
 from entrepot.protocols.openwire.options import UNCOUNTED, OpenWireOptions
 from entrepot.protocols.openwire.refusals import check_count, shown, throwable_of
 from entrepot.protocols.openwire.separators import dot
-from entrepot.protocols.openwire.settlement import check_held, expire, poison
-from entrepot.protocols.openwire.transacting import Transacting
+from entrepot.protocols.openwire.settlement import beginning, check_held, expire, poison, waits_for_disk
+from entrepot.protocols.openwire.transacting import Debt, Transacting
 from entrepot.protocols.openwire.whereabouts import ZONE_OCTETS_MAX, ZONE_TOKEN
 from entrepot.protocols.session import NEVER, OPENWIRE, Session, Shell
 from entrepot.protocols.turns import SessionRest
@@ -882,20 +883,33 @@ class OpenWireSession(Session):
     # -- acknowledgement ----------------------------------------------------------------------------------------------
 
     def _acknowledge_and_answer(self, ack: MessageAck) -> None:
-        """Do what it says; what that makes room for comes after the answer, as behind a commit (`_Debt`)."""
+        """Do what it says, answer when that is on disk; what it makes room for comes after the answer (`Debt`)."""
         consumer_id = ack.consumer_id
         subscription = None if consumer_id is None else self.consumers.get(consumer_id)
         if subscription is None:
             self._acknowledge(ack)
             self.answer(ack, False)
             return
-        subscription.window.paused = True
+        window = subscription.window
+        window.paused = True
         try:
+            waits = waits_for_disk(ack, subscription)
+            used = window.used
             self._acknowledge(ack)
-            self.answer(ack, False)
+            if waits:
+                self._owe_answer(ack, subscription, used - window.used)
+            else:
+                self.answer(ack, False)
         finally:
             if not subscription.closed:
                 subscription.settle_credit()
+
+    def _owe_answer(self, ack: MessageAck, subscription: OpenWireSubscription, settled: i64) -> None:
+        """Answer when all that was taken so far is on disk, and keep the credit of what is ``settled`` until then."""
+        debt = Debt(self)
+        debt.owed[subscription] = int(settled)
+        subscription.owe(settled)
+        self.confirm_to(debt, self.response(ack))
 
     def _acknowledge(self, ack: MessageAck) -> None:
         """Do what an acknowledgement says. One for a consumer or a message that is not here is stale, and ignored."""
@@ -911,9 +925,7 @@ class OpenWireSession(Session):
         if kind == int(AckType.REDELIVERED):
             return
         last = int(last_id.broker_sequence_id)
-        first = last
-        if kind == int(AckType.STANDARD) or kind == int(AckType.POISON) or kind == int(AckType.EXPIRED):
-            first = 0 if ack.first_message_id is None else int(ack.first_message_id.broker_sequence_id)
+        first = beginning(ack, last)
         covered = subscription.covered(first, last)
         if ack.transaction_id is not None:
             transaction = self.transacting.known(ack.transaction_id)

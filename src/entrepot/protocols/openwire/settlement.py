@@ -1,4 +1,4 @@
-"""What becomes of messages that a client of OpenWire does not simply acknowledge: poison, expired, doubtful. [C]"""
+"""What a client of OpenWire settles, and what becomes of the rest: poison, expired, doubtful. [C]"""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from mypy_extensions import i64
 from entrepot.base.errors import TransactionRolledBack
 from entrepot.core.transaction import Transaction
 from entrepot.model.address import MULTICAST
+from entrepot.protocols.openwire.commands import MessageAck
 from entrepot.protocols.openwire.delivery import OpenWireConsumer, OpenWireSubscription
 from entrepot.protocols.openwire.frames import Throwable
+from entrepot.protocols.openwire.ids import AckType
 
 
 def check_held(transaction: Transaction, subscription: OpenWireSubscription, first: int, last: int) -> None:
@@ -25,6 +27,35 @@ def check_held(transaction: Transaction, subscription: OpenWireSubscription, fir
                 f"transaction {transaction.name} acknowledges messages that this broker did not deliver to it"
             )
         )
+
+
+def beginning(ack: MessageAck, last: int) -> int:
+    """Return the number with which begins what ``ack`` settles as far as ``last``: 0 for the oldest in flight."""
+    kind = ack.ack_type
+    if kind == int(AckType.STANDARD) or kind == int(AckType.POISON) or kind == int(AckType.EXPIRED):
+        return 0 if ack.first_message_id is None else int(ack.first_message_id.broker_sequence_id)
+    return last
+
+
+def waits_for_disk(ack: MessageAck, subscription: OpenWireSubscription) -> bool:
+    """Return whether the answer to ``ack``, which is about to be done, must wait for the disk.
+
+    So it is when a message that it settles is stored, and when it settles nothing: the messages may have been settled
+    before, without an answer. What a transaction takes up is stored with its commit.
+    """
+    last_id = ack.last_message_id
+    if last_id is None or ack.transaction_id is not None:
+        return False
+    if ack.ack_type == int(AckType.DELIVERED) or ack.ack_type == int(AckType.REDELIVERED):
+        return False
+    last = int(last_id.broker_sequence_id)
+    covered = subscription.covered(beginning(ack, last), last)
+    for consumer, number in covered:
+        queue = consumer.queue
+        reference = consumer.in_flight.get(number)
+        if queue is not None and queue.durable and reference is not None and reference.message.stored:
+            return True
+    return len(covered) == 0
 
 
 def poison(

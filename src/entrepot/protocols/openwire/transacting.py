@@ -30,8 +30,8 @@ XA_OK: Final = 0
 XA_RDONLY: Final = 3
 
 
-class _Debt(Waiter):
-    """Answers a commit or a prepare once it is on disk, and lets come after that what it made room for."""
+class Debt(Waiter):
+    """Answers what settles once that is on disk, and lets come after the answer what it made room for."""
 
     def __init__(self, session: OpenWireSession) -> None:
         self.session: OpenWireSession = session
@@ -120,9 +120,9 @@ class Transacting:
             raise
         session.confirm_to(debt, session.response(command))
 
-    def _indebted(self, transaction: Transaction) -> _Debt:
+    def _indebted(self, transaction: Transaction) -> Debt:
         """Keep the credit that ``transaction`` is about to set free."""
-        debt = _Debt(self.session)
+        debt = Debt(self.session)
         for each in transaction.settlements:
             consumer = each.consumer
             if isinstance(consumer, OpenWireConsumer):
@@ -156,7 +156,7 @@ class Transacting:
         if idle and key not in branches.prepared:
             del self.session.transactions[transaction_id]
             self.session.broker.roll_back(transaction)
-            self._result(command, XA_RDONLY, _Debt(self.session))
+            self._result(command, XA_RDONLY, Debt(self.session))
             return
         debt = self._indebted(transaction)
         try:
@@ -170,7 +170,7 @@ class Transacting:
         del self.session.transactions[transaction_id]
         self._result(command, XA_OK, debt)
 
-    def _result(self, command: Command, result: int, debt: _Debt) -> None:
+    def _result(self, command: Command, result: int, debt: Debt) -> None:
         if command.response_required:
             frame = self.session.encoder.encode(IntegerResponse(correlation_id=command.command_id, result=result))
             self.session.confirm_to(debt, frame)

@@ -70,12 +70,9 @@ def test_and_so_is_a_prepare_and_its_commit() -> None:
     assert order(client, step(client, BRANCH, TransactionStep.COMMIT_TWO_PHASE)) == ["answer"]
 
 
-@pytest.mark.parametrize("kind", [AckType.STANDARD, AckType.INDIVIDUAL, AckType.POISON, AckType.EXPIRED])
-def test_and_so_is_an_acknowledgement_that_asks_for_an_answer(kind: AckType) -> None:
-    client = reader()
-    (dispatch,) = client.dispatches()
+def settling(dispatch: MessageDispatch, kind: AckType) -> MessageAck:
     assert dispatch.message is not None
-    ack = MessageAck(
+    return MessageAck(
         destination=dispatch.destination,
         consumer_id=dispatch.consumer_id,
         ack_type=int(kind),
@@ -83,7 +80,57 @@ def test_and_so_is_an_acknowledgement_that_asks_for_an_answer(kind: AckType) -> 
         last_message_id=dispatch.message.message_id,
         message_count=1,
     )
-    assert order(client, ack) == ["answer", "two"]
+
+
+@pytest.mark.parametrize("kind", [AckType.STANDARD, AckType.INDIVIDUAL, AckType.POISON, AckType.EXPIRED])
+def test_and_so_is_an_acknowledgement_that_asks_for_an_answer(kind: AckType) -> None:
+    client = reader()
+    (dispatch,) = client.dispatches()
+    assert order(client, settling(dispatch, kind)) == ["answer", "two"]
+
+
+@pytest.mark.parametrize("kind", [AckType.STANDARD, AckType.INDIVIDUAL, AckType.POISON, AckType.EXPIRED])
+def test_an_acknowledgement_is_answered_when_it_is_on_disk(kind: AckType) -> None:
+    client = reader()
+    (dispatch,) = client.dispatches()
+    number = client.post(settling(dispatch, kind), answer=True)
+    client.hear()
+    assert client.heard == []
+    client.exchange()
+    client.answer_to(number)
+
+
+def test_one_of_what_was_settled_before_without_an_answer_waits_as_well() -> None:
+    client = reader()
+    (dispatch,) = client.dispatches()
+    client.post(settling(dispatch, AckType.INDIVIDUAL))
+    number = client.post(settling(dispatch, AckType.INDIVIDUAL), answer=True)
+    client.hear()
+    assert client.heard_of(Response) == []
+    client.exchange()
+    client.answer_to(number)
+
+
+def test_an_acknowledgement_of_what_no_disk_has_is_answered_at_once() -> None:
+    client = Hub(Rig()).client()
+    client.send("Q", "one", "two")
+    client.consume(ActiveMQQueue("Q"), prefetch=1)
+    (dispatch,) = client.dispatches()
+    client.rig.broker.journal.put(200, b"other", b"work")  # that waits for the disk
+    number = client.post(settling(dispatch, AckType.INDIVIDUAL), answer=True)
+    client.hear()
+    client.answer_to(number)
+
+
+def test_acknowledgements_that_wait_together_give_all_of_their_room_back() -> None:
+    client = reader(2)
+    numbers = [client.post(settling(each, AckType.INDIVIDUAL), answer=True) for each in client.dispatches()]
+    client.exchange()
+    for number in numbers:
+        client.answer_to(number)
+    assert client.texts() == ["three"]
+    client.ask(client.text(ActiveMQQueue("Q"), "four", persistent=True))
+    assert client.texts() == ["four"]
 
 
 def test_a_commit_that_fails_gives_its_room_back() -> None:
