@@ -167,6 +167,8 @@ class Branches:
                 self._return(hold)
         finally:
             journal.end()
+        for queue in {int(hold.queue.identity): hold.queue for hold in branch.holds}.values():
+            queue.dispatch()  # not sooner: a branch may settle in any order, and they go out in that of the queue
         branch.transaction.signal(Signal.ROLL_BACK)
 
     def check(self) -> list[Message]:
@@ -202,6 +204,17 @@ class Branches:
             self.prepared[key] = branch
         self.records.clear()
         return hidden
+
+    def forget_lost(self) -> None:
+        """Let go of what did not outlive the restart, once all messages are there: it was not persistent."""
+        keeps = self.broker.journal.keeps
+        for branch in self.prepared.values():
+            found = [hold for hold in branch.holds if keeps(hold.number, hold.queue.identity)]
+            for hold in branch.holds:
+                hold.queue.leased -= 1
+            for hold in found:
+                hold.queue.leased += 1
+            branch.holds = found
 
     # -- parts --------------------------------------------------------------------------------------------------------
 
@@ -242,6 +255,7 @@ class Branches:
                 queue.tell_consumed(hold.reference.message)
         elif self.broker.table.by_identity.get(int(queue.identity)) is queue:
             self.broker.journal.settle(hold.number, queue.identity)
+            queue.attempts.pop(hold.number, 0)
 
     def _return(self, hold: Hold) -> None:
         queue = hold.queue
@@ -255,7 +269,7 @@ class Branches:
         if reference is None:
             message = self.broker.journal.load(hold.number)
             reference = Reference(message)
-            reference.deliveries = 1
+            reference.deliveries = queue.attempts.pop(hold.number, 0) + 1
             reference.paged = True
             self.broker.memory.hold(message)
         consumer = hold.consumer

@@ -316,6 +316,8 @@ class Lease:
         message = reference.message
         if message.stored and message.durable and self.queue.durable:
             return int(message.number)
+        if reference.paged and journal.keeps(message.number, self.queue.identity):
+            return int(message.number)  # not persistent, but leased before: its record, and with it its place, stays
         copy = self.queue.host.renumbered(message)
         self.queue.note_renumbered(message.number, copy)
         journal.store(copy, [int(self.queue.identity)])

@@ -1060,9 +1060,8 @@ class Queue:
         self._finish(reference.message, reference)
 
     def put_back(self, reference: Reference) -> None:
-        """Return a reference from `take` to its place."""
+        """Return a reference from `take` or `hold` to its place; call `dispatch` after the last one."""
         self._put_back(reference)
-        self.dispatch()
 
     def put_back_numbers(self, level: i64, numbers: list[int]) -> None:
         """Let ``numbers`` (ascending), which the journal has for this queue, wait on disk again; call `dispatch` after.

@@ -175,6 +175,7 @@ def recover(broker: BrokerCore) -> RecoveryReport:
     journal = broker.journal
     report = journal.recover(rebuilder)
     rebuilder.documents_end()
+    broker.branches.forget_lost()
     broker.number = max(broker.number, report.number_highest, report.blob_highest)
     broker.reserved = max(broker.reserved, broker.number)
     broker.run = broker.reserved  # rises with every start: names made from it differ from those of every earlier run

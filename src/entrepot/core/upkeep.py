@@ -492,6 +492,8 @@ class Move:
             for reference in taken[at:]:
                 self.source.put_back(reference)
             raise
+        finally:
+            self.source.dispatch()
 
     def one(self, reference: Reference) -> bool:
         """Move one message that was taken out, in one atomic batch; False when it has nowhere to go."""
@@ -696,8 +698,12 @@ class Removal:
                 raise again(refusal)
             done = self.instead.one(reference)
         except StorageError:
-            self.queue.put_back(reference)
+            self._put_back(reference)
             raise
         if not done:
-            self.queue.put_back(reference)
+            self._put_back(reference)
         return 1 if done else 0
+
+    def _put_back(self, reference: Reference) -> None:
+        self.queue.put_back(reference)
+        self.queue.dispatch()

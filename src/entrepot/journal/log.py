@@ -368,6 +368,10 @@ class JournalCore(JournalEvents):
             return None
         return segment
 
+    def keeps(self, number: i64, queue_id: i64) -> bool:
+        """Return whether ``number`` is in ``queue_id`` after a restart, too; not so what `page` wrote."""
+        return self._live(number, queue_id) is not None
+
     def add(self, number: i64, queue_id: i64) -> None:
         """Let one more queue hold a message that the journal has; without effect when it is gone or there already."""
         self._prepare()

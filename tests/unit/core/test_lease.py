@@ -339,3 +339,18 @@ def test_where_it_began_is_kept_over_restarts_until_it_is_released(how):
     lease.begin(int(rig.broker.number), 0)
     assert lease.claim(rig.journal, lease.attach(rig.journal, None), 3, 100) == 3
     assert lease.queue.backlog.count == 8
+
+
+def test_what_several_claims_took_out_of_order_goes_back_in_order(rig):
+    rig.send_all("Q", range(4))
+    first, second = lease_of(rig, "f"), lease_of(rig, "s")
+    first.claim(rig.journal, first.attach(rig.journal, None), 0, 2)
+    epoch = second.attach(rig.journal, None)
+    second.claim(rig.journal, epoch, 0, 2)
+    first.release(rig.journal)
+    assert second.claim(rig.journal, epoch, 2, 2) == 4
+    assert read(rig, second, 0, 4) == ["2", "3", "0", "1"]
+    reader = rig.reader("Q", 10)
+    second.release(rig.journal)
+    rig.turn()
+    assert reader.bodies == numbers(4)

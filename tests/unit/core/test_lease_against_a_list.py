@@ -250,3 +250,18 @@ LeasesAgainstLists.TestCase.settings = settings(
     max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestLeasesAgainstLists = LeasesAgainstLists.TestCase
+
+
+def test_what_a_lease_has_put_on_disk_keeps_its_place_in_the_next_lease() -> None:
+    """A non-persistent message that one reader let go of is claimed again: it has its record, and its number."""
+    state = LeasesAgainstLists()
+    state.start(tiny=False, seed=0)
+    for group in ("a", "b"):
+        state.attach(group)
+    state.send(1, False)
+    state.claim("b", 0, 1)
+    state.send(1, False)
+    state.release("b")
+    state.claim("a", 0, 1)
+    state.release("a")
+    state.compare()

@@ -194,7 +194,7 @@ def test_scheduled_sends_wait_from_the_commit_on():
 
 def settles(reader, *bodies: str) -> Transaction:
     transaction = Transaction("t")
-    for delivery in reader.open:
+    for delivery in sorted(reader.open, key=lambda each: bodies.index(each.body) if each.body in bodies else 0):
         if delivery.body in bodies:
             transaction.settle(delivery.consumer, delivery.number)
     return transaction
@@ -267,6 +267,57 @@ def test_a_branch_takes_over_what_a_consumer_had_that_has_left():
     rig.broker.branches.roll_back(b"xid")
     rig.turn()
     assert other.bodies == ["a", "b"]
+
+
+def prepared_settling(rig: Rig, *bodies: str) -> None:
+    reader = rig.reader("Q", 10)
+    transaction = settles(reader, *bodies)
+    rig.broker.branches.prepare(transaction, b"xid")
+    rig.turn()
+    reader.close()
+
+
+def test_what_a_branch_gives_back_goes_out_in_the_order_of_the_queue():
+    rig = Rig()
+    rig.send_all("Q", ["a", "b", "c"])
+    prepared_settling(rig, "c", "b", "a")
+    other = rig.reader("Q", 10)
+    rig.broker.branches.roll_back(b"xid")
+    rig.turn()
+    assert other.bodies == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("how", ["close", "kill"])
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_branch_that_settles_what_did_not_outlive_a_restart_is_ended_all_the_same(how, commit):
+    rig = Rig()
+    rig.send("Q", "a", durable=False)
+    rig.send("Q", "b")
+    prepared_settling(rig, "a", "b")
+    rig.restart(how)
+    assert rig.queue("Q").count == 1
+    if commit:
+        rig.broker.branches.commit(b"xid")
+    else:
+        rig.broker.branches.roll_back(b"xid")
+    rig.turn()
+    assert rig.bodies("Q") == ([] if commit else ["b"])
+    assert rig.queue("Q").leased == 0
+
+
+def test_what_a_branch_gives_back_after_a_restart_counts_its_earlier_deliveries():
+    rig = Rig()
+    rig.send("Q", "a")
+    reader = rig.reader("Q", 10)
+    for _ in range(3):
+        rig.queue("Q").give_back(reader.open[-1].consumer, reader.open[-1].number, attempted=True)
+    reader.close()
+    prepared_settling(rig, "a")
+    rig.restart("close")
+    rig.broker.branches.roll_back(b"xid")
+    rig.turn()
+    (found,) = rig.drain("Q")
+    assert found.deliveries == 5
 
 
 def test_a_message_is_settled_by_the_transaction_that_asked_first():
