@@ -321,6 +321,8 @@ class Lease:
         copy = self.queue.host.renumbered(message)
         self.queue.note_renumbered(message.number, copy)
         journal.store(copy, [int(self.queue.identity)])
+        if reference.deliveries > 0:
+            journal.redelivered(copy.number, self.queue.identity, reference.deliveries)
         if reference.paged:
             journal.settle(message.number, self.queue.identity)
         return int(copy.number)

@@ -215,9 +215,10 @@ def test_a_restart_keeps_everything(policies, how):
     assert {d.deliveries for d in found} == {1}
 
 
-def test_counts_of_earlier_deliveries_are_kept_through_a_lease_and_restarts():
+@pytest.mark.parametrize("durable", [True, False])
+def test_counts_of_earlier_deliveries_are_kept_through_a_lease_and_restarts(durable):
     rig = Rig()
-    rig.send("Q", "a")
+    rig.send("Q", "a", durable=durable)
     reader = rig.reader("Q", 1)
     reader.give_back()
     reader.give_back()
