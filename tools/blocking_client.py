@@ -28,7 +28,7 @@ LEFT_OUT: Final = {  # what the parts say to one another, and what the portal do
     "Connection": {"core", "loop", "now", "time", "wall", "redelivery_policy", "ask", "add_temporary", "soon",
                    "drained", "flowing", "open"},
     "Producer": {"open"},
-    "Consumer": {"open", "take_ahead", "finished"},
+    "Consumer": {"open", "take_ahead", "finished", "received"},
 }  # fmt: skip
 REPLACED: Final = {
     ("Producer", "send"): """\
@@ -77,7 +77,7 @@ ADDED: Final = {
             if not self._taken:
                 raise StopIteration
         self._current = self._taken.popleft()
-        return bound(self._portal, Received(self._current))
+        return bound(self._portal, self._inner.received(self._current))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -112,7 +112,7 @@ FIRST: Final = {
         if self._taken:  # an iteration took it ahead
             delivery = self._taken.popleft()
             self._portal.post(lambda: self._inner.finished(delivery))
-            return bound(self._portal, Received(delivery))
+            return bound(self._portal, self._inner.received(delivery))
 """,
     ("Consumer", "receive_many"): FINISHING
     + """\

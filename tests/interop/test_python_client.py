@@ -205,6 +205,25 @@ class TestAcknowledgement:
 
         run(main())
 
+    @pytest.mark.parametrize("mode", [Acknowledge.CLIENT, Acknowledge.INDIVIDUAL, Acknowledge.AUTO])
+    def test_who_waits_for_it_knows_that_it_is_settled(self, broker: Broker, mode: Acknowledge) -> None:
+        async def main() -> None:
+            where = fresh()
+            async with connect(broker.url) as connection:
+                async with connection.session(mode) as session:
+                    await fill(session, where, 3)
+                    async with session.consumer(where) as consumer:
+                        for message in await take(consumer, 2):
+                            await message.acknowledge()
+                        async with connection.session() as looking, looking.browser(where) as browser:
+                            left = [each.body async for each in browser]
+                            assert left in (["2"], [])  # Artemis shows nothing that a consumer has
+                async with connection.session() as session, session.consumer(where) as consumer:
+                    assert await bodies(consumer, 1) == ["2"]
+                    assert await consumer.receive(0.5) is None
+
+        run(main())
+
     def test_more_than_the_prefetch_without_settling(self, broker: Broker) -> None:
         async def main() -> None:
             where = fresh()

@@ -282,7 +282,7 @@ class Consumer(Closing):
             if not self._taken:
                 raise StopIteration
         self._current = self._taken.popleft()
-        return bound(self._portal, Received(self._current))
+        return bound(self._portal, self._inner.received(self._current))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -302,7 +302,7 @@ class Consumer(Closing):
         if self._taken:  # an iteration took it ahead
             delivery = self._taken.popleft()
             self._portal.post(lambda: self._inner.finished(delivery))
-            return bound(self._portal, Received(delivery))
+            return bound(self._portal, self._inner.received(delivery))
         message = self._portal.call(lambda: self._inner.receive(timeout))
         return None if message is None else bound(self._portal, message)
 

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from entrepot.base.errors import Inexpressible
+from entrepot.client.acknowledgement import Acknowledgement
 from entrepot.protocols.openwire.bodies import (
     bytes_message,
     map_message,
@@ -41,8 +42,12 @@ from entrepot.protocols.openwire.commands import (
     ActiveMQTextMessage,
 )
 from entrepot.protocols.openwire.commands import Message as Command
-from entrepot.protocols.openwire.consumption import Acknowledge, Delivery
+from entrepot.protocols.openwire.consumption import Delivery
 from entrepot.protocols.openwire.ids import parse_destination, qualified_name, text_of
+
+if TYPE_CHECKING:
+    from entrepot.client.connection import Connection
+    from entrepot.client.portal import Portal
 
 
 class SerializedObject(bytes):
@@ -121,15 +126,17 @@ class Message:
 class Received(Message):
     """A message that came. In CLIENT and INDIVIDUAL mode `acknowledge` settles it; `reject` gives it up."""
 
-    __slots__ = ("_command", "_delivery", "_opened", "_through", "destination")
+    __slots__ = ("_command", "_connection", "_delivery", "_opened", "_portal", "destination")
     destination: str
 
-    def __init__(self, delivery: Delivery) -> None:
+    def __init__(self, delivery: Delivery, connection: Connection | None = None) -> None:
+        """``connection``: which it came from; None where nobody waits for an acknowledgement."""
         command = delivery.message
         self._delivery = delivery
         self._command: Final = command
         self._opened = False
-        self._through: Callable[[Callable[[], None]], object] | None = None
+        self._connection: Final = connection
+        self._portal: Portal | None = None
         self._body = None
         self._properties = None
 
@@ -230,33 +237,30 @@ class Received(Message):
         """Who sent it, if the broker says so."""
         return self._command.user_id
 
-    def acknowledge(self) -> None:
+    def acknowledge(self) -> Acknowledgement:
         """Settle: it alone in INDIVIDUAL, all that the session was handed before it too in CLIENT; else nothing.
 
-        Nothing happens when its connection was lost meanwhile: the broker delivers it again.
+        It does not wait: ``await`` what it returns, in the blocking client call `Acknowledgement.wait` of it, to know
+        that the broker has stored it. Nothing happens when its connection was lost meanwhile: the broker delivers it
+        again, and who waits is told.
         """
-        self._settle(self._acknowledge)
+        acknowledgement = Acknowledgement(self._delivery, self._connection, self._portal)
+        self._settle(acknowledgement.begin)
+        return acknowledgement
 
     def reject(self, cause: str = "the consumer rejected it") -> None:
         """Give it up: the broker moves it to the dead letter queue. Not in a transaction."""
         self._settle(lambda: self._delivery.inbox.reject(self._delivery, cause))
 
-    def settled_through(self, through: Callable[[Callable[[], None]], object]) -> None:
-        """Have it settled by ``through``, because the program runs in another thread than the connection."""
-        self._through = through
-
-    def _acknowledge(self) -> None:
-        delivery = self._delivery
-        if delivery.inbox.mode == Acknowledge.INDIVIDUAL:
-            delivery.inbox.acknowledge_one(delivery)
-        elif delivery.inbox.mode == Acknowledge.CLIENT and delivery.live:
-            delivery.inbox.port.acknowledge_session(delivery.inbox)
+    def settled_through(self, portal: Portal) -> None:
+        """Have it settled in the thread of ``portal``, because the program runs in another one."""
+        self._portal = portal
 
     def _settle(self, action: Callable[[], None]) -> None:
-        if self._through is None:
+        if self._portal is None:
             action()
         else:
-            self._through(action)
+            self._portal.post(action)
 
 
 def compose(body: Body) -> Command:

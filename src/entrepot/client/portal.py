@@ -156,5 +156,5 @@ class Outbox:
 
 def bound(portal: Portal, message: Received) -> Received:
     """Return ``message``, to be settled in the portal's thread."""
-    message.settled_through(portal.post)
+    message.settled_through(portal)
     return message

@@ -384,7 +384,7 @@ class Consumer(Closing):
         if self._automatic:
             delivery.inbox.done(delivery)
             self._connection.soon()
-        return Received(delivery)
+        return Received(delivery, self._connection)
 
     async def receive_many(self, most: int, timeout: float = FOR_EVER) -> list[Received]:
         """Return what is there, at most ``most`` messages, waiting up to ``timeout`` s for the first. As `receive`."""
@@ -398,7 +398,7 @@ class Consumer(Closing):
         while len(received) < most and (delivery := inbox.take(now)) is not None:
             if self._automatic:
                 inbox.done(delivery)
-            received.append(Received(delivery))
+            received.append(Received(delivery, self._connection))
         return received
 
     def __aiter__(self) -> Self:
@@ -419,7 +419,7 @@ class Consumer(Closing):
                 raise StopAsyncIteration
         if self._automatic:
             self._current = delivery
-        return Received(delivery)
+        return Received(delivery, self._connection)
 
     async def take_ahead(self, most: int) -> list[Delivery]:
         """Return what is there, at least one and at most ``most``, [] at the end; none of it counts as processed.
@@ -433,6 +433,10 @@ class Consumer(Closing):
             taken.append(delivery)
             delivery = self._inbox().take(now) if len(taken) < most else None
         return taken
+
+    def received(self, delivery: Delivery) -> Received:
+        """Return ``delivery`` as programs have it; for iterations that run in another thread."""
+        return Received(delivery, self._connection)
 
     def finished(self, delivery: Delivery) -> None:
         """``delivery`` counts as processed (AUTO, DUPS_OK)."""

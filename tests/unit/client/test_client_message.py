@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from entrepot.base.environment import Entropy
 from entrepot.base.errors import Inexpressible
 from entrepot.client.message import Body, Message, Received, SerializedObject
+from entrepot.client.portal import Portal
 from entrepot.protocols.openwire.commands import ConsumerInfo, MessageId, ProducerId
 from entrepot.protocols.openwire.consumption import Acknowledge, Delivery, Inbox, InboxPort, RedeliveryPolicy
 from entrepot.protocols.openwire.ids import parse_destination
@@ -80,12 +83,19 @@ def test_what_has_no_form_is_refused(body: object) -> None:
 
 
 def test_settling_goes_through_another_thread_if_asked_to() -> None:
+    class Elsewhere(Portal):
+        def __init__(self) -> None:
+            self.done: list[object] = []
+
+        def post(self, action: Callable[[], object]) -> None:
+            self.done.append(action)
+
     back = received(Message("x"))
-    done: list[object] = []
-    back.settled_through(done.append)
+    elsewhere = Elsewhere()
+    back.settled_through(elsewhere)
     back.acknowledge()
     back.reject()
-    assert len(done) == 2
+    assert len(elsewhere.done) == 2
 
 
 def test_headers_are_opened_when_looked_at_and_what_was_set_stays() -> None:

@@ -33,7 +33,7 @@ def test_the_blocking_api_is_written_from_the_other() -> None:
 def test_both_have_the_same_methods(name: str) -> None:
     ours = {each for each in dir(getattr(blocking, name)) if not each.startswith("_")}
     theirs = {each for each in dir(getattr(session, name)) if not each.startswith("_")}
-    assert theirs - ours <= {"open", "waits", "take_ahead", "finished"}
+    assert theirs - ours <= {"open", "waits", "take_ahead", "finished", "received"}
     send = inspect.signature(getattr(blocking, name).close)
     assert not inspect.iscoroutinefunction(getattr(blocking, name).close)
     assert "self" in send.parameters

@@ -168,6 +168,7 @@ class Delivery:
         self.message: Message = message
         self.redeliveries: int = redeliveries
         self.live: bool = True  # False: settled, or its connection is gone
+        self.era: i64 = inbox.era  # when it came
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -179,6 +180,10 @@ class InboxPort:
 
     def acknowledge_session(self, inbox: Inbox) -> None:
         """Call `Inbox.acknowledge_all` on every inbox of the same session (CLIENT)."""
+
+    def reports(self) -> int:
+        """Return how many errors the broker reported that answer no request."""
+        return 0
 
     def arrived(self, inbox: Inbox) -> None:
         """Something may be taken, or the inbox ended: wake who waits."""
@@ -208,6 +213,8 @@ class Inbox:
         self.buffer: deque[Delivery] = deque()
         self.delivered: list[Delivery] = []
         self.ended: str = ""
+        self.closed: bool = False  # the broker was told that nothing more is wanted: it takes no acknowledgement
+        self.era: i64 = 0  # how many wires the conversation had lost when what arrives now was sent
         self.exhausted: bool = False
         self.pulling: bool = False
         self.pulled_nothing: bool = False

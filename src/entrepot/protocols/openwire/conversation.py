@@ -123,6 +123,14 @@ ERRORS: Final[dict[str, type[Refused]]] = {
 XA_RDONLY: Final = 3  # the answer of a branch that did nothing: it is over
 
 
+def in_doubt(why: str) -> Unreachable:
+    """Return what is raised where nobody knows whether an acknowledgement is stored."""
+    return Unreachable(
+        f"the acknowledgement is in doubt: {why}",
+        remedy="expect the message again: it comes unless the broker had read and stored the acknowledgement",
+    )
+
+
 def refusal(exception: Throwable | None) -> Refused:
     """Return what a broker's exception means here; its class is only compared by name."""
     if exception is None:
@@ -160,12 +168,15 @@ class ConversationPort:
 
 
 class Request:
-    """A command that wants an answer. ``transaction``: it commits that one."""
+    """A command that wants an answer. ``transaction``: it commits that one. ``confirms``: what went before it."""
 
-    def __init__(self, command: Command, answer: Answer, transaction: Transaction | None = None) -> None:
+    def __init__(
+        self, command: Command, answer: Answer, transaction: Transaction | None = None, confirms: bool = False
+    ) -> None:
         self.command: Final = command
         self.answer: Final = answer
         self.transaction: Final = transaction
+        self.confirms: Final = confirms
 
 
 class Transaction:
@@ -240,6 +251,9 @@ class _Outlet(InboxPort):
     def acknowledge_session(self, inbox: Inbox) -> None:
         self._conversation.acknowledge_session(inbox)
 
+    def reports(self) -> int:
+        return self._conversation.reports
+
     def arrived(self, inbox: Inbox) -> None:
         self._wake()
 
@@ -280,6 +294,9 @@ class ConversationCore(ClientPort):
         self.producers: dict[int, ProducerRecord] = {}
         self.temporaries: dict[str, Destination] = {}
         self.gone: dict[str, None] = {}
+        self.losses: int = 0  # of wires
+        self.reports: int = 0  # errors that answered no request
+        self._report: EntrepotError | None = None  # the last of them
         self.wall: WallTime = 0
         self.now: Instant = 0
         self._entropy = entropy
@@ -348,8 +365,10 @@ class ConversationCore(ClientPort):
     def _withdraw(self) -> None:
         self.wire = None
         self.introduced = False
+        self.losses += 1
         for record in list(self.inboxes.values()):
             unsettled = record.inbox.interrupted()
+            record.inbox.era = self.losses
             session = record.session
             if unsettled and session is not None and session.mode is Acknowledge.TRANSACTED:
                 self._transaction(session).doomed = "the connection was lost while it consumed"
@@ -424,7 +443,9 @@ class ConversationCore(ClientPort):
         """Decide about a request whose answer is lost: ask again, answer ourselves, or find it in doubt."""
         command = request.command
         transaction = request.transaction
-        if not self.reconnects:
+        if request.confirms or isinstance(command, MessageAck):
+            request.answer(None, in_doubt("the connection was lost before the broker confirmed it"))
+        elif not self.reconnects:
             request.answer(None, Unreachable("the connection to the broker was lost before it answered"))
         elif transaction is not None:
             if transaction.consumed:
@@ -433,7 +454,7 @@ class ConversationCore(ClientPort):
                 self._doubtful.append((request, self.broker_name, self.broker_identity))
         elif isinstance(command, TransactionInfo) and isinstance(command.transaction_id, XATransactionId):
             self._orphan_branch(request, command, parked)
-        elif isinstance(command, (RemoveInfo, TransactionInfo, MessageAck)):
+        elif isinstance(command, (RemoveInfo, TransactionInfo)):
             if isinstance(command, TransactionInfo) and command.type == TransactionStep.RECOVER:
                 parked.append(request)
             else:
@@ -550,7 +571,9 @@ class ConversationCore(ClientPort):
         elif isinstance(command, ConnectionControl):
             self.port.control(command)
         elif isinstance(command, ConnectionError):
-            self.port.failed(refusal(command.exception))
+            self._report = refusal(command.exception)
+            self.reports += 1
+            self.port.failed(self._report)
         elif isinstance(command, ProducerAck):
             self._widen(command)
         elif isinstance(command, ConsumerControl):
@@ -694,6 +717,7 @@ class ConversationCore(ClientPort):
         if info.subscription_name is not None:
             info.client_id = self.info.client_id  # Artemis names the subscription after this, not after the connection
         inbox = Inbox(info, session.mode, policy, _Outlet(self, wake), self._entropy, self._audit, self._handling)
+        inbox.era = self.losses
         record = ConsumerRecord(info, inbox, session)
         session.consumers[info.consumer_id.value] = record
         self._announce_consumer(record, answer)
@@ -717,6 +741,31 @@ class ConversationCore(ClientPort):
         if record is not None and record.session is not None:
             for each in record.session.consumers.values():
                 each.inbox.acknowledge_all()
+
+    def confirm(self, era: int, reports: int, answer: Answer) -> None:
+        """Let ``answer`` come when the broker has stored what it was told without an answer before this.
+
+        ``era``: what `losses` was then; ``reports``: what `reports` was, for an error that the broker reports since may
+        be about it. An empty transaction asks: its commit is answered behind all that came before, and after the disk.
+        """
+        wire = self.wire
+        if era != self.losses or wire is None or not wire.live:
+            answer(None, in_doubt("the connection was lost before the broker was asked"))
+            return
+        if not isinstance(wire, OpenWireClient):
+            answer(
+                None, Refused("several brokers at once cannot confirm an acknowledgement", remedy="do not wait for it")
+            )
+            return
+        transaction_id = LocalTransactionId(self._fresh(), self.info.connection_id)
+        self.post(self._step(transaction_id, TransactionStep.BEGIN))
+
+        def confirmed(response: Response | None, error: EntrepotError | None) -> None:
+            if error is None and self.reports != reports:
+                error = self._report
+            answer(response, error)
+
+        self._ask(wire, Request(self._step(transaction_id, TransactionStep.COMMIT_ONE_PHASE), confirmed, confirms=True))
 
     def pull(self, record: ConsumerRecord, timeout_ms: int) -> None:
         """Ask for one message (prefetch 0): -1 what is there now, 0 wait for ever, else so long."""
@@ -744,6 +793,7 @@ class ConversationCore(ClientPort):
         consumer_id = record.info.consumer_id
         if consumer_id is None or self.inboxes.pop(consumer_id.value, None) is None:
             return False
+        record.inbox.closed = True
         if record.session is not None:
             record.session.consumers.pop(consumer_id.value, None)
         return True

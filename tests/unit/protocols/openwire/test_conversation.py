@@ -18,15 +18,17 @@ from entrepot.protocols.openwire.bodies import text_message
 from entrepot.protocols.openwire.client import OpenWireClient
 from entrepot.protocols.openwire.commands import (
     ConnectionControl,
+    ConnectionError,
     ConnectionId,
     ConnectionInfo,
     ConsumerInfo,
     DestinationInfo,
+    MessageAck,
     ProducerAck,
     Response,
     XATransactionId,
 )
-from entrepot.protocols.openwire.consumption import Acknowledge, RedeliveryPolicy
+from entrepot.protocols.openwire.consumption import Acknowledge, Delivery, RedeliveryPolicy
 from entrepot.protocols.openwire.conversation import (
     ConsumerRecord,
     ConversationCore,
@@ -594,6 +596,91 @@ class TestConsuming:
         program.pair.run()
         assert consumer.inbox.pulled_nothing
         assert self.broker.story() == ["MessagePull"]
+
+
+class TestConfirming:
+    """Who waits for an acknowledgement is told that it is stored, or that nobody knows."""
+
+    def start(self, *, reconnects: bool = True, mute: str = "") -> tuple[Program, ScriptedBroker, Delivery]:
+        program = Program(reconnects=reconnects)
+        broker = program.meet(ScriptedBroker())
+        consumer = program.consumer(program.session(Acknowledge.INDIVIDUAL))
+        program.pair.run()
+        broker.dispatch(consumer.info.consumer_id, 1)
+        program.pair.run()
+        broker.story()
+        program.answers.clear()
+        if mute:
+            broker.mute = {mute: None}
+        delivery = consumer.inbox.take(0)
+        assert delivery is not None
+        consumer.inbox.acknowledge_one(delivery)
+        return program, broker, delivery
+
+    def test_it_is_asked_behind_the_acknowledgement(self) -> None:
+        program, broker, delivery = self.start()
+        program.core.confirm(delivery.era, program.core.reports, program.answer)
+        assert program.answers == []
+        program.pair.run()
+        assert broker.story() == ["INDIVIDUAL -1 x1", "BEGIN", "COMMIT_ONE_PHASE?"]
+        assert program.answers == [None]
+
+    def test_who_does_not_wait_asks_nothing(self) -> None:
+        program, broker, _ = self.start()
+        program.pair.run()
+        assert broker.story() == ["INDIVIDUAL -1 x1"]
+
+    @pytest.mark.parametrize("reconnects", [False, True])
+    def test_a_loss_before_the_answer(self, reconnects: bool) -> None:
+        program, _, delivery = self.start(reconnects=reconnects, mute="COMMIT_ONE_PHASE")
+        program.core.confirm(delivery.era, program.core.reports, program.answer)
+        program.pair.run()
+        program.pair.cut()
+        (error,) = program.answers
+        assert isinstance(error, Unreachable)
+        assert "in doubt" in str(error)
+        if reconnects:
+            assert "COMMIT_ONE_PHASE?" not in program.meet(ScriptedBroker()).story()
+
+    def test_a_loss_before_the_question(self) -> None:
+        program, _, delivery = self.start()
+        program.pair.cut()
+        program.core.confirm(delivery.era, program.core.reports, program.answer)
+        broker = program.meet(ScriptedBroker())
+        program.core.confirm(delivery.era, program.core.reports, program.answer)
+        assert [type(error) for error in program.answers] == [Unreachable, Unreachable]
+        program.pair.run()
+        assert "COMMIT_ONE_PHASE?" not in broker.story()
+
+    def test_what_comes_on_the_next_wire_can_be_confirmed(self) -> None:
+        program, _, _ = self.start()
+        program.pair.cut()
+        broker = program.meet(ScriptedBroker())
+        (record,) = program.core.inboxes.values()
+        broker.dispatch(record.info.consumer_id, 2)
+        program.pair.run()
+        delivery = record.inbox.take(0)
+        assert delivery is not None
+        record.inbox.acknowledge_one(delivery)
+        program.core.confirm(delivery.era, program.core.reports, program.answer)
+        program.pair.run()
+        assert program.answers == [None]
+
+    def test_an_acknowledgement_that_the_broker_refused(self) -> None:
+        program, broker, delivery = self.start()
+        reports = program.core.reports
+        program.core.confirm(delivery.era, reports, program.answer)
+        broker.say(ConnectionError(exception=Throwable("java.io.IOException", "the disk is full")))
+        program.pair.run()
+        (error,) = program.answers
+        assert "the disk is full" in str(error)
+
+    def test_a_request_that_acknowledges_is_not_done_by_a_loss(self) -> None:
+        program, _, _ = self.start(mute="MessageAck")
+        program.core.request(MessageAck(), program.answer)
+        program.pair.run()
+        program.pair.cut()
+        assert isinstance(program.answers[0], Unreachable)
 
 
 class TestTheRest:
