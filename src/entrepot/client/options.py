@@ -199,7 +199,7 @@ class ClientOptions(Options, frozen=True):
 
 ONE_WAY: Final[dict[str, tuple[str, str]]] = {
     "jms.copyMessageOnSend": ("true", "a message is always copied when it is sent"),
-    "jms.sendAcksAsync": ("true", "acknowledgements are never waited for"),
+    "jms.sendAcksAsync": ("true", "who wants to wait for an acknowledgement awaits it"),
     "jms.optimizedMessageDispatch": ("true", "there is no thread between the connection and its consumers"),
     "jms.alwaysSessionAsync": ("true", "a consumer never makes its session wait for it"),
     "jms.useDedicatedTaskRunner": ("false", "there are no threads to dedicate"),
