@@ -643,6 +643,7 @@ class Node:
         try:
             if self._disk is not None:
                 self._disk.look_at_lock()
+                self._disk.look_at_space()
             self._measure(turn.loop.time())
             more = self.broker.journal.compact(COMPACT_OCTETS)
             refusal = self.broker.journal.refusal()

@@ -184,12 +184,14 @@ def test_program(broker: Daemon, block: Block, tmp_path: Path) -> None:
     file = tmp_path / "test_guide.py"
     file.write_text(textwrap.dedent(text))
     command = [sys.executable, str(file)]
+    environment = {**os.environ, "ENTREPOT_URL": place}
     if "\ndef test_" in f"\n{block.text}" or "\nasync def test_" in f"\n{block.text}":
         command = [sys.executable, "-m", "pytest", "-q", "-p", "entrepot.testing", "-p", "no:cacheprovider", str(file)]
+        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # where it is installed it would be there twice
     done = subprocess.run(
         command,
         cwd=tmp_path,
-        env={**os.environ, "ENTREPOT_URL": place},
+        env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -56,10 +56,10 @@ def test_nothing_is_loaded():
 
 def pytest_run(home: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     (home / "test_it.py").write_text(text)
+    # Where the package is installed pytest finds the plugin by itself, and will not have it twice.
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, "test_it.py"]
-    return subprocess.run(
-        command, cwd=home, env=dict(os.environ), capture_output=True, text=True, timeout=60, check=False
-    )
+    return subprocess.run(command, cwd=home, env=alone, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_the_fixtures(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ has changed meanwhile (`cluster/demand.py`, HandOver); this broker cannot tell t
 
 from __future__ import annotations
 
-from hashlib import blake2b
+from _blake2 import blake2b  # as in `core/copies.py`
 from typing import Final
 
 from mypy_extensions import i64

@@ -12,8 +12,8 @@ in all; beyond, the oldest of the broker that has most of them go, so that none 
 
 from __future__ import annotations
 
+from _blake2 import blake2b  # `hashlib` would load OpenSSL, half a megabyte of tables, into every broker
 from collections import deque
-from hashlib import blake2b
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr

@@ -111,6 +111,8 @@ class Disk(JournalPort):
             self._unlock()
             raise unusable(directory, error) from error
         self._reserve_bytes = min(reserve_bytes, self._capacity() // RESERVE_SHARE)
+        self._space = self._free()
+        self._looking_at_space = False
         # Shared with the writer thread, under _wake:
         self._wake = threading.Condition()
         self._queue: deque[Operation] = deque()
@@ -235,8 +237,18 @@ class Disk(JournalPort):
         self._ask(lambda: self._do_drop(name))
 
     def space(self) -> int:
-        """Return what is free for an unprivileged writer."""
-        return self._free()
+        """Return what was free for an unprivileged writer when the thread looked last; see `look_at_space`."""
+        return self._space
+
+    def look_at_space(self) -> None:
+        """Let the thread see what is free: a file system that hangs holds up who asks it, and that is not the loop."""
+        if not self._looking_at_space:
+            self._looking_at_space = True
+            self._ask(self._note_space)
+
+    def _note_space(self) -> None:
+        self._looking_at_space = False
+        self._space = self._free()
 
     def blobs(self) -> list[int]:
         """Return the numbers of all blobs."""
@@ -434,6 +446,7 @@ class Disk(JournalPort):
         if not self._held():
             self._tight = True
             self._fail(full(self.directory))
+        self._space = self._free()
         with self._wake:
             self._wake.notify_all()
             if self._stopping:

@@ -95,7 +95,7 @@ class StompLanguage(Language):
         if form not in (transformation.MAP_JSON, transformation.MAP_XML) or "content-length" in headers:
             return None
         try:
-            found = transformation.read(message.raw[int(message.body_at) : -1].decode("utf-8", "replace"), form)
+            found = transformation.read(_body(message).decode("utf-8", "replace"), form)
         except Inexpressible:
             return None
         return found if isinstance(found, dict) else None
@@ -107,7 +107,7 @@ class StompLanguage(Language):
         ActiveMQ.
         """
         headers = headers_of(message)
-        body = message.raw[int(message.body_at) : -1]
+        body = _body(message)
         kind = headers.get("amq-msg-type", "")  # which stays a property, as in ActiveMQ
         form = headers.get(TRANSFORMATION, "")
         if form in READ_FORMS and "content-length" not in headers:
@@ -128,6 +128,13 @@ class StompLanguage(Language):
 
 STOMP_LANGUAGE: Final = StompLanguage()
 register(STOMP_LANGUAGE)
+
+
+def _body(message: Message) -> bytes:
+    """Return the octets of the body, without the NUL behind them; none where the body is in a file of its own."""
+    end = len(message.raw) - 1
+    start = int(message.body_at)
+    return message.raw[start:end] if start < end else b""  # compiled, a slice may not end before it begins
 
 
 def headers_of(message: Message) -> dict[str, str]:

@@ -293,7 +293,7 @@ class Leasing:
             identity,
             destination,
             lines,
-            tail[body_at:-1],
+            tail[body_at:-1] if body_at < len(tail) else b"",  # as in `convert.py`
         )
 
     def _kind(self, reading: Reading) -> str:
