@@ -493,7 +493,12 @@ class Recovery:
             blob = read_i64_be(data, envelope - 8)
             if blob != 0:
                 self.index.blob_of[number] = blob
-                rare = read_envelope(data, envelope).need_rare()
+                try:
+                    rare = read_envelope(data, envelope).need_rare()
+                except (ValueError, IndexError) as error:  # no text, or a length that leads out of the record
+                    raise corrupt(
+                        segment.name, offset, f"the head of message {number} cannot be read: {error}"
+                    ) from None
                 self.bodies[blob] = (int(rare.large_length), rare.large_checked)
         segment.add(number, offset, length, queue, LIVE)
         self.index.messages += 1
