@@ -16,7 +16,7 @@ from time import perf_counter
 
 from entrepot.base.compiled import build_name
 from entrepot.base.environment import SECOND
-from entrepot.cluster.options import NetworkConnectorOptions
+from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.config.model import BrokerConfig, BrokerSettings, NetworkConnector
 from entrepot.simulation.networks import Network
 from entrepot.simulation.sites import Blueprint

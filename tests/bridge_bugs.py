@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
-from entrepot.cluster import comparison
-from entrepot.cluster.admission import BrokerPath, Replay
-from entrepot.cluster.bridge import Bridge
-from entrepot.cluster.crossing import Crossing
-from entrepot.cluster.demand import AdvisoryDemand, Interests
 from entrepot.cluster.link import LinkCore, State
+from entrepot.cluster.networks import comparison
+from entrepot.cluster.networks.admission import BrokerPath, Replay
+from entrepot.cluster.networks.bridge import Bridge
+from entrepot.cluster.networks.crossing import Crossing
+from entrepot.cluster.networks.demand import AdvisoryDemand, Interests
 from entrepot.core.broker import BrokerCore
 from entrepot.core.copies import Copies
 from entrepot.protocols.openwire.advisories import Advisories

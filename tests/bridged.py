@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from entrepot.base.environment import SECOND
-from entrepot.cluster.comparison import OURS
-from entrepot.cluster.connector import NetworkConnector, connector_of
+from entrepot.cluster.networks.comparison import OURS
+from entrepot.cluster.networks.connector import NetworkConnector, connector_of
 from entrepot.config.model import BrokerConfig, BrokerSettings
 from entrepot.simulation import networks, sites
 from entrepot.simulation.sites import Blueprint, SiteCensus

@@ -12,7 +12,7 @@ from source_tree import ROOT, SOURCE
 sys.path.insert(0, str(SOURCE))
 
 from entrepot.base.settings import Dialect  # the line above must come first
-from entrepot.cluster.options import NetworkConnectorOptions
+from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.config.classic.policy_elements import KINDS
 from entrepot.config.files import read
 from entrepot.config.topology.model import Network
@@ -187,7 +187,7 @@ repeats it with other timings. The same files, options and seed give the same tr
 )
 
 ATTRIBUTES_HEAD: Final = (
-    WRITTEN.replace("tools/network_pages.py and docs/networks/conf/", "src/entrepot/cluster/options.py")
+    WRITTEN.replace("tools/network_pages.py and docs/networks/conf/", "src/entrepot/cluster/networks/options.py")
     + """\
 # Network connectors
 

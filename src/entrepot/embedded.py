@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from entrepot.client.portal import Portal
-from entrepot.cluster.connector import connector_of
+from entrepot.cluster.networks.connector import connector_of
 from entrepot.config.users import parse as parse_users
 from entrepot.core.upkeep import UNBOUNDED, QueueView
 from entrepot.management.queues import ConsumerViews, Queues, QueueViews, ScheduleViews

@@ -21,12 +21,12 @@ from msgspec.structs import replace
 from entrepot.base.environment import KIB, MIB, SECOND, Clock, Instant
 from entrepot.base.errors import EntrepotError, InvalidOption, InvalidURI, StorageFull, StoreLost
 from entrepot.base.uri import Endpoint, parse
-from entrepot.cluster.bridge import Neighbourhood
 from entrepot.cluster.clients import read_filter
-from entrepot.cluster.connector import NetworkConnector
-from entrepot.cluster.discovery import Beacon, parse_beacon
-from entrepot.cluster.options import NetworkConnectorOptions
-from entrepot.cluster.reception import NetworkSession
+from entrepot.cluster.networks.bridge import Neighbourhood
+from entrepot.cluster.networks.connector import NetworkConnector
+from entrepot.cluster.networks.discovery import Beacon, parse_beacon
+from entrepot.cluster.networks.options import NetworkConnectorOptions
+from entrepot.cluster.networks.reception import NetworkSession
 from entrepot.cluster.zones import ZoneRules, check_zone
 from entrepot.config.founding import add_policies, found, set_advisories, set_options
 from entrepot.config.model import BrokerConfig, UsageOptions

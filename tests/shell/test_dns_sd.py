@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from entrepot.base.uri import Endpoint, parse
-from entrepot.cluster.discovery import parse_beacon
+from entrepot.cluster.networks.discovery import parse_beacon
 from entrepot.io.announcing import ZeroconfBrowser, announced_uri, foreign_type, service_type
 from pairs import free_port
 

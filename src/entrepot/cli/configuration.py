@@ -12,7 +12,7 @@ import click
 from entrepot.base.errors import InvalidConfiguration, InvalidOption, InvalidURI
 from entrepot.base.uri import Endpoint, parse
 from entrepot.cli.values import named_values
-from entrepot.cluster import connector as cluster
+from entrepot.cluster.networks import connector as cluster
 from entrepot.config.encrypted import decryptor
 from entrepot.config.files import read
 from entrepot.config.findings import Findings, Severity

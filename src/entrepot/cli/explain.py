@@ -14,7 +14,7 @@ from entrepot.cli.fate import LINES_MOST, fates, told
 from entrepot.cli.network import Survey, alone_option, also_option, patience_option, survey
 from entrepot.cli.output import output_option, to_json
 from entrepot.cli.trace import row_of
-from entrepot.cluster.outlook import across
+from entrepot.cluster.networks.outlook import across
 from entrepot.io import runtime
 
 CONSUMERS_SHOWN: Final = 5

@@ -19,7 +19,7 @@ from entrepot.cli.build import slow_warning
 from entrepot.cli.values import SIZE
 
 if TYPE_CHECKING:
-    from entrepot.cluster.options import NetworkConnectorOptions
+    from entrepot.cluster.networks.options import NetworkConnectorOptions
     from entrepot.config.model import Sharing
     from entrepot.config.security import Security
     from entrepot.ha.options import SharedStoreOptions
@@ -385,7 +385,7 @@ def read_users(path: Path) -> Security:
 
 def read_connectors(texts: tuple[str, ...], *, duplex: bool) -> list[NetworkConnectorOptions]:
     """Return the network connectors that ``--connect`` names. Raises InvalidURI, InvalidOption."""
-    from entrepot.cluster.connector import connector_of  # noqa: PLC0415 - as above
+    from entrepot.cluster.networks.connector import connector_of  # noqa: PLC0415 - as above
 
     if duplex and not texts:
         raise InvalidOption("--duplex is about the connections of --connect, and there are none")

@@ -26,7 +26,7 @@ from mypy_extensions import i64, mypyc_attr
 from entrepot.base.environment import MIB, MILLISECOND, SECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, Fault
 from entrepot.base.uri import Endpoint
-from entrepot.cluster.options import ReconnectOptions
+from entrepot.cluster.networks.options import ReconnectOptions
 from entrepot.core import trace as facts
 from entrepot.core.broker import BrokerCore
 from entrepot.core.consumer import Consumer, Objection

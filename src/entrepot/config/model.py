@@ -14,7 +14,7 @@ from msgspec import Struct
 from entrepot.base import settings
 from entrepot.base.environment import MIB, Duration
 from entrepot.base.settings import Options, Unit, setting
-from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
+from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.config.security import OPEN, Security
 from entrepot.core.arrival import AS_SENT
 from entrepot.ha.lease import EITHER

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from entrepot.base.patterns import MIXED, matches, specificity
-from entrepot.cluster.lists import Included, Lists
-from entrepot.cluster.options import BridgeFilterOptions
+from entrepot.cluster.networks.lists import Included, Lists
+from entrepot.cluster.networks.options import BridgeFilterOptions
 from entrepot.config.model import BrokerConfig, IncludedDestination, NetworkConnector
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
 

@@ -61,7 +61,7 @@ class Census:
         return []
 
     def outlook(self, name: str, topic: bool) -> list[dict[str, object]]:
-        """Return each bridge and what it does for this queue or topic (`cluster/outlook.py`)."""
+        """Return each bridge and what it does for this queue or topic (`cluster/networks/outlook.py`)."""
         return []
 
     @property

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import OperatorError
 from entrepot.base.uri import Endpoint
-from entrepot.cluster.discovery import Beacon
+from entrepot.cluster.networks.discovery import Beacon
 from entrepot.io.datagram import Group, join
 from entrepot.protocols.announcement import announcement
 from entrepot.protocols.openwire.options import Published

@@ -10,11 +10,11 @@ from typing import Final, assert_never
 
 from entrepot.base.errors import OperatorError
 from entrepot.base.uri import Endpoint, authority
-from entrepot.cluster.bridge import LOOP, Bridge, Neighbourhood, Opening
-from entrepot.cluster.connector import NetworkConnector, offered
-from entrepot.cluster.discovery import Beacon, Found, Hearing
 from entrepot.cluster.link import Effect
-from entrepot.cluster.reception import NetworkSession
+from entrepot.cluster.networks.bridge import LOOP, Bridge, Neighbourhood, Opening
+from entrepot.cluster.networks.connector import NetworkConnector, offered
+from entrepot.cluster.networks.discovery import Beacon, Found, Hearing
+from entrepot.cluster.networks.reception import NetworkSession
 from entrepot.io.announcing import ZeroconfBrowser
 from entrepot.io.connection import Connection, Turn
 from entrepot.io.datagram import Group, join

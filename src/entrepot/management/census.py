@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import islice
 
-from entrepot.cluster.admission import message_path
-from entrepot.cluster.outlook import outlook
+from entrepot.cluster.networks.admission import message_path
+from entrepot.cluster.networks.outlook import outlook
 from entrepot.core.controls import Census
 from entrepot.io.connection import Connection
 from entrepot.io.links import Links

@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from entrepot.base.environment import MILLISECOND, SECOND
-from entrepot.cluster.comparison import OURS
-from entrepot.cluster.options import BridgeFilterOptions, Compared, NetworkConnectorOptions
+from entrepot.cluster.networks.comparison import OURS
+from entrepot.cluster.networks.options import BridgeFilterOptions, Compared, NetworkConnectorOptions
 from entrepot.config.model import (
     BrokerConfig,
     BrokerSettings,

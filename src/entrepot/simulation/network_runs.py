@@ -13,8 +13,8 @@ from typing import Final
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.base.patterns import MIXED, matches
-from entrepot.cluster.admission import message_path
-from entrepot.cluster.bridge import BridgeFeed, subscription_of
+from entrepot.cluster.networks.admission import message_path
+from entrepot.cluster.networks.bridge import BridgeFeed, subscription_of
 from entrepot.core.queue import Queue
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant
-from entrepot.cluster.reception import NetworkSession
+from entrepot.cluster.networks.reception import NetworkSession
 from entrepot.protocols.openwire.bodies import text_message, text_of_body
 from entrepot.protocols.openwire.client import ClientPort, OpenWireClient
 from entrepot.protocols.openwire.commands import (

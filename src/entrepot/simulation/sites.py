@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from entrepot.base.environment import MICROSECOND, MILLISECOND, Duration
 from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
-from entrepot.cluster.admission import message_path
-from entrepot.cluster.bridge import Bridge, Neighbourhood, Opening
-from entrepot.cluster.comparison import OURS
-from entrepot.cluster.connector import NetworkConnector, offered
 from entrepot.cluster.link import Effect
-from entrepot.cluster.outlook import outlook
-from entrepot.cluster.reception import NetworkSession
+from entrepot.cluster.networks.admission import message_path
+from entrepot.cluster.networks.bridge import Bridge, Neighbourhood, Opening
+from entrepot.cluster.networks.comparison import OURS
+from entrepot.cluster.networks.connector import NetworkConnector, offered
+from entrepot.cluster.networks.outlook import outlook
+from entrepot.cluster.networks.reception import NetworkSession
 from entrepot.config.founding import add_policies, found, set_advisories, set_options
 from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import bridge_filters, lists_of

@@ -15,8 +15,8 @@ from msgspec import Struct
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import EntrepotError, InvalidOption, OperatorError, Refused, TimedOut
 from entrepot.client.message import Body, Message, body_of
-from entrepot.cluster.connector import connector_of
 from entrepot.cluster.link import State
+from entrepot.cluster.networks.connector import connector_of
 from entrepot.config.model import BrokerConfig, BrokerSettings, NetworkConnector, PolicyEntry
 from entrepot.core import upkeep
 from entrepot.core.broker import BrokerCore

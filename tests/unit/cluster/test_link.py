@@ -7,7 +7,7 @@ import pytest
 from entrepot.base.errors import Fault, Inexpressible
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.link import TRANSITIONS, Feed, LinkCore, LinkOptions, LinkPort, Signal, State
-from entrepot.cluster.options import ReconnectOptions
+from entrepot.cluster.networks.options import ReconnectOptions
 from entrepot.model import address as names
 from entrepot.model.message import Message
 from entrepot.protocols.failover import Dial, Drop, GiveUp, Warn

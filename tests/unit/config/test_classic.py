@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from entrepot.base.errors import InvalidConfiguration
 from entrepot.base.uri import parse as parse_uri
-from entrepot.cluster.connector import NetworkConnector
+from entrepot.cluster.networks.connector import NetworkConnector
 from entrepot.config.classic import read as read_file
 from entrepot.config.classic.policies import DEFAULTS
 from entrepot.config.classic.policy_elements import ELSEWHERE, KINDS

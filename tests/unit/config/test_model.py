@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from entrepot.cluster.options import NetworkConnectorOptions
+from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.config.model import (
     BrokerConfig,
     BrokerSettings,

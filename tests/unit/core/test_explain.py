@@ -546,9 +546,9 @@ def test_every_reason_is_in_the_documentation_and_no_other() -> None:
     for name in (
         "core/explain.py",
         "core/consumer.py",
-        "cluster/admission.py",
+        "cluster/networks/admission.py",
         "cluster/link.py",
-        "cluster/outlook.py",
+        "cluster/networks/outlook.py",
     ):
         text = (root / "src/entrepot" / name).read_text()
         said |= set(re.findall(r'(?:tally\.add\(|Objection\(|_reason\(here, )\s*"([a-z-]+)"', text))

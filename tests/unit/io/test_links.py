@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.errors import InvalidOption
-from entrepot.cluster.connector import NetworkConnector, connector_of
+from entrepot.cluster.networks.connector import NetworkConnector, connector_of
 from entrepot.io.links import verify
 
 

@@ -191,8 +191,8 @@ def test_what_is_no_command_ends_the_connection_and_nothing_else(number: int) ->
 
 def bridge(scene: Scene, user: str, broker_id: str = "other", client_id: str | None = None) -> JavaClient:
     """Return what another broker's duplex bridge would be, of ``user``."""
-    from entrepot.cluster.bridge import Neighbourhood
-    from entrepot.cluster.reception import NetworkSession
+    from entrepot.cluster.networks.bridge import Neighbourhood
+    from entrepot.cluster.networks.reception import NetworkSession
     from entrepot.protocols.openwire.negotiation import WireFormatOptions
     from entrepot.protocols.openwire.options import OpenWireOptions
     from entrepot.protocols.session import Shell

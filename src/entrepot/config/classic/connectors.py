@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from entrepot.base.errors import InvalidOption, InvalidURI
 from entrepot.base.uri import Composite, Endpoint, parse
 from entrepot.cluster.clients import read_filter
-from entrepot.cluster.discovery import parse_beacon
-from entrepot.cluster.options import NetworkConnectorOptions, spread
+from entrepot.cluster.networks.discovery import parse_beacon
+from entrepot.cluster.networks.options import NetworkConnectorOptions, spread
 from entrepot.config.classic.destinations import included
 from entrepot.config.findings import Severity
 from entrepot.config.model import Connector, NetworkConnector

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from entrepot.cluster.options import NetworkConnectorOptions
+from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.config.model import BrokerSettings, StoreOptions, UsageOptions
 from entrepot.config.vocabulary import (
     Does,

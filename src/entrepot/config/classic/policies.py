@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 
 from entrepot.base.errors import InvalidDestination, InvalidOption
 from entrepot.base.patterns import MIXED
-from entrepot.cluster.options import BridgeFilterOptions
+from entrepot.cluster.networks.options import BridgeFilterOptions
 from entrepot.config.findings import Severity
 from entrepot.config.model import BrokerSettings, PolicyEntry, UsageOptions
 from entrepot.config.reading import Bean, Reader

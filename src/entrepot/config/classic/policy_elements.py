@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from entrepot.cluster.options import BridgeFilterOptions
+from entrepot.cluster.networks.options import BridgeFilterOptions
 from entrepot.config.classic.elements import (
     BROKER,
     DESTINATION_KINDS,

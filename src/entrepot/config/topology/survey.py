@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from entrepot.base.errors import AccessDenied, InvalidConfiguration, InvalidOption, InvalidURI
 from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse
-from entrepot.cluster.discovery import MULTICAST_HOST, MULTICAST_PORT, parse_connector
+from entrepot.cluster.networks.discovery import MULTICAST_HOST, MULTICAST_PORT, parse_connector
 from entrepot.config.findings import Severity
 from entrepot.config.model import BrokerConfig, NetworkConnector
 from entrepot.config.reading import Bean, Reading

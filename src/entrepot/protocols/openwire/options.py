@@ -60,7 +60,9 @@ class OpenWireOptions:
         self.producers_allowed: i64 = UNCOUNTED  # maximumProducersAllowedPerConnection, likewise
         self.write_high_octets: i64 = 1 * MIB  # what may wait for a slow reader before its consumers pause
         self.prefetch_extension: bool = True  # usePrefetchExtension
-        self.audit_network: int = -1  # auditNetworkProducers: 1 true, 0 false, -1 not said (`cluster/comparison.py`)
+        self.audit_network: int = (
+            -1
+        )  # auditNetworkProducers: 1 true, 0 false, -1 not said (`cluster/networks/comparison.py`)
         self.link_stealing: bool = False  # allowLinkStealing: who comes with a client id in use takes it over
         self.update_clients: bool = False  # updateClusterClients: failover clients are told of other brokers
         self.rebalance_clients: bool = False  # rebalanceClusterClients: and asked to move

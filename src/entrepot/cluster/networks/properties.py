@@ -15,8 +15,8 @@ from typing import Final
 
 from entrepot.base.errors import InvalidDestination, InvalidOption
 from entrepot.base.settings import Dialect
-from entrepot.cluster.lists import Included, Lists
-from entrepot.cluster.options import Compared, NetworkConnectorOptions
+from entrepot.cluster.networks.lists import Included, Lists
+from entrepot.cluster.networks.options import Compared, NetworkConnectorOptions
 from entrepot.protocols.openwire.ids import is_queue, parse_destination
 
 LISTS: Final = {

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.compiled import is_compiled
-from entrepot.cluster.admission import (
+from entrepot.cluster.networks.admission import (
     TURN_AFTER,
     TURN_TOGETHER,
     TURNED,
@@ -20,9 +20,9 @@ from entrepot.cluster.admission import (
     message_path,
     path_through,
 )
-from entrepot.cluster.lists import Included, Lists, destination_filter
-from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
-from entrepot.cluster.properties import read_properties, write_properties
+from entrepot.cluster.networks.lists import Included, Lists, destination_filter
+from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
+from entrepot.cluster.networks.properties import read_properties, write_properties
 from entrepot.core.queue import Queue
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.bodies import text_message

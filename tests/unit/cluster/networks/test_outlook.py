@@ -11,11 +11,11 @@ import pytest
 import bridged
 from bridged import Network, Reader, Site, SiteCensus
 from entrepot.base.environment import MILLISECOND, SECOND
-from entrepot.cluster.admission import BrokerPath, Replay
-from entrepot.cluster.connector import NetworkConnector
-from entrepot.cluster.lists import Included, Lists
-from entrepot.cluster.options import BridgeFilterOptions
-from entrepot.cluster.outlook import across
+from entrepot.cluster.networks.admission import BrokerPath, Replay
+from entrepot.cluster.networks.connector import NetworkConnector
+from entrepot.cluster.networks.lists import Included, Lists
+from entrepot.cluster.networks.options import BridgeFilterOptions
+from entrepot.cluster.networks.outlook import across
 from entrepot.core.broker import selector_or_none
 from entrepot.core.controls import explained
 from entrepot.core.where import Search

@@ -7,10 +7,10 @@ import pytest
 from bridged import INTERVAL, Network
 from entrepot.base.compiled import is_compiled
 from entrepot.base.environment import MILLISECOND
-from entrepot.cluster.bridge import Bridge
-from entrepot.cluster.demand import ForgetDurable, Subscribe, Unsubscribe
 from entrepot.cluster.link import State
-from entrepot.cluster.options import BridgeFilterOptions
+from entrepot.cluster.networks.bridge import Bridge
+from entrepot.cluster.networks.demand import ForgetDurable, Subscribe, Unsubscribe
+from entrepot.cluster.networks.options import BridgeFilterOptions
 from entrepot.core.directory import Directory, Subject
 from entrepot.core.diversion import composite
 from entrepot.model.address import ANYCAST, Destination, parse

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from librt.strings import BytesWriter
 
-from entrepot.cluster.crossing import Crossing, has_no_path
+from entrepot.cluster.networks.crossing import Crossing, has_no_path
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.bodies import bytes_message, map_message, pack_properties, text_message

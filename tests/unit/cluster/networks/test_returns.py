@@ -6,9 +6,9 @@ import pytest
 
 from bridged import Network, Site
 from entrepot.base.compiled import is_compiled
-from entrepot.cluster.bridge import Bridge
-from entrepot.cluster.comparison import OURS, Comparison
-from entrepot.cluster.options import BridgeFilterOptions
+from entrepot.cluster.networks.bridge import Bridge
+from entrepot.cluster.networks.comparison import OURS, Comparison
+from entrepot.cluster.networks.options import BridgeFilterOptions
 from entrepot.model import address as names
 from entrepot.model.message import Language, Message
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE

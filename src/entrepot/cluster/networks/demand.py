@@ -17,9 +17,9 @@ from msgspec import Struct
 from mypy_extensions import i32
 
 from entrepot.base.patterns import MIXED, matches
-from entrepot.cluster.admission import ADVISORY, UNLIMITED, path_of
-from entrepot.cluster.lists import Included, Lists
-from entrepot.cluster.options import NetworkConnectorOptions
+from entrepot.cluster.networks.admission import ADVISORY, UNLIMITED, path_of
+from entrepot.cluster.networks.lists import Included, Lists
+from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,
     ActiveMQTopic,

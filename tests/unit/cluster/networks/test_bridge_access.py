@@ -6,7 +6,7 @@ import pytest
 
 from bridged import Network, SiteCensus
 from entrepot.cluster.link import State
-from entrepot.cluster.outlook import across
+from entrepot.cluster.networks.outlook import across
 from entrepot.core.access import ADMIN, CONSUME, CREATE, EVERYTHING, READ, WRITE, Rule
 from entrepot.core.controls import explained
 from entrepot.core.directory import Directory, User

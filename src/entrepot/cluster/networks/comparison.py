@@ -6,7 +6,7 @@ wants it as he may in Classic (``auditNetworkProducers``, ``checkDuplicateMessag
 message whose path says that it was here before: Classic takes that for a repetition too, and loses it.
 
 Messages of topics are never compared. One that came for a reader here may come again for another one beyond, whose way
-has changed meanwhile (`cluster/demand.py`, HandOver); this broker cannot tell that from a repetition. [C]
+has changed meanwhile (`cluster/networks/demand.py`, HandOver); this broker cannot tell that from a repetition. [C]
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.cluster.admission import ADVISORY, path_of
-from entrepot.cluster.options import Compared, NetworkConnectorOptions
+from entrepot.cluster.networks.admission import ADVISORY, path_of
+from entrepot.cluster.networks.options import Compared, NetworkConnectorOptions
 from entrepot.core.broker import BrokerCore
 from entrepot.core.copies import mark_of
 from entrepot.core.repetitions import SAME_COPY, SAME_ID

@@ -12,12 +12,12 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.environment import Instant
-from entrepot.cluster.admission import UNLIMITED, path_of
-from entrepot.cluster.bridge import MESSAGES_PORTION, Bridge, Neighbourhood, durable_list
-from entrepot.cluster.comparison import Comparison, audit_of
 from entrepot.cluster.link import LinkCore, LinkOptions
-from entrepot.cluster.properties import read_properties
-from entrepot.cluster.wires import CensusPort, SessionWire
+from entrepot.cluster.networks.admission import UNLIMITED, path_of
+from entrepot.cluster.networks.bridge import MESSAGES_PORTION, Bridge, Neighbourhood, durable_list
+from entrepot.cluster.networks.comparison import Comparison, audit_of
+from entrepot.cluster.networks.properties import read_properties
+from entrepot.cluster.networks.wires import CensusPort, SessionWire
 from entrepot.core import trace as facts
 from entrepot.core.routing import Target
 from entrepot.model.address import Destination as Address

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import i32, i64, mypyc_attr
 
-from entrepot.cluster.crossing import Crossing
+from entrepot.cluster.networks.crossing import Crossing
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.client import OpenWireClient
 from entrepot.protocols.openwire.commands import Command, Destination, ShutdownInfo

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.base.settings import Dialect
 from entrepot.base.uri import Endpoint, parse
-from entrepot.cluster.bridge import LOOP, Bridge, Neighbourhood
-from entrepot.cluster.discovery import Discovery, Forgotten, Found, Target, parse_connector
 from entrepot.cluster.link import INTERVALS_SILENT, Effect, LinkCore, LinkOptions, State
-from entrepot.cluster.lists import Lists
-from entrepot.cluster.options import NetworkConnectorOptions, spread
+from entrepot.cluster.networks.bridge import LOOP, Bridge, Neighbourhood
+from entrepot.cluster.networks.discovery import Discovery, Forgotten, Found, Target, parse_connector
+from entrepot.cluster.networks.lists import Lists
+from entrepot.cluster.networks.options import NetworkConnectorOptions, spread
 from entrepot.protocols.openwire.negotiation import WIRE_FORMAT, WireFormatOptions
 from entrepot.protocols.session import NEVER
 

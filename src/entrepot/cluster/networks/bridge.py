@@ -24,7 +24,9 @@ from typing import TYPE_CHECKING, Final
 
 from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, LimitExceeded, Refused
-from entrepot.cluster.admission import (
+from entrepot.cluster.clients import ClientCluster
+from entrepot.cluster.link import Effect, Feed, LinkCore, LinkPort, State
+from entrepot.cluster.networks.admission import (
     ADVISORY,
     All,
     BrokerPath,
@@ -34,10 +36,9 @@ from entrepot.cluster.admission import (
     is_interpreted,
     path_through,
 )
-from entrepot.cluster.clients import ClientCluster
-from entrepot.cluster.comparison import Comparison, audit_of
-from entrepot.cluster.crossing import Crossing
-from entrepot.cluster.demand import (
+from entrepot.cluster.networks.comparison import Comparison, audit_of
+from entrepot.cluster.networks.crossing import Crossing
+from entrepot.cluster.networks.demand import (
     DURABLE_PREFIX,
     SESSION,
     AdvisoryDemand,
@@ -55,13 +56,12 @@ from entrepot.cluster.demand import (
     Unsubscribe,
     durables_of,
 )
-from entrepot.cluster.demand import Effect as DemandEffect
-from entrepot.cluster.inbound import Inbound, address_of
-from entrepot.cluster.link import Effect, Feed, LinkCore, LinkPort, State
-from entrepot.cluster.lists import Lists, destination_filter
-from entrepot.cluster.options import BridgeFilterOptions, NetworkConnectorOptions
-from entrepot.cluster.properties import write_properties
-from entrepot.cluster.wires import CensusPort, ClientWire, Wire
+from entrepot.cluster.networks.demand import Effect as DemandEffect
+from entrepot.cluster.networks.inbound import Inbound, address_of
+from entrepot.cluster.networks.lists import Lists, destination_filter
+from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
+from entrepot.cluster.networks.properties import write_properties
+from entrepot.cluster.networks.wires import CensusPort, ClientWire, Wire
 from entrepot.cluster.zones import ZoneRules
 from entrepot.core import trace as facts
 from entrepot.core.broker import BrokerCore, selector_or_none

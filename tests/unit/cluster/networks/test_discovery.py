@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.base.errors import InvalidOption, InvalidURI
-from entrepot.cluster.connector import NetworkConnector, connector_of
-from entrepot.cluster.discovery import (
+from entrepot.cluster.networks.connector import NetworkConnector, connector_of
+from entrepot.cluster.networks.discovery import (
     Beacon,
     Forgotten,
     Found,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from entrepot.cluster.bridge import Neighbourhood
-from entrepot.cluster.reception import NetworkSession
+from entrepot.cluster.networks.bridge import Neighbourhood
+from entrepot.cluster.networks.reception import NetworkSession
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.commands import (
     ActiveMQTopic,
@@ -24,7 +24,7 @@ from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.session import Shell
 from kit import Rig
 
-from ..protocols.openwire.wired import Client
+from ...protocols.openwire.wired import Client
 
 PROPERTIES = "name=NC\nsyncDurableSubs=true\ndynamicallyIncludedDestinations=[topic\\://T]\n"
 

@@ -16,7 +16,7 @@ from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.base.errors import InvalidOption, InvalidURI
 from entrepot.base.settings import Dialect, Options, Unit, refuse_unknown, setting
 from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse, split_options
-from entrepot.cluster.options import NetworkConnectorOptions, ReconnectOptions
+from entrepot.cluster.networks.options import NetworkConnectorOptions, ReconnectOptions
 from entrepot.protocols.announcement import parse_announcement
 from entrepot.protocols.failover import FailoverOptions
 from entrepot.protocols.session import NEVER

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.patterns import MIXED, matches
-from entrepot.cluster.admission import REPLAY_ON
-from entrepot.cluster.bridge import Bridge, Neighbourhood
-from entrepot.cluster.connector import NetworkConnector
 from entrepot.cluster.link import State
+from entrepot.cluster.networks.admission import REPLAY_ON
+from entrepot.cluster.networks.bridge import Bridge, Neighbourhood
+from entrepot.cluster.networks.connector import NetworkConnector
 from entrepot.protocols.openwire.ids import is_queue
 
 UNLIMITED: Final = -1

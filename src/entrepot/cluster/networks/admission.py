@@ -12,8 +12,8 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from entrepot.base.environment import MILLISECOND, SECOND, Duration
-from entrepot.cluster.crossing import has_no_path
-from entrepot.cluster.options import BridgeFilterOptions
+from entrepot.cluster.networks.crossing import has_no_path
+from entrepot.cluster.networks.options import BridgeFilterOptions
 from entrepot.core.consumer import Objection
 from entrepot.core.queue import Queue
 from entrepot.core.timed import Alarm

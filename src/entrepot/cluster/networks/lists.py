@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from entrepot.base.patterns import MIXED, matches
-from entrepot.cluster.admission import ADVISORY, CONSUMER_ADVISORY, TEMPORARY_ADVISORIES, VIRTUAL_ADVISORY
-from entrepot.cluster.options import NetworkConnectorOptions
+from entrepot.cluster.networks.admission import ADVISORY, CONSUMER_ADVISORY, TEMPORARY_ADVISORIES, VIRTUAL_ADVISORY
+from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.protocols.openwire.commands import Destination
 from entrepot.protocols.openwire.ids import is_queue, is_temporary
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from entrepot.base.errors import AccessDenied, EntrepotError, InvalidDestination, Refused, StorageError
-from entrepot.cluster.admission import ADVISORY
-from entrepot.cluster.comparison import Comparison
-from entrepot.cluster.wires import Wire
+from entrepot.cluster.networks.admission import ADVISORY
+from entrepot.cluster.networks.comparison import Comparison
+from entrepot.cluster.networks.wires import Wire
 from entrepot.core.broker import BLOCKED, DUPLICATE, SpaceWaiter
 from entrepot.core.routing import Target
 from entrepot.journal.log import Waiter
@@ -21,7 +21,7 @@ from entrepot.protocols.openwire.refusals import throwable_of
 from entrepot.protocols.openwire.server import is_temporary_target
 
 if TYPE_CHECKING:
-    from entrepot.cluster.bridge import Bridge
+    from entrepot.cluster.networks.bridge import Bridge
 
 TARGETS_KEPT: Final = 10_000
 

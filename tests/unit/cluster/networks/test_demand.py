@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from entrepot.cluster.demand import (
+from entrepot.cluster.networks.demand import (
     AdvisoryDemand,
     Demand,
     Drain,
@@ -21,8 +21,8 @@ from entrepot.cluster.demand import (
     Subscribe,
     Unsubscribe,
 )
-from entrepot.cluster.lists import Included, Lists
-from entrepot.cluster.options import NetworkConnectorOptions
+from entrepot.cluster.networks.lists import Included, Lists
+from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,
     ActiveMQTempQueue,

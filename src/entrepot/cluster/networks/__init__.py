@@ -1,0 +1,1 @@
+"""Networks of brokers as ActiveMQ Classic makes them: connectors, demand, admission, bridges, discovery."""
