@@ -13,6 +13,7 @@ import pytest
 
 import entrepot
 from entrepot.base.compiled import is_compiled
+from structure import HEADS, LIMITS, circles, complexity, is_generated, lowered, measured, modules, recorded, written
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "entrepot"
@@ -106,3 +107,54 @@ def test_cores_do_not_iterate_sets(package: str) -> None:
 def test_the_set_rule_bites() -> None:
     source = "for a in {1, 2}: pass\n[b for b in set(x)]\nfor c in sorted({1, 2}): pass\n"
     assert list(set_iterations(ast.parse(source))) == [1, 2]
+
+
+@pytest.fixture(scope="module")
+def figures() -> dict[str, dict[str, int]]:
+    return measured()
+
+
+@pytest.mark.parametrize("limit", list(LIMITS))
+def test_nothing_is_larger_than_its_limit_or_its_entry(figures: dict[str, dict[str, int]], limit: str) -> None:
+    allowed = recorded()[limit]
+    grown = {name: figure for name, figure in figures[limit].items() if figure > allowed.get(name, LIMITS[limit])}
+    assert grown == {}, (
+        f"above {LIMITS[limit]}, or above what tests/structure.toml allows: split by role. {HEADS[limit]}"
+    )
+
+
+@pytest.mark.parametrize("limit", list(LIMITS))
+def test_the_list_of_exceptions_only_shrinks(figures: dict[str, dict[str, int]], limit: str) -> None:
+    before = recorded()
+    assert before[limit] == lowered(figures, before)[limit], "well done: run `python tests/structure.py`"
+
+
+def test_the_list_of_exceptions_is_as_the_command_writes_it() -> None:
+    assert (ROOT / "tests" / "structure.toml").read_text() == written(recorded())
+
+
+def test_generated_files_are_not_measured() -> None:
+    assert is_generated((PACKAGE / "protocols" / "openwire" / "commands.py").read_text())
+    assert not {"client/blocking.py", "protocols/openwire/commands.py"} & set(modules())
+
+
+def test_the_measure_of_complexity_bites() -> None:
+    plain = ast.parse("def f():\n    return 1\n").body[0]
+    ways = ast.parse("def f(a):\n    if a and a.b or a.c:\n        return [x for x in a if x]\n    return 1\n").body[0]
+    assert (complexity(plain), complexity(ways)) == (1, 6)
+
+
+def test_the_search_for_circles_bites() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [["b", "c"]]
+
+
+def test_a_shrunk_figure_is_lowered_and_a_grown_one_is_not_raised() -> None:
+    before = {"lines": {"a": 700, "b": 700, "c": 700}}
+    assert lowered({"lines": {"a": 650, "b": 800}}, before) == {"lines": {"a": 650, "b": 700}}
+
+
+def test_an_entry_follows_its_file_when_that_moves() -> None:
+    before = {"methods": {"a/x.py:Big": 40}, "lines": {"a/x.py": 700}, "circle": {"p.a.x": 2}}
+    now = {"methods": {"b/x.py:Big": 39}, "lines": {"b/x.py": 700, "b/y.py": 900}, "circle": {"p.b.x": 2}}
+    expected = {"methods": {"b/x.py:Big": 39}, "lines": {"b/x.py": 700}, "circle": {"p.b.x": 2}}
+    assert lowered(now, before) == expected
