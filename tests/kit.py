@@ -26,7 +26,7 @@ from entrepot.journal.memory import MemoryJournal
 from entrepot.model import address as names
 from entrepot.model.message import Language, Message, register
 from entrepot.model.predicate import Value
-from entrepot.simulation.disk import SimulatedDisk
+from entrepot.simulation.disk import Effect, SimulatedDisk
 from journals import Lots, Timeline
 
 MILLISECOND = 1_000_000
@@ -159,7 +159,7 @@ class Reader(Subscription):
 
 
 class Rig:
-    """One broker. ``policies``: pattern -> settings. ``disk`` False is ``--ephemeral``."""
+    """One broker. ``policies``: pattern -> settings. ``disk`` False is ``--ephemeral``. ``files``: on its disk."""
 
     def __init__(
         self,
@@ -170,11 +170,17 @@ class Rig:
         seed: int = 1,
         segment_bytes: int = 1 << 16,
         sink: TraceSink | None = None,
+        files: dict[str, bytes] | None = None,
         **defaults: str,
     ) -> None:
         self.timeline = Timeline()
         self.lots = Lots(seed)
         self.disk = SimulatedDisk(Lots(seed), self.timeline.later) if disk else None
+        if self.disk is not None and files:
+            for name, content in files.items():
+                Effect("create", name).apply(self.disk._durable)
+                Effect("write", name, octets=content).apply(self.disk._durable)
+            self.disk.stop()
         self.memory_limit = memory_limit
         self.segment_bytes = segment_bytes
         self.sink = sink

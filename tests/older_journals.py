@@ -1,0 +1,269 @@
+"""Data directories of older versions (``tests/vectors/journals``): how they are made, and what a recovery must find.
+
+In a checkout of a version, this writes the directory of that version::
+
+    PYTHONPATH=src:tests python tests/older_journals.py tests/vectors/journals/NAME
+
+It gets the data directory, as ``data``, with one of everything that a journal keeps, and ``expected.json``, which says
+what that version's own recovery finds in it. The broker is killed, not stopped: the journal has no seal at its end.
+The words of ``expected.json`` stay the same from version to version; `described` says them in this one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from entrepot.core.broker import BrokerCore, selector_or_none
+from entrepot.core.copies import mark_of
+from entrepot.core.queue import Queue
+from entrepot.core.transaction import Transaction
+from entrepot.journal.log import Waiter
+from entrepot.model import address as names
+from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.simulation.disk import SimulatedDisk
+from kit import Rig
+
+HOUR = 3_600_000
+PROPERTIES = ("name", "address", "routing", "durable", "temporary", "auto_created", "no_local", "paused")
+
+
+class Synced(Waiter):
+    """Makes the journal sync."""
+
+    def stored(self, token: bytes) -> None:
+        pass
+
+
+def sync(rig: Rig) -> None:
+    rig.journal.confirm(Synced(), b"")
+    rig.turn()
+
+
+def queues(rig: Rig) -> None:
+    """Make every kind of queue, each with two messages or none."""
+    broker = rig.broker
+    broker.create_queue("made", "made", ANYCAST, durable=True)
+    broker.create_queue("filtered", "shared.address", ANYCAST, True, selector_or_none("n > 1"))
+    broker.create_queue("other", "shared.address", MULTICAST, True)
+    broker.create_queue("memory", "memory", ANYCAST, durable=False)
+    temporary = broker.create_queue("ID:t:1", "ID:t:1", ANYCAST, durable=False, owner="c-1")
+    temporary.temporary = True
+    rig.send("auto", "a1", priority=7)
+    rig.send("auto", "a2", ttl=10 * HOUR, properties={"n": 2}, group="g", seq=3)
+    rig.send("made", "m1", annotations={"JMSXUserID": "somebody"}, identity="ID:elsewhere-1:2")
+    rig.send("queue://shared.address", "f1", properties={"n": 1})
+    rig.send("queue://shared.address", "f2", properties={"n": 2})
+    rig.send("topic://shared.address", "o1")
+    rig.send("queue://halted", "h1")
+    rig.queue("halted").paused = True
+    broker.keep_queue(rig.queue("halted"))
+    gone = rig.send("queue://gone", "gone")
+    assert gone == 0
+    broker.delete_queue(rig.queue("gone"), "the fixture wants it so")
+    rig.turn()
+
+
+def subscriptions(rig: Rig) -> None:
+    """Make durable subscriptions: plain, with selector and no-local, shared, without client id, to a wildcard."""
+    rig.reader("topic://news", client_id="me", durable_name="plain").close()
+    mine = rig.reader("topic://news", client_id="me", durable_name="mine", selector="n = 1", no_local=True, origin=5)
+    mine.close()
+    rig.reader("topic://news", client_id="a.b\\c", durable_name="x.y", shared=True).close()
+    rig.reader("topic://news", durable_name="global", shared=True).close()
+    rig.reader("topic://news.>", client_id="me", durable_name="wild").close()
+    rig.send("topic://news", "n1", properties={"n": 1})
+    rig.send("topic://news", "n2", properties={"n": 2})
+    reader = rig.reader("topic://news", client_id="me", durable_name="plain", prefetch=1)
+    reader.give_back()  # a redelivery count in the journal
+    reader.close()
+
+
+def leases(rig: Rig) -> None:
+    """Make a lease on a queue, one on a named subscription, one on a subscription made for its reader."""
+    found = rig.broker.leases
+    rig.send_all("leased", ["l1", "l2", "l3", "l4"])
+    lease = found.need(names.parse_one("leased"), "spark", create=True)
+    epoch = lease.attach(rig.journal, None)
+    lease.claim(rig.journal, epoch, 0, 3)
+    lease.settle(rig.journal, epoch, 1)
+    named = found.subscribe("news", "export", "spark", "", selector_or_none("n = 2"))
+    found.need(named, "exporters", create=True).attach(rig.journal, None)
+    own = found.subscribe("news", "", "", "loners", None)
+    lease = found.need(own, "loners", create=True)
+    epoch = lease.attach(rig.journal, selector_or_none("n > 0"))
+    rig.send("topic://news", "n3", properties={"n": 3})
+    lease.claim(rig.journal, epoch, 0, 1)
+    rig.turn()
+
+
+def transactions(rig: Rig) -> None:
+    """Prepare a branch that sends and settles; leave one that does neither."""
+    broker = rig.broker
+    rig.send_all("paid", ["p1", "p2", "p3"])
+    reader = rig.reader("paid", 2)
+    transaction = Transaction("xa-1")
+    transaction.send(rig.message("sent by the branch", "sent"), broker.target(names.parse("sent")))
+    transaction.settle(reader.open[0].consumer, reader.open[0].number)
+    reader.open.pop(0)
+    broker.branches.prepare(transaction, b"\x01\x02branch", "banker")
+    broker.branches.prepare(Transaction("xa-2"), b"\x01\x03empty")
+    rig.turn()
+    reader.close()
+
+
+def memories(rig: Rig) -> None:
+    """Leave duplicate ids, sequences of producers, marks of copies, and what is scheduled."""
+    rig.send("dup", "d1", duplicate=b"id-1")
+    rig.send("dup", "d2", duplicate=b"id-2")
+    rig.broker.sequences.note("ID:producer:1", 41, durable=True)
+    rig.broker.sequences.note("ID:producer:1", 42, durable=True)
+    rig.journal.begin()
+    rig.broker.copies.note("west-1", mark_of("auto", "ID:x:1", 7, 1), durable=True)
+    rig.broker.copies.note("west-1", mark_of("auto", "ID:x:2", 8, 2), durable=True)
+    rig.journal.end()
+    rig.send("later", "s1", annotations={"AMQ_SCHEDULED_DELAY": 5 * HOUR})
+    rig.send("topic://news", "s2", annotations={"AMQ_SCHEDULED_CRON": "0 * * * *", "AMQ_SCHEDULED_REPEAT": 2})
+    rig.broker.need_queue(names.parse_one("later"))
+
+
+def stages(rig: Rig) -> None:
+    """Publish one batch, decide another, close parts of a third."""
+    found = rig.broker.stages
+
+    def close(batch: int, part: str, bodies: list[str]) -> None:
+        stage = found.open("sink", batch, part)
+        target = rig.broker.target(names.parse("staged"))
+        for body in bodies:
+            found.send(stage, rig.message(body, target.name), target)
+        found.close(stage)
+        rig.turn()
+
+    found.admit("sink", "spark")
+    close(0, "a", ["b0"])
+    found.publish("sink", 0, ["a"])
+    sync(rig)
+    close(1, "a", ["b1a1", "b1a2"])
+    close(1, "b", ["b1b1"])
+    found.decide("sink", 1, ["a"])
+    sync(rig)
+
+
+def large(rig: Rig) -> None:
+    """Store a message whose body is a file of its own."""
+    blob = int(rig.broker.next_number())
+    overflow = rig.journal.overflow
+    overflow.create(blob)
+    overflow.write(blob, b"a large body " * 100)
+    overflow.seal(blob)
+    message = rig.message("", "bulky")
+    rare = message.need_rare()
+    rare.large_id, rare.large_length, rare.large_checked = blob, 1300, True
+    rig.broker.send(message, rig.broker.target(names.parse("bulky")))
+    overflow.release(blob)
+    rig.turn()
+
+
+def described(rig: Rig) -> dict[str, Any]:
+    """Say all that a broker has after its recovery, in the words of this version."""
+    broker = rig.broker
+    return {
+        "node": broker.node_id,
+        "queues": [_queue(rig, name) for name in sorted(broker.table.queues)],
+        "leases": sorted(_lease(broker, queue, group) for queue, group in broker.leases.held),
+        "branches": [
+            {
+                "key": key.hex(),
+                "name": branch.transaction.name,
+                "user": branch.user,
+                "sends": [[number, text] for number, text in branch.recovered],
+                "holds": [[hold.queue.name, hold.number] for hold in branch.holds],
+            }
+            for key, branch in sorted(broker.branches.prepared.items())
+        ],
+        "duplicates": {name: [each.hex() for each in one.ids] for name, one in broker.duplicates.addresses.items()},
+        "sequences": {name: int(last) for name, last in broker.sequences.last.items()},
+        "copies": {name: sorted(one.known) for name, one in broker.copies.senders.items()},
+        "scheduled": sorted(int(number) for number in broker.schedules),
+        "stages": sorted([one.sink, one.batch, one.part, int(one.count)] for one in broker.stages.of("sink")),
+        "decided": broker.stages.decide("sink", 1, ["b"]),
+        "sinks": {name: sink.owner for name, sink in broker.stages.ledger.sinks.items()},
+    }
+
+
+def _queue(rig: Rig, name: str) -> dict[str, Any]:
+    queue = rig.queue(name)
+    made: dict[str, Any] = {each: getattr(queue, each) for each in PROPERTIES}
+    made["identity"] = int(queue.identity)
+    made["owner"] = _owner(queue)
+    made["filter"] = "" if queue.filter is None else queue.filter.text
+    made["began"] = int(queue.began)
+    made["attempts"] = {str(number): int(count) for number, count in queue.attempts.items()}
+    made["messages"] = [
+        {
+            "number": int(message.number),
+            "raw": message.raw.decode(),
+            "address": message.address,
+            "priority": int(message.priority),
+            "expiration": int(message.expiration),
+            "rare": None if message.rare is None else _rare(message.rare),
+        }
+        for message in (rig.journal.load(reference.message.number) for reference in queue.backlog.references())
+    ]
+    made["count"] = int(queue.count)
+    return made
+
+
+def _owner(queue: Queue) -> list[str]:
+    first, tab, second = queue.owner.partition("\t")
+    if not first and not tab:
+        return []
+    if not tab:
+        return ["connection", first]
+    return ["reader" if queue.auto_created else "subscription", first, second]
+
+
+def _rare(rare: Any) -> dict[str, Any]:
+    return {
+        "group": rare.group,
+        "group_sequence": int(rare.group_sequence),
+        "duplicate_id": rare.duplicate_id.hex(),
+        "identity": rare.identity,
+        "large_length": int(rare.large_length),
+        "annotations": dict(rare.annotations),
+    }
+
+
+def _lease(broker: BrokerCore, queue: str, group: str) -> list[Any]:
+    lease = broker.leases.held[(queue, group)]
+    selector = "" if lease.selector is None else lease.selector.text
+    numbers = [lease.numbers[position] for position in range(lease.base, lease.tail)]
+    return [queue, group, lease.epoch, lease.base, lease.tail, selector, numbers]
+
+
+def write(disk: SimulatedDisk, directory: Path) -> None:
+    """Write what the simulated disk has into real files."""
+    (directory / "journal").mkdir(parents=True)
+    (directory / "blobs").mkdir()
+    for name, content in disk._durable.items():
+        folder = "journal" if name.endswith(".seg") else "blobs"
+        (directory / folder / name).write_bytes(bytes(content))
+
+
+def main(directory: Path) -> None:
+    rig = Rig()
+    for make in (queues, subscriptions, leases, transactions, memories, stages, large):
+        make(rig)
+        sync(rig)
+    assert rig.disk is not None
+    rig.journal.flush()
+    rig.disk.stop()
+    write(rig.disk, directory / "data")
+    rig.restart("kill")
+    (directory / "expected.json").write_text(json.dumps(described(rig), indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

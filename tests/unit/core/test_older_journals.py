@@ -1,0 +1,72 @@
+"""A journal of an older version is read whole, whatever it keeps (docs/formats/journal.md promises it)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from entrepot.core.broker import DUPLICATE
+from kit import Rig
+from older_journals import described
+
+OLDER = sorted(path.parent for path in (Path(__file__).parents[2] / "vectors" / "journals").glob("*/expected.json"))
+
+
+def opened(directory: Path) -> Rig:
+    """Start a broker on a copy of an older data directory."""
+    return Rig(files={path.name: path.read_bytes() for path in (directory / "data").rglob("*") if path.is_file()})
+
+
+def expected(directory: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((directory / "expected.json").read_text())
+    return found
+
+
+@pytest.fixture(params=OLDER, ids=lambda path: path.name)
+def directory(request) -> Path:
+    return request.param
+
+
+def test_there_is_a_directory_of_the_first_format():
+    assert "format-1" in [path.name for path in OLDER]
+
+
+def test_all_that_an_older_journal_keeps_is_found(directory):
+    rig = opened(directory)
+    assert described(rig) == expected(directory)
+    (delivery,) = rig.reader("bulky").deliveries
+    assert rig.journal.overflow.whole(delivery.message) == b"a large body " * 100
+
+
+@pytest.mark.parametrize("stop", ["close", "kill", "crash"])
+def test_what_an_older_journal_kept_is_found_again_after_more_restarts(directory, stop):
+    rig = opened(directory)
+    rig.restart(stop)
+    assert described(rig) == expected(directory)
+    rig.restart("close")
+    assert described(rig) == expected(directory)
+
+
+def test_work_goes_on_where_the_older_version_left_it(directory):
+    rig = opened(directory)
+    assert rig.send("dup", "again", duplicate=b"id-2") == DUPLICATE
+    assert rig.bodies("filtered") == ["f2"]
+    rig.broker.branches.commit(b"\x01\x02branch")
+    rig.turn()
+    assert rig.bodies("sent") == ["sent by the branch"]
+    assert rig.bodies("paid") == ["p2", "p3"]
+    rig.broker.stages.publish("sink", 1, ["a"])
+    rig.turn()
+    rig.wait(10)
+    assert rig.bodies("staged") == ["b0", "b1a1", "b1a2"]
+    rig.wait(6 * 3_600_000)
+    assert rig.bodies("later") == ["s1"]
+    reader = rig.reader("topic://news", client_id="me", durable_name="plain")
+    assert reader.take()[:3] == ["n1", "n2", "n3"]
+    (group,) = [lease for lease in rig.broker.leases.held.values() if lease.group == "spark"]
+    assert group.settle(rig.journal, group.epoch, 3) == 2
+    rig.turn()
+    assert rig.bodies("leased") == ["l4"]
