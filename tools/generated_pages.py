@@ -15,6 +15,7 @@ from artemis_page import broker_xml
 from client_page import client_options
 from command_line_page import command_line
 from network_pages import network_pages
+from records_page import records_page
 from source_tree import ROOT, SOURCE
 
 sys.path.insert(0, str(SOURCE))
@@ -102,6 +103,7 @@ def main() -> int:
         PAGES.parent / "broker-xml.md": broker_xml(),
         PAGES / "client-options.md": client_options(),
         PAGES / "errors.md": error_codes(),
+        PAGES.parent / "formats" / "records.md": records_page(),
         **network_pages(),
         PAGES / "settings.md": address_settings(),
     }

@@ -18,10 +18,10 @@ from entrepot.core.counting import Author, Counts
 from entrepot.core.dispatch import Groups
 from entrepot.core.duplicates import Duplicates
 from entrepot.core.lease import Lease
-from entrepot.core.lease_records import KIND_CLAIM, ClaimRecord
+from entrepot.core.lease_records import ClaimRecord
 from entrepot.core.queue import UNKNOWN_DELIVERED, Queue
-from entrepot.core.stage import STAGED_QUEUE, Publication, Stage, Stages
-from entrepot.core.stage_records import KIND_COUNT, KIND_DECISION, KIND_PUBLICATION
+from entrepot.core.records import KIND_CLAIM, KIND_COUNT, KIND_DECISION, KIND_PUBLICATION, STAGED_QUEUE
+from entrepot.core.stage import Publication, Stage, Stages
 from entrepot.core.timed import Dates
 from entrepot.journal import window
 from entrepot.journal.log import JournalCore

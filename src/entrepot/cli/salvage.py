@@ -18,8 +18,8 @@ from entrepot.base.errors import BodyLost, EntrepotError, StoreUnusable
 from entrepot.cli.data import Spectacles, directory_argument, unused
 from entrepot.cli.output import output_option, to_json
 from entrepot.core.bereaved import BODY_LOST, DEAD_CAUSE
-from entrepot.core.broker import FIRST_QUEUE, KIND_QUEUE
-from entrepot.core.lease_records import KIND_CLAIM, KIND_LEASE, ClaimRecord, decode_claim, decode_lease
+from entrepot.core.lease_records import ClaimRecord, decode_claim, decode_lease
+from entrepot.core.records import FIRST_QUEUE, KIND_CLAIM, KIND_LEASE, KIND_QUEUE
 from entrepot.io.disk import Disk
 from entrepot.io.lock import OWNER_FILE
 from entrepot.journal.log import JournalCore, JournalOptions

@@ -13,7 +13,7 @@ Invariant: the journal has a document for each prepared branch, and for nothing 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,15 +23,13 @@ from entrepot.core.backlog import Reference
 from entrepot.core.consumer import Consumer
 from entrepot.core.directory import Subject
 from entrepot.core.queue import Queue
+from entrepot.core.records import KIND_BRANCH, PREPARED_QUEUE
 from entrepot.core.transaction import Signal, Transaction
 from entrepot.model import address as names
 from entrepot.model.message import Message
 
 if TYPE_CHECKING:
     from entrepot.core.broker import BrokerCore
-
-KIND_BRANCH: Final = 8  # document kind of the journal
-PREPARED_QUEUE: Final = 2  # identity under which the journal keeps messages that a prepared branch sends
 
 
 class BranchRecord(msgspec.Struct, frozen=True):

@@ -47,6 +47,7 @@ from entrepot.core.policy import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SL
 from entrepot.core.ports import ClaimWaiter, ClientHolder, Host, Memory, Neighbours, NoticePort
 from entrepot.core.queue import ADVISORY, MAYBE_DELIVERED, MOVE_RETRY, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
 from entrepot.core.recollection import Recollections
+from entrepot.core.records import FIRST_QUEUE, KIND_NUMBERS, KIND_QUEUE, SCHEDULED_QUEUE
 from entrepot.core.repetitions import SAME_DUPLICATE_ID, Repetitions
 from entrepot.core.routing import Copy, Divert, Plan, RoutingTable, Service, Target, default_routing, passes
 from entrepot.core.stage import Stages
@@ -73,13 +74,7 @@ from entrepot.model.ids import connection_id, message_id_prefix
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate, compile_selector
 
-KIND_NODE: Final = 1  # document kinds of the journal; 3 to 5, 7 and 9: duplicates.py, lease_records.py, copies.py
-KIND_QUEUE: Final = 2
-KIND_NUMBERS: Final = 6
-
 NUMBERS_RESERVED: Final = 1 << 20  # message numbers reserved at a time: one small record a million messages
-SCHEDULED_QUEUE: Final = 1  # identity under which the journal keeps messages that wait for their time
-FIRST_QUEUE: Final = 16  # identities below are the broker's own
 
 SENT: Final = 0
 BLOCKED: Final = 1  # accepted, and the producer should wait for space before it sends more

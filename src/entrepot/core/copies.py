@@ -18,9 +18,9 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from entrepot.core.records import KIND_COPIES
 from entrepot.journal.log import JournalCore, Rider
 
-KIND_COPIES: Final = 9  # document kind of the journal
 COPIES_KEPT: Final = 65_536  # some 7 MB of memory and 0.5 MiB of the journal when all are in use
 SENDERS_KEPT: Final = 100
 CHUNK_FROM: Final = 8  # marks with which a document is full; one batch of the journal may fill it further

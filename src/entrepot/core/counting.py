@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from entrepot.base.errors import StageError
 from entrepot.core import stage_records as records
+from entrepot.core.records import KIND_COUNT
 
 if TYPE_CHECKING:
     from entrepot.journal.log import JournalCore
@@ -148,7 +149,7 @@ class Counts:
         if decider:
             count.decider = decider
         record = records.CountRecord(sink, count.counter, count.start, count.gone, count.decider)
-        self.journal.put(records.KIND_COUNT, sink.encode(), records.encode(record))
+        self.journal.put(KIND_COUNT, sink.encode(), records.encode(record))
 
     def mark(self, sink: str, batch: int, author: Author) -> str:
         """Note which write asked first for a decision; return what the journal is to keep of that."""
@@ -162,7 +163,7 @@ class Counts:
     def forget(self, sink: str) -> None:
         """Let anybody count from now on. In an open batch of the journal."""
         if self.held.pop(sink, None) is not None:
-            self.journal.delete(records.KIND_COUNT, sink.encode())
+            self.journal.delete(KIND_COUNT, sink.encode())
 
     # -- recovery -----------------------------------------------------------------------------------------------------
 

@@ -11,10 +11,9 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from entrepot.core.records import KIND_DUPLICATE, KIND_SEQUENCE
 from entrepot.journal.log import JournalCore
 
-KIND_DUPLICATE: int = 3
-KIND_SEQUENCE: int = 7
 PRODUCERS_KEPT: Final = 10_000
 NEVER_SENT: Final = -(1 << 62)
 

@@ -23,7 +23,7 @@ from entrepot.core.queue import Queue
 from entrepot.core.timed import SCHEDULED_TARGET
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES
-from entrepot.model.message import BODY_TEXT, Common, Language, Message
+from entrepot.model.message import BODY_TEXT, LANGUAGE_SAMPLE, Common, Language, Message
 from entrepot.model.predicate import Value
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ SCHEDULES_LOOKED_AT: Final = 200
 CONSUMERS_SHOWN: Final = 100
 HOARDED_AFTER: Final = SECOND  # a consumer that settled something within it is at work
 UNEXPLAINED: Final = "unexplained"
-SAMPLE_CODE: Final = 0  # of no language that is ever stored
 
 
 class Reason(msgspec.Struct):
@@ -99,7 +98,7 @@ class SampleLanguage(Language):
     """A message that nobody sent, without a property: asked where one would go when none waits."""
 
     def __init__(self) -> None:
-        super().__init__(SAMPLE_CODE, "sample")
+        super().__init__(LANGUAGE_SAMPLE, "sample")
 
     def common(self, message: Message) -> Common:
         """Return an empty text."""

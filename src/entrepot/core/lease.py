@@ -22,6 +22,7 @@ from entrepot.core import trace as facts
 from entrepot.core.backlog import Reference
 from entrepot.core.ports import ClaimWaiter
 from entrepot.core.queue import Queue
+from entrepot.core.records import KIND_CLAIM, KIND_LEASE
 from entrepot.core.timed import Alarm
 from entrepot.core.walk import Walk
 from entrepot.journal.log import JournalCore, again
@@ -166,7 +167,7 @@ class Lease:
             for start, end in list(self.claims.items()):
                 if end <= self.base:
                     del self.claims[start]
-                    journal.delete(records.KIND_CLAIM, _claim_key(self, start))
+                    journal.delete(KIND_CLAIM, _claim_key(self, start))
             self._write(journal)
         finally:
             journal.end()
@@ -181,7 +182,7 @@ class Lease:
         try:
             self._return(journal)
             for start in self.claims:
-                journal.delete(records.KIND_CLAIM, _claim_key(self, start))
+                journal.delete(KIND_CLAIM, _claim_key(self, start))
             self.numbers.clear()
             self.kept.clear()
             self.claims.clear()
@@ -237,9 +238,9 @@ class Lease:
                 self._forget(journal, self.base)
                 self.base += 1
             for start in self.claims:
-                journal.delete(records.KIND_CLAIM, _claim_key(self, start))
+                journal.delete(KIND_CLAIM, _claim_key(self, start))
             self.claims.clear()
-            journal.delete(records.KIND_LEASE, _key(self))
+            journal.delete(KIND_LEASE, _key(self))
         finally:
             journal.end()
         self.ended = why
@@ -307,7 +308,7 @@ class Lease:
             self.queue.leased += len(taken)
             self.claims[start] = self.tail
             record = records.ClaimRecord(int(self.queue.identity), self.group, start, numbers)
-            journal.put(records.KIND_CLAIM, _claim_key(self, start), records.encode(record))
+            journal.put(KIND_CLAIM, _claim_key(self, start), records.encode(record))
         finally:
             journal.end()
 
@@ -369,7 +370,7 @@ class Lease:
         record = records.LeaseRecord(
             int(self.queue.identity), self.group, self.epoch, self.base, text, self.after, self.since, self.fresh
         )
-        journal.put(records.KIND_LEASE, _key(self), records.encode(record))
+        journal.put(KIND_LEASE, _key(self), records.encode(record))
 
     def check(self) -> None:
         """Assert the invariants at the head of this module."""

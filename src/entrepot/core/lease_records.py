@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
-
-KIND_LEASE: Final = 4  # document kinds of the journal
-KIND_CLAIM: Final = 5
 
 
 class LeaseRecord(msgspec.Struct, frozen=True):

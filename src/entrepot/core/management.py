@@ -25,7 +25,7 @@ from entrepot.core.routing import Service
 from entrepot.core.timed import Alarm
 from entrepot.journal.log import Waiter
 from entrepot.model import address as names
-from entrepot.model.message import BODY_TEXT, Common, Language, Message, register
+from entrepot.model.message import BODY_TEXT, LANGUAGE_ANSWER, Common, Language, Message, register
 from entrepot.model.predicate import Value
 
 ADDRESS: Final = MANAGEMENT
@@ -38,7 +38,6 @@ REMEDY: Final = "entrepot_remedy"  # what to do about it
 
 REQUESTS_MAX: Final = 1_000
 BODY_OCTETS_MAX: Final = 256 * 1024  # arguments: a selector, some names
-ANSWER_CODE: Final = 32
 
 Scalar: TypeAlias = str | int | float | bool | None  # what an argument may be
 
@@ -55,7 +54,7 @@ class AnswerLanguage(Language):
     """How answers are laid out: JSON that every protocol says in its own way when it delivers."""
 
     def __init__(self) -> None:
-        super().__init__(ANSWER_CODE, "management")
+        super().__init__(LANGUAGE_ANSWER, "management")
 
     def common(self, message: Message) -> Common:
         """Return the answer in the common form."""

@@ -6,29 +6,30 @@ import msgspec
 from mypy_extensions import i64
 
 from entrepot.core import trace as facts
-from entrepot.core.branches import KIND_BRANCH, PREPARED_QUEUE
-from entrepot.core.broker import (
-    FIRST_QUEUE,
-    KIND_NODE,
-    KIND_NUMBERS,
-    KIND_QUEUE,
-    SCHEDULED_QUEUE,
-    BrokerCore,
-    selector_or_none,
-)
-from entrepot.core.copies import KIND_COPIES
-from entrepot.core.duplicates import KIND_DUPLICATE, KIND_SEQUENCE
+from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.lease import Lease
-from entrepot.core.lease_records import KIND_CLAIM, KIND_LEASE, ClaimRecord, LeaseRecord, decode_claim, decode_lease
+from entrepot.core.lease_records import ClaimRecord, LeaseRecord, decode_claim, decode_lease
 from entrepot.core.queue import Queue
-from entrepot.core.stage import STAGED_QUEUE
-from entrepot.core.stage_records import (
+from entrepot.core.records import (
+    FIRST_QUEUE,
+    KIND_BRANCH,
+    KIND_CLAIM,
+    KIND_COPIES,
     KIND_COUNT,
     KIND_DECISION,
+    KIND_DUPLICATE,
+    KIND_LEASE,
+    KIND_NODE,
+    KIND_NUMBERS,
     KIND_PUBLICATION,
+    KIND_QUEUE,
+    KIND_SEQUENCE,
     KIND_SINK,
     KIND_STAGE,
     KIND_STAGE_RUNS,
+    PREPARED_QUEUE,
+    SCHEDULED_QUEUE,
+    STAGED_QUEUE,
 )
 from entrepot.journal.log import RecoveryReport, RecoverySink
 from entrepot.model.ids import fresh_node_id

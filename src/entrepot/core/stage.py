@@ -25,6 +25,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import MIB, MINUTE, SECOND
 from entrepot.base.errors import EntrepotError, Refused, StageError, StorageError
+from entrepot.core import records as register
 from entrepot.core import stage_records as records
 from entrepot.core.counting import NOBODY, Author, Counts
 from entrepot.core.routing import Target
@@ -36,8 +37,6 @@ from entrepot.model.message import Message
 
 if TYPE_CHECKING:
     from entrepot.core.broker import BrokerCore
-
-STAGED_QUEUE: Final = 7  # identity under which the journal keeps staged messages
 
 NAME_OCTETS_MAX: Final = 255  # of a sink or a part: they are parts of keys
 BATCH_MAX: Final = (1 << 62) - 1
@@ -244,7 +243,7 @@ class Stages:
             self.ledger.check_room(stage.sink, RUN_OCTETS)
             self._charge(stage, RUN_OCTETS)
         if broker.journal.pages:
-            broker.journal.store(message, [STAGED_QUEUE])
+            broker.journal.store(message, [register.STAGED_QUEUE])
         else:
             stage.kept.append(message)
             broker.memory.hold(message)
@@ -282,8 +281,8 @@ class Stages:
                 runs = stage.runs[chunk * size : (chunk + 1) * size]
                 key = records.runs_key(stage.sink, stage.batch, stage.part, chunk)
                 record = records.RunsRecord(stage.sink, stage.batch, stage.part, chunk, runs)
-                journal.put(records.KIND_STAGE_RUNS, key, records.encode(record))
-            journal.put(records.KIND_STAGE, _key(stage), records.encode(_record(stage)))
+                journal.put(register.KIND_STAGE_RUNS, key, records.encode(record))
+            journal.put(register.KIND_STAGE, _key(stage), records.encode(_record(stage)))
         finally:
             journal.end()
         stage.closed = True
@@ -324,14 +323,14 @@ class Stages:
         try:
             counts.note(sink, author, node)
             record = records.DecisionRecord(sink, batch, parts, counts.mark(sink, batch, author))
-            journal.put(records.KIND_DECISION, records.batch_key(sink, batch), records.encode(record))
+            journal.put(register.KIND_DECISION, records.batch_key(sink, batch), records.encode(record))
             decided[batch] = parts
             self.decisions[sink] = decided
             self.ledger.note(sink, batch_octets(sink, parts), 0, 1)
             while len(decided) > REMEMBERED:
                 oldest = min(decided)
                 self.ledger.note(sink, -batch_octets(sink, decided.pop(oldest)), 0, -1)
-                journal.delete(records.KIND_DECISION, records.batch_key(sink, oldest))
+                journal.delete(register.KIND_DECISION, records.batch_key(sink, oldest))
         finally:
             journal.end()
         return parts
@@ -398,7 +397,7 @@ class Stages:
             while len(published) > REMEMBERED:
                 oldest = min(published)  # it is done: a younger one would not be here otherwise
                 self.ledger.note(sink, -batch_octets(sink, published.pop(oldest).parts), 0, -1)
-                journal.delete(records.KIND_PUBLICATION, records.batch_key(sink, oldest))
+                journal.delete(register.KIND_PUBLICATION, records.batch_key(sink, oldest))
             self._move(publication, self.atomic_octets)
         except StorageError as error:  # what is staged cannot be read now: the batch holds, and is tried again
             publication.trouble = error.message
@@ -488,7 +487,7 @@ class Stages:
         except Refused as refusal:  # its queue went while the batch was under way: the batch holds all the same
             broker.bury_unsendable(message, text, refusal)
         if broker.journal.pages:
-            broker.journal.settle(staged.number, STAGED_QUEUE)
+            broker.journal.settle(staged.number, register.STAGED_QUEUE)
         else:
             broker.memory.release(publication.kept.popleft())
 
@@ -509,7 +508,7 @@ class Stages:
             publication.sink, publication.batch, publication.parts, int(publication.count), publication.done
         )
         key = records.batch_key(publication.sink, publication.batch)
-        self.broker.journal.put(records.KIND_PUBLICATION, key, records.encode(record))
+        self.broker.journal.put(register.KIND_PUBLICATION, key, records.encode(record))
 
     def _later(self, publication: Publication) -> None:
         """Go on in the next turn, or, when the disk does not answer, in a while."""
@@ -582,7 +581,7 @@ class Stages:
             first, count = self.garbage.popleft()
             step = min(int(left), count)
             for number in range(first, first + step):
-                journal.settle(number, STAGED_QUEUE)
+                journal.settle(number, register.STAGED_QUEUE)
             left -= step
             if step < count:
                 self.garbage.appendleft((first + step, count - step))
@@ -604,10 +603,10 @@ class Stages:
             for stage in found:
                 self.drop(stage, "its sink was forgotten")
             for batch, parts in self.decisions.pop(sink, {}).items():
-                journal.delete(records.KIND_DECISION, records.batch_key(sink, batch))
+                journal.delete(register.KIND_DECISION, records.batch_key(sink, batch))
                 self.ledger.note(sink, -batch_octets(sink, parts), 0, -1)
             for batch, publication in self.publications.pop(sink, {}).items():
-                journal.delete(records.KIND_PUBLICATION, records.batch_key(sink, batch))
+                journal.delete(register.KIND_PUBLICATION, records.batch_key(sink, batch))
                 self.ledger.note(sink, -batch_octets(sink, publication.parts), 0, -1)
             self.counts.forget(sink)
             self.ledger.let_go(sink)
@@ -635,9 +634,9 @@ class Stages:
         journal = self.broker.journal
         journal.begin()
         try:
-            journal.delete(records.KIND_STAGE, records.stage_key(sink, batch, part))
+            journal.delete(register.KIND_STAGE, records.stage_key(sink, batch, part))
             for chunk in range(chunks):
-                journal.delete(records.KIND_STAGE_RUNS, records.runs_key(sink, batch, part, chunk))
+                journal.delete(register.KIND_STAGE_RUNS, records.runs_key(sink, batch, part, chunk))
         finally:
             journal.end()
 
@@ -651,9 +650,9 @@ class Stages:
 
     def recovered(self, kind: int, key: bytes, value: bytes) -> None:
         """Take back a document of the journal; `rebuild` comes when all of them, and all messages, are there."""
-        if kind == records.KIND_SINK:
+        if kind == register.KIND_SINK:
             self.ledger.recovered(key.decode(), value.decode())
-        elif kind == records.KIND_STAGE:
+        elif kind == register.KIND_STAGE:
             record = records.decode_stage(value)
             stage = Stage(record.sink, record.batch, record.part, record.created)
             stage.count = record.count
@@ -666,18 +665,18 @@ class Stages:
                 stage.noted += TARGET_OCTETS + len(target)
             self.stages[_key(stage)] = stage
             self.ledger.note(stage.sink, stage.noted, 1)
-        elif kind == records.KIND_STAGE_RUNS:
+        elif kind == register.KIND_STAGE_RUNS:
             piece = records.decode_runs(value)
             of_stage = records.stage_key(piece.sink, piece.batch, piece.part)
             self.chunks.setdefault(of_stage, {})[piece.chunk] = piece.runs
-        elif kind == records.KIND_DECISION:
+        elif kind == register.KIND_DECISION:
             decision = records.decode_decision(value)
             self.decisions.setdefault(decision.sink, {})[decision.batch] = decision.parts
             self.ledger.note(decision.sink, batch_octets(decision.sink, decision.parts), 0, 1)
             self.counts.recovered_mark(decision.sink, decision.batch, decision.by)
-        elif kind == records.KIND_COUNT:
+        elif kind == register.KIND_COUNT:
             self.counts.recovered(records.decode_count(value))
-        elif kind == records.KIND_PUBLICATION:
+        elif kind == register.KIND_PUBLICATION:
             note = records.decode_publication(value)
             publication = Publication(note.sink, note.batch, note.parts, note.count)
             publication.done = note.done
@@ -707,7 +706,7 @@ class Stages:
             for number in _numbers(stage):
                 alive.pop(number, False)
         for number in alive:
-            self.broker.journal.settle(number, STAGED_QUEUE)
+            self.broker.journal.settle(number, register.STAGED_QUEUE)
 
     def _resume(self, publication: Publication, alive: dict[int, bool]) -> None:
         count = publication.count
@@ -789,4 +788,4 @@ def _check_batch(batch: int) -> None:
         raise StageError(f"the batch {batch} is not a number from 0 to {BATCH_MAX}")
 
 
-__all__ = ["STAGED_QUEUE", "Publication", "Stage", "StageWaiter", "Stages"]
+__all__ = ["Publication", "Stage", "StageWaiter", "Stages"]

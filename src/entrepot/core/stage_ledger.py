@@ -16,8 +16,8 @@ from mypy_extensions import i64
 
 from entrepot.base.environment import MIB
 from entrepot.base.errors import AccessDenied, StageError
-from entrepot.core import stage_records as records
 from entrepot.core.ports import Memory
+from entrepot.core.records import KIND_SINK
 from entrepot.journal.log import JournalCore
 
 SINKS_MAX: Final = 10_000
@@ -71,7 +71,7 @@ class Ledger:
             sink = self._begin(name)
         if not sink.owner:
             sink.owner = subject
-            self.journal.put(records.KIND_SINK, name.encode(), subject.encode())
+            self.journal.put(KIND_SINK, name.encode(), subject.encode())
         elif sink.owner != subject:
             raise AccessDenied(f"the sink {name!r} is another user's", remedy="name yours differently")
 
@@ -83,7 +83,7 @@ class Ledger:
         del self.sinks[name]
         self._charge(-_size(SINK_OCTETS, name))
         if sink.owner:
-            self.journal.delete(records.KIND_SINK, name.encode())
+            self.journal.delete(KIND_SINK, name.encode())
 
     def recovered(self, name: str, owner: str) -> None:
         """Take back whose a sink is."""

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
-
-KIND_STAGE: Final = 16  # document kinds of the journal
-KIND_STAGE_RUNS: Final = 17
-KIND_DECISION: Final = 18
-KIND_PUBLICATION: Final = 19
-KIND_SINK: Final = 20  # whose a sink is
-KIND_COUNT: Final = 21  # who counts its batches
 
 
 class StageRecord(msgspec.Struct, frozen=True):

@@ -24,11 +24,11 @@ from entrepot.core.broker import (
     ORIGIN_ANNOTATIONS,
     ORIGINAL_EXPIRATION,
     ORIGINAL_MODE,
-    SCHEDULED_QUEUE,
     BrokerCore,
     mark_origin,
 )
 from entrepot.core.queue import Queue
+from entrepot.core.records import SCHEDULED_QUEUE
 from entrepot.core.timed import SCHEDULED_TARGET
 from entrepot.core.walk import Walk
 from entrepot.journal.log import again

@@ -63,6 +63,12 @@ BODY_OBJECT: Final = 5
 BODY_EMPTY: Final = 6
 
 
+LANGUAGE_SAMPLE: Final = 0
+LANGUAGE_STOMP: Final = 1
+LANGUAGE_OPENWIRE: Final = 2
+LANGUAGE_ANSWER: Final = 32
+"""Codes of languages: they are in journals, and `core/records.py` is their register."""
+
 SEQUENCE_MAX: Final = 10**18 - 1  # of an identity: with its prefix it stands for the text
 
 

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from entrepot.core.copies import KIND_COPIES, Copies, mark_of
+from entrepot.core.copies import Copies, mark_of
+from entrepot.core.records import KIND_COPIES
 from entrepot.journal.memory import MemoryJournal
 from journals import World, message
 

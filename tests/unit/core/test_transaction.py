@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from entrepot.base.errors import AddressFull, DuplicateRejected, InvalidDestination, Refused, TransactionError
-from entrepot.core.branches import KIND_BRANCH
+from entrepot.core.records import KIND_BRANCH
 from entrepot.core.transaction import OCTETS_MAX, State, Transaction
 from entrepot.journal.log import Waiter
 from entrepot.model.address import ANYCAST, Destination, parse

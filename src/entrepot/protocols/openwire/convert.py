@@ -24,6 +24,7 @@ from entrepot.model.message import (
     BODY_OBJECT,
     BODY_STREAM,
     BODY_TEXT,
+    LANGUAGE_OPENWIRE,
     SEQUENCE_MAX,
     USER,
     Common,
@@ -68,7 +69,6 @@ from entrepot.protocols.openwire.frames import FirstEncoding, FrameReader, Frame
 from entrepot.protocols.openwire.ids import is_queue, is_temporary, qualified_name, text_of
 from entrepot.protocols.openwire.schema import VERSION_MAX, message_layout
 
-OPENWIRE_CODE: Final = 2
 LAYOUT: Final = message_layout(VERSION_MAX)
 BLOB: Final = 29  # the one kind of message whose times do not stand at its end
 TAIL_OCTETS: Final = 1  # behind the times: whether it is the first of its group
@@ -90,7 +90,7 @@ class OpenWireLanguage(Language):
     """Opens messages. Remembers the last one, since a selector asks the same message several times."""
 
     def __init__(self) -> None:
-        super().__init__(OPENWIRE_CODE, "OpenWire")
+        super().__init__(LANGUAGE_OPENWIRE, "OpenWire")
         self._raw: bytes = b""
         self._opened: commands.Message | None = None
         self._properties: dict[str, object] | None = None

@@ -18,6 +18,7 @@ from entrepot.model.message import (
     BODY_OBJECT,
     BODY_STREAM,
     BODY_TEXT,
+    LANGUAGE_STOMP,
     USER,
     Common,
     Language,
@@ -29,8 +30,6 @@ from entrepot.model.predicate import Value
 from entrepot.model.serialised import opened, serialised
 from entrepot.protocols.stomp import transformation
 from entrepot.protocols.stomp.codec import V10, V12, decode_headers, octets_of, text_of
-
-STOMP_CODE: Final = 1
 
 JMS_NAMES: Final = {  # header of STOMP -> what a selector calls it
     "JMSCorrelationID": b"correlation-id",
@@ -58,7 +57,7 @@ class StompLanguage(Language):
     """Reads tails."""
 
     def __init__(self) -> None:
-        super().__init__(STOMP_CODE, "STOMP")
+        super().__init__(LANGUAGE_STOMP, "STOMP")
         self.identifies = False
 
     def fact(self, message: Message, name: str) -> Value:

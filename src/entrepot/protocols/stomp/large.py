@@ -12,8 +12,9 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError
-from entrepot.core.broker import KIND_NUMBERS, BrokerCore
+from entrepot.core.broker import BrokerCore
 from entrepot.core.queue import Queue
+from entrepot.core.records import KIND_NUMBERS
 from entrepot.journal.ports import Waiter
 from entrepot.model.message import Message
 

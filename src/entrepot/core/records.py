@@ -1,0 +1,130 @@
+"""The register of what the journal keeps: kinds of documents, reserved queue ids, languages and layouts. [C]
+
+Every number here is in the journals of users. None changes its meaning and none is given out a second time: what is no
+longer written keeps its entry, because it is still read. `docs/formats/records.md` is made from this register.
+
+A record of the journal itself (MESSAGE, SETTLE, PUT, ...) has its number in `journal/record.py`; languages and the
+layouts of an envelope have theirs in `model/message.py`, where code below this layer uses them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from entrepot.journal.record import FORMAT
+from entrepot.journal.recovery import INTERNAL_KIND
+from entrepot.model.message import (
+    ENVELOPE_LAYOUT,
+    ENVELOPE_STRETCHES,
+    LANGUAGE_ANSWER,
+    LANGUAGE_OPENWIRE,
+    LANGUAGE_SAMPLE,
+    LANGUAGE_STOMP,
+)
+
+KIND_NODE: Final = 1
+KIND_QUEUE: Final = 2
+KIND_DUPLICATE: Final = 3
+KIND_LEASE: Final = 4
+KIND_CLAIM: Final = 5
+KIND_NUMBERS: Final = 6
+KIND_SEQUENCE: Final = 7
+KIND_BRANCH: Final = 8
+KIND_COPIES: Final = 9
+KIND_STAGE: Final = 16
+KIND_STAGE_RUNS: Final = 17
+KIND_DECISION: Final = 18
+KIND_PUBLICATION: Final = 19
+KIND_SINK: Final = 20
+KIND_COUNT: Final = 21
+
+SCHEDULED_QUEUE: Final = 1
+PREPARED_QUEUE: Final = 2
+STAGED_QUEUE: Final = 7
+FIRST_QUEUE: Final = 16
+"""Ids below this one are not queues of users: the journal keeps messages under them that no queue has yet."""
+
+
+class Kind:
+    """One kind of document: its key, its value, and the module that writes it."""
+
+    def __init__(self, number: int, name: str, key: str, value: str, module: str) -> None:
+        self.number: int = number
+        self.name: str = name
+        self.key: str = key
+        self.value: str = value
+        self.module: str = module
+
+
+class Entry:
+    """One number of another list of the register, and what it stands for."""
+
+    def __init__(self, number: int, name: str, about: str) -> None:
+        self.number: int = number
+        self.name: str = name
+        self.about: str = about
+
+
+KINDS: Final = [
+    Kind(INTERNAL_KIND, "the journal's own", "`gaps`", "i64 first, i64 last id, for each gap", "journal/log.py"),
+    Kind(KIND_NODE, "node", "empty", "node id, UTF-8", "core/recovery.py"),
+    Kind(KIND_QUEUE, "queue", "u32 queue", "MessagePack map of strings", "core/broker.py"),
+    Kind(KIND_DUPLICATE, "duplicate id", "address, UTF-8 · 0 · id", "empty", "core/duplicates.py"),
+    Kind(KIND_LEASE, "lease", "u32 queue · group, UTF-8", "MessagePack: `LeaseRecord`", "core/lease.py"),
+    Kind(
+        KIND_CLAIM,
+        "claim of a lease",
+        "u32 queue · group, UTF-8 · 0 · i64 first position",
+        "MessagePack: `ClaimRecord`",
+        "core/lease.py",
+    ),
+    Kind(KIND_NUMBERS, "message numbers", "empty", "i64: numbers up to here may have been given", "core/broker.py"),
+    Kind(KIND_SEQUENCE, "last message of a producer", "producer, UTF-8", "i64 sequence", "core/duplicates.py"),
+    Kind(KIND_BRANCH, "prepared branch", "XID", "MessagePack: `BranchRecord`", "core/branches.py"),
+    Kind(KIND_COPIES, "marks of copies", "u64 serial · sender, UTF-8", "n u64 mark", "core/copies.py"),
+    Kind(
+        KIND_STAGE,
+        "closed stage",
+        "sink, UTF-8 · 0 · u64 batch · part, UTF-8",
+        "MessagePack: `StageRecord`",
+        "core/stage.py",
+    ),
+    Kind(
+        KIND_STAGE_RUNS,
+        "runs of a stage",
+        "key of the stage · 0 · u32 chunk",
+        "MessagePack: `RunsRecord`",
+        "core/stage.py",
+    ),
+    Kind(
+        KIND_DECISION, "decided batch", "sink, UTF-8 · 0 · u64 batch", "MessagePack: `DecisionRecord`", "core/stage.py"
+    ),
+    Kind(
+        KIND_PUBLICATION,
+        "published batch",
+        "sink, UTF-8 · 0 · u64 batch",
+        "MessagePack: `PublicationRecord`",
+        "core/stage.py",
+    ),
+    Kind(KIND_SINK, "user of a sink", "sink, UTF-8", "user, UTF-8", "core/stage_ledger.py"),
+    Kind(KIND_COUNT, "counter of a sink", "sink, UTF-8", "MessagePack: `CountRecord`", "core/counting.py"),
+]
+
+RESERVED_QUEUES: Final = [
+    Entry(SCHEDULED_QUEUE, "scheduled", "messages that wait for their time"),
+    Entry(PREPARED_QUEUE, "prepared", "messages that a prepared branch sends"),
+    Entry(STAGED_QUEUE, "staged", "messages of stages that are not published"),
+]
+
+LANGUAGES: Final = [
+    Entry(LANGUAGE_SAMPLE, "sample", "a message that nobody sent; never stored"),
+    Entry(LANGUAGE_STOMP, "STOMP", "a tail: header lines, an empty line, the body, a NUL"),
+    Entry(LANGUAGE_OPENWIRE, "OpenWire", "from type octet to end: loose, without cache, version 12"),
+    Entry(LANGUAGE_ANSWER, "management", "JSON: what a management address answers"),
+]
+
+LAYOUTS: Final = [
+    Entry(FORMAT, "journal", "the format in META, at the head of each segment"),
+    Entry(ENVELOPE_LAYOUT, "envelope", "as drawn in `model/message.py`"),
+    Entry(ENVELOPE_STRETCHES, "envelope", "the same; the large body lies in stretches that have checksums"),
+]
