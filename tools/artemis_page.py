@@ -13,7 +13,6 @@ sys.path.insert(0, str(SOURCE))
 from entrepot.config.artemis.acceptors import NO_EFFECT, OTHERWISE  # the line above must come first
 from entrepot.config.artemis.elements import CONTENT, CORE, KINDS
 from entrepot.config.vocabulary import SEVERITY, Attribute, Does, Kind, Slot
-from entrepot.core.policy import SETTINGS
 
 HEAD: Final = """\
 <!-- Written by `make generated` from src/entrepot/config/artemis/. -->
@@ -88,15 +87,13 @@ def _scalars(kind: Kind) -> Iterator[str]:
     for one in sorted(kind.attributes.values(), key=lambda one: (_rank(one.does), one.name)):
         name = "its text" if one.name == CONTENT else f"`{one.name}`"
         same = f"`{one.same}`" if one.same else ""
-        yield f"| {name} | {one.unit.value} | {one.does.value} | {same} | {_about(kind, one)} |\n"
+        yield f"| {name} | {one.unit.value} | {one.does.value} | {same} | {_about(one)} |\n"
 
 
-def _about(kind: Kind, one: Attribute) -> str:
+def _about(one: Attribute) -> str:
     if one.does is not Does.OBEYED:
         return _cell(one.why)
-    if kind.name == "address-setting":
-        return next((setting.about for setting in SETTINGS if setting.artemis == one.name), "")
-    return ""
+    return "" if one.setting is None else _cell(one.setting.about)
 
 
 def _slots(kind: Kind) -> Iterator[str]:

@@ -21,7 +21,8 @@ from source_tree import ROOT, SOURCE
 sys.path.insert(0, str(SOURCE))
 
 from entrepot.base import errors  # the line above must come first
-from entrepot.core import policy
+from entrepot.base.settings import Dialect, Setting
+from entrepot.core.address_settings import AddressSettings
 
 PAGES: Final = ROOT / "docs" / "reference"
 
@@ -39,37 +40,43 @@ A code never changes its meaning and is never given out again. The class it desc
 
 
 SETTINGS_HEAD: Final = """\
-<!-- Written by `make generated` from src/entrepot/core/policy.py. -->
+<!-- Written by `make generated` from src/entrepot/core/address_settings.py. -->
 # Address settings
 
 They hold for every address that a pattern covers: `entrepot run --set 'orders.>:max_deliveries=3,full=BLOCK'`, or
 `Broker(policies={"orders.>": {"max_deliveries": 3}})`. Wildcards are `*` for one word and `>` or `#` for any number.
 Settings of several patterns merge, the more specific wins. Each may also be written under the name that it has in
-either family. -1 is off or unlimited.
+either family. -1 is off or unlimited. A plain number is in milliseconds or octets; `500ms`, `5s`, `2h`, `64kb` and
+`10mb` are understood too. A file of either family means the defaults of that family: they are named where they are not
+those of entrepot.
 
-| Setting | Default | What it says | Artemis | Classic |
-|---|---|---|---|---|
+| Setting | Default | What it says | Range | Artemis | Default there | Classic | Default there |
+|---|---|---|---|---|---|---|---|
 """
 
 
 def address_settings() -> str:
     """Return the page of address settings."""
-    defaults = policy.Policy()
-    rows: list[str] = []
-    for setting in policy.SETTINGS:
-        value = getattr(defaults, setting.name)
-        if setting.kind == "ns-ms" and value > 0:
-            value = value // policy.MILLISECOND
-        elif setting.kind == "full":
-            value = policy.FULL_NAMES[value]
-        elif setting.kind == "slow":
-            value = policy.SLOW_NAMES[value]
-        unit = {"ns-ms": " ms", "ms": " ms", "octets": " octets"}.get(setting.kind, "")
-        shown = str(value).lower() if isinstance(value, bool) else f"{value}{unit}"
-        rows.append(
-            f"| `{setting.name}` | {shown} | {setting.about} | {_code(setting.artemis)} | {_code(setting.classic)} |\n"
-        )
-    return SETTINGS_HEAD + "".join(rows)
+    return SETTINGS_HEAD + "".join(_setting_row(declared) for declared in AddressSettings.settings())
+
+
+def _setting_row(declared: Setting) -> str:
+    families = [
+        f"{_code(declared.spelling(dialect))} | {_default_in(declared, dialect)}"
+        for dialect in (Dialect.ARTEMIS, Dialect.CLASSIC)
+    ]
+    range_text = declared.range_text()
+    return (
+        f"| `{declared.name}` | {declared.show(declared.default)} | {declared.about} | {range_text} | "
+        f"{' | '.join(families)} |\n"
+    )
+
+
+def _default_in(declared: Setting, dialect: Dialect) -> str:
+    """Return the default of a family where it is another one than ours."""
+    if dialect not in declared.defaults:
+        return ""
+    return declared.show(declared.default_in(dialect)) or "empty"
 
 
 def _code(name: str) -> str:

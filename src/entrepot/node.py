@@ -90,9 +90,9 @@ log: Final = logging.getLogger("entrepot.node")
 class NodeOptions:
     """What a broker is started with. ``data`` None keeps nothing on disk; ``memory_limit`` in octets.
 
-    ``policies``: address pattern -> setting -> value, see `core/policy.py`. ``config``: what a file says beyond that;
-    for a pattern that is in both, ``policies`` has the last word. ``shared``: how ``data`` is shared with others, None
-    when it is not. ``security``: who may come in and what he may do; None: what ``config`` says.
+    ``policies``: address pattern -> setting -> value, see `core/address_settings.py`. ``config``: what a file says
+    beyond that; for a pattern that is in both, ``policies`` has the last word. ``shared``: how ``data`` is shared with
+    others, None when it is not. ``security``: who may come in and what he may do; None: what ``config`` says.
     ``announce``: where the first place that speaks OpenWire is announced, like ``multicast://default``.
     ``zone``: where this broker is, "" for nowhere in particular; ``client_zones``: rules of `cluster/zones.py`.
     ``trace``: the directory of the trace, None for none; it takes at most ``trace_limit`` octets.
@@ -198,7 +198,7 @@ class Node:
         if options.config is not None:
             add_policies(options.config, self.policies)
         for pattern, settings in options.policies.items():
-            self.policies.add(pattern, {name: _written(value) for name, value in settings.items()})
+            self.policies.add(pattern, settings)
         self.stomp: Final = [StompOptions() for _ in options.listen]
         self.openwire: Final = [OpenWireOptions() for _ in options.listen]
         self.listening: Final = [
@@ -694,11 +694,6 @@ def parse_discovery(text: str) -> Beacon:
     if not isinstance(found, Endpoint):
         raise InvalidURI(f"{text!r} is a list; a broker is announced in one place", remedy="use multicast://default")
     return parse_beacon(found)[0]
-
-
-def _written(value: object) -> str:
-    """Return the text of a setting that was given as a value."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _dialled(listener: Listener, protocol: str) -> Endpoint:

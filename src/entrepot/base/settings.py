@@ -114,6 +114,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     live: bool  # a change takes effect in a running broker
     secret: bool
     spellings: dict[Dialect, Spelling]
+    defaults: dict[Dialect, Any] = {}  # where a dialect's files mean another one
 
     def spelling(self, dialect: Dialect) -> str:
         """Return the name in ``dialect``, or "" where it has none. On the command line it is the attribute's own."""
@@ -121,6 +122,10 @@ class Setting(Struct, frozen=True, kw_only=True):
         if known is not None:
             return known.name
         return self.name.replace("_", "-") if dialect is Dialect.CLI else ""
+
+    def default_in(self, dialect: Dialect) -> Any:
+        """Return the value that a file of ``dialect`` means when it does not name this setting."""
+        return self.defaults.get(dialect, self.default)
 
     def parse(self, text: str, dialect: Dialect) -> Any:
         """Return the value that ``text`` means in ``dialect``, checked.
@@ -260,12 +265,16 @@ def setting(
     cli: str | Spelling = "",
     live: bool = False,
     secret: bool = False,
+    classic_default: T | None = None,
+    artemis_default: T | None = None,
 ) -> T:
     """Declare a setting in the body of an `Options` class; what comes back is a `Setting`, whatever its type says.
 
     ``unit`` follows from the default where that is a bool, int, float, str, tuple or Enum; name it for times and sizes,
     and where the default is None, which means "not given". ``low`` and ``high`` are in the measure that is kept; whole
-    numbers are 0 to 2^63-1 unless they say otherwise. Raises Fault for a declaration that contradicts itself.
+    numbers are 0 to 2^63-1 unless they say otherwise. ``classic_default`` and ``artemis_default``: what a file of that
+    family means when it does not name the setting, where that is not ``default``. Raises Fault for a declaration that
+    contradicts itself.
     """
     kept = unit if unit is not None else _unit_of(default)
     if kept in _WHOLE:
@@ -282,6 +291,7 @@ def setting(
             spellings[dialect] = name
         elif name:
             spellings[dialect] = Spelling(name, _PLAIN.get(kept, 1))
+    defaults = {Dialect.CLASSIC: classic_default, Dialect.ARTEMIS: artemis_default}
     declared = Setting(
         default=default,
         unit=kept,
@@ -292,6 +302,7 @@ def setting(
         live=live,
         secret=secret,
         spellings=spellings,
+        defaults={dialect: value for dialect, value in defaults.items() if value is not None},
     )
     return cast(T, declared)
 
@@ -350,6 +361,11 @@ class Options:
     def settings(cls) -> tuple[Setting, ...]:
         """Return every setting in the order of declaration, for documentation and ``--help``."""
         return tuple(cls.__settings__.values())
+
+    @classmethod
+    def defaults_in(cls, dialect: Dialect) -> dict[str, Any]:
+        """Return every value of a file of ``dialect`` that names no setting."""
+        return {declared.name: declared.default_in(dialect) for declared in cls.settings()}
 
     @classmethod
     def names(cls, dialect: Dialect) -> dict[str, Setting]:
@@ -430,10 +446,12 @@ def changes(a: Options, b: Options) -> list[Change]:
     ]
 
 
-def refuse_unknown(names: Iterable[str], known: Iterable[str], elsewhere: Iterable[str] = ()) -> None:
+def refuse_unknown(
+    names: Iterable[str], known: Iterable[str], elsewhere: Iterable[str] = (), *, what: str = "option"
+) -> None:
     """Do nothing if there are no ``names``; else raise InvalidOption with the nearest of ``known``, and all of them.
 
-    ``elsewhere``: names that may have been meant too, and are not listed.
+    ``elsewhere``: names that may have been meant too, and are not listed. ``what``: what the names should be.
     """
     unknown = list(names)
     if not unknown:
@@ -448,8 +466,8 @@ def refuse_unknown(names: Iterable[str], known: Iterable[str], elsewhere: Iterab
             near[candidates[match]] = None
     listing = ", ".join(sorted(by_folded.values()))
     guess = f"did you mean {' or '.join(near)}? " if near else ""
-    what = "is no option" if len(unknown) == 1 else "are no options"
-    raise InvalidOption(f"{', '.join(map(repr, unknown))} {what} here", remedy=f"{guess}known: {listing or 'none'}")
+    verb = f"is no {what}" if len(unknown) == 1 else f"are no {what}s"
+    raise InvalidOption(f"{', '.join(map(repr, unknown))} {verb} here", remedy=f"{guess}known: {listing or 'none'}")
 
 
 def _check_declarations(owner: str, declared: Iterable[Setting]) -> None:
@@ -457,7 +475,8 @@ def _check_declarations(owner: str, declared: Iterable[Setting]) -> None:
     seen: dict[tuple[Dialect, str], str] = {}
     for each in declared:
         try:
-            each.checked(each.default)
+            for value in (each.default, *each.defaults.values()):
+                each.checked(value)
         except InvalidOption as error:
             raise Fault(f"the default of {owner}.{each.name} is refused by itself: {error}") from None
         for dialect in Dialect:

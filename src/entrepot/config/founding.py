@@ -40,7 +40,7 @@ WHY: str = "the configuration says so at every start (deleteAllMessagesOnStartup
 def add_policies(config: BrokerConfig, policies: Policies) -> None:
     """Add what the configuration says about addresses. Raises InvalidOption."""
     for entry in config.policies:
-        policies.add(entry.pattern, dict(entry.settings), entry.routing)
+        policies.put(entry.pattern, entry.settings, entry.routing)
 
 
 def set_options(config: BrokerConfig, options: BrokerOptions) -> None:

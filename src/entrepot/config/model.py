@@ -139,13 +139,14 @@ class Connector(Struct, frozen=True, kw_only=True):
 
 
 class PolicyEntry(Struct, frozen=True, kw_only=True):
-    """Settings (`core/policy.py`) of the addresses that ``pattern`` covers, as text; ``routing`` UNTYPED: of any kind.
+    """Settings of the addresses that ``pattern`` covers; ``routing`` UNTYPED: of any kind.
 
-    ``bridge``: what may go back through a network connector.
+    ``settings``: attribute of `core/address_settings.py` -> value. ``bridge``: what may go back through a network
+    connector.
     """
 
     pattern: str
-    settings: Mapping[str, str]
+    settings: Mapping[str, Any]
     routing: int = UNTYPED
     bridge: BridgeFilterOptions | None = None
 

@@ -73,7 +73,10 @@ LOOSE: Final[Mapping[Unit, Setting]] = {unit: _loose(unit) for unit in UNITS.val
 
 
 class Attribute(Struct, frozen=True):
-    """One attribute. ``same``: the value, as text, that asks for what happens anyway. ``setting`` checks the range."""
+    """One attribute. ``same``: the value, as text, that asks for what happens anyway.
+
+    ``setting`` reads it in the notation of ``dialect`` and checks the range; without one any value of ``unit`` will do.
+    """
 
     name: str
     unit: Unit
@@ -82,11 +85,12 @@ class Attribute(Struct, frozen=True):
     remedy: str = ""
     same: str | None = None
     setting: Setting | None = None
+    dialect: Dialect = Dialect.CLASSIC
 
     def parse(self, text: str) -> Any:
         """Return the value of ``text``. Raises InvalidOption."""
         reader = LOOSE[self.unit] if self.setting is None else self.setting
-        return reader.parse(text, Dialect.CLASSIC)
+        return reader.parse(text, self.dialect)
 
     def asks_for_the_same(self, value: Any) -> bool:
         """Return whether ``value`` is what happens here anyway."""
@@ -138,11 +142,18 @@ def refused(why: str, *texts: str, remedy: str = "") -> list[Attribute]:
     return _attributes(Does.REFUSED, why, texts, remedy)
 
 
-def of_options(options: type[Options], without: Collection[str] = ()) -> list[Attribute]:
-    """Declare what ``options`` knows under Classic's names as obeyed, but for ``without``."""
+def of_options(
+    options: type[Options],
+    without: Collection[str] = (),
+    *,
+    only: Collection[str] = (),
+    dialect: Dialect = Dialect.CLASSIC,
+) -> list[Attribute]:
+    """Declare what ``options`` knows by names of ``dialect`` as obeyed: ``only`` some, or all but ``without``."""
+    names = options.names(dialect)
     return [
-        Attribute(name, setting.unit, setting=setting)
-        for name, setting in options.names(Dialect.CLASSIC).items()
+        Attribute(name, names[name].unit, setting=names[name], dialect=dialect)
+        for name in only or names
         if name not in without
     ]
 

@@ -32,6 +32,7 @@ from entrepot.base.patterns import matches as pattern_matches
 from entrepot.core import notices
 from entrepot.core import trace as facts
 from entrepot.core.access import Access
+from entrepot.core.address_settings import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SLOW_KILL
 from entrepot.core.arrival import Stamps
 from entrepot.core.backlog import Reference
 from entrepot.core.bereaved import DEAD_CAUSE, take_body_off
@@ -43,7 +44,7 @@ from entrepot.core.duplicates import Duplicates, Sequences
 from entrepot.core.effort import Rest
 from entrepot.core.lease import Lease, Poll
 from entrepot.core.logins import Logins
-from entrepot.core.policy import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SLOW_KILL, Policies, Policy
+from entrepot.core.policy import Policies, Policy
 from entrepot.core.ports import ClaimWaiter, ClientHolder, Host, Memory, Neighbours, NoticePort
 from entrepot.core.queue import ADVISORY, MAYBE_DELIVERED, MOVE_RETRY, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
 from entrepot.core.recollection import Recollections
@@ -75,7 +76,6 @@ from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate, compile_selector
 
 NUMBERS_RESERVED: Final = 1 << 20  # message numbers reserved at a time: one small record a million messages
-
 SENT: Final = 0
 BLOCKED: Final = 1  # accepted, and the producer should wait for space before it sends more
 DROPPED: Final = 2

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from entrepot.base.environment import MIB, MILLISECOND, SECOND
+from entrepot.core.address_settings import FULL_DROP, FULL_FAIL
 from entrepot.core.broker import BrokerCore
 from entrepot.core.consumer import UNLIMITED, Consumer, Objection
 from entrepot.core.letters import Looked, holds_letters, letters_in, letters_of
-from entrepot.core.policy import FULL_DROP, FULL_FAIL
 from entrepot.core.queue import Queue
 from entrepot.core.timed import SCHEDULED_TARGET
 from entrepot.model import address as names

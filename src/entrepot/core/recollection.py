@@ -15,15 +15,14 @@ from mypy_extensions import i64
 from entrepot.base.environment import MILLISECOND
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
-from entrepot.core.policy import (
+from entrepot.core.address_settings import (
     RECALL_COUNT,
     RECALL_LAST,
     RECALL_NONE,
     RECALL_OCTETS,
     RECALL_RETAINED,
-    Policies,
-    Policy,
 )
+from entrepot.core.policy import Policies, Policy
 from entrepot.core.ports import Host
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import BODY_EMPTY, Message

@@ -19,6 +19,7 @@ from entrepot.cluster.link import State
 from entrepot.cluster.networks.connector import connector_of
 from entrepot.config.model import BrokerConfig, BrokerSettings, NetworkConnector, PolicyEntry
 from entrepot.core import upkeep
+from entrepot.core.address_settings import read_settings
 from entrepot.core.broker import BrokerCore
 from entrepot.core.controls import explained, find_queue
 from entrepot.core.upkeep import QueueView
@@ -241,7 +242,7 @@ class VirtualCluster:
     ) -> None:
         """Raises InvalidOption, InvalidURI."""
         entries = tuple(
-            PolicyEntry(pattern=pattern, settings={name: _written(value) for name, value in settings.items()})
+            PolicyEntry(pattern=pattern, settings=read_settings(settings))
             for pattern, settings in (policies or {}).items()
         )
         plans = {
@@ -381,7 +382,3 @@ class _Told(Waiter):
 def _connector(other: str, query: str) -> NetworkConnector:
     """Return what joins a broker to another one, called like that."""
     return NetworkConnector(options=connector_of(f"static:(tcp://{other}:1){query}&name={other}", 1, duplex=True))
-
-
-def _written(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -10,18 +10,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import InvalidConfiguration
 from entrepot.base.uri import parse as parse_uri
 from entrepot.cluster.networks.connector import NetworkConnector
 from entrepot.config.classic import read as read_file
-from entrepot.config.classic.policies import DEFAULTS
 from entrepot.config.classic.policy_elements import ELSEWHERE, KINDS
 from entrepot.config.findings import Severity
 from entrepot.config.founding import add_policies, set_options
 from entrepot.config.model import BrokerConfig, IncludedDestination
 from entrepot.config.xml import parse
+from entrepot.core.address_settings import FULL_BLOCK, FULL_FAIL, FULL_PAGE, SLOW_KILL
 from entrepot.core.broker import BrokerOptions
-from entrepot.core.policy import FULL_BLOCK, FULL_FAIL, FULL_PAGE, MILLISECOND, SETTINGS, SLOW_KILL, Policies, Policy
+from entrepot.core.policy import Policies, Policy
 from entrepot.model.address import ANYCAST, MULTICAST
 
 from .broker_xml import MEMORY, broker, errors, read, said
@@ -58,7 +59,6 @@ def test_a_broker_that_says_nothing_has_the_defaults_of_classic() -> None:
 
 
 def test_every_setting_of_the_core_has_a_value_of_classic() -> None:
-    assert set(DEFAULTS) == {setting.name for setting in SETTINGS}
     policies = Policies()
     add_policies(config(broker()), policies)
     chosen = policies.of("any.thing", MULTICAST)
@@ -535,7 +535,7 @@ def test_message_group_maps_by_name(text: str, buckets: int) -> None:
     [
         ("<policyEntry/>", "no destination"),
         ('<policyEntry queue="a" topic="b"/>', "several destinations"),
-        ('<policyEntry queue="a" queuePrefetch="-1"/>', "out of range"),
+        ('<policyEntry queue="a" queuePrefetch="-1"/>', "does not fit the option queuePrefetch"),
         ('<policyEntry queue="a" memoryLimit="lots"/>', "does not fit"),
         ('<policyEntry queue="a" sendFailIfNoSpace="maybe"/>', "neither true nor false"),
         ('<policyEntry queue="a" sendFailIfNoSpaceAfterTimeout="9000000000000000000"/>', "too long"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.errors import InvalidOption
-from entrepot.core.policy import FULL_BLOCK, SETTINGS, SLOW_KILL, Policies, Policy, apply
+from entrepot.base.settings import Unit
+from entrepot.core.address_settings import FULL_BLOCK, SLOW_KILL, AddressSettings
+from entrepot.core.policy import Policies, Policy
 
 
 def test_settings_merge_from_the_least_to_the_most_specific():
@@ -31,7 +33,16 @@ def test_both_dialects_name_a_setting():
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("nonsense", "1"), ("full", "MAYBE"), ("max_octets", "many"), ("exclusive", "yes"), ("max_deliveries", "3.5")],
+    [
+        ("nonsense", "1"),
+        ("full", "MAYBE"),
+        ("max_octets", "many"),
+        ("exclusive", "yes"),
+        ("max_deliveries", "3.5"),
+        ("max_octets", str(2**63)),
+        ("redelivery_jitter", "1.5"),
+        ("last_value", "true"),
+    ],
 )
 def test_a_bad_setting_is_refused_and_changes_nothing(name, text):
     policies = Policies()
@@ -40,12 +51,32 @@ def test_a_bad_setting_is_refused_and_changes_nothing(name, text):
     assert policies.of("Q").max_deliveries == 10
 
 
-def test_every_setting_is_an_attribute():
+def test_every_setting_is_an_attribute_of_its_own():
     policy = Policy()
-    samples = {"octets": "1k", "full": "PAGE", "ms": "5", "bool": "true", "int": "3", "ns-ms": "5", "float": "1.5"}
-    for setting in SETTINGS:
-        assert hasattr(policy, setting.name)
-        apply(policy, setting.name, {**samples, "text": "x", "slow": "KILL", "recall": "LAST"}[setting.kind])
+    for declared in AddressSettings.settings():
+        changed = Policy(AddressSettings(**{declared.name: OTHERS.get(declared.unit) or other_word(declared)}))
+        assert getattr(changed, declared.name) != getattr(policy, declared.name), declared.name
+        assert [
+            one.name for one in AddressSettings.settings() if getattr(changed, one.name) != getattr(policy, one.name)
+        ] == [declared.name]
+
+
+def other_word(declared):
+    if isinstance(declared.default, bool):
+        return not declared.default
+    return list(type(declared.default))[-1]
+
+
+OTHERS = {Unit.COUNT: 77, Unit.DURATION: 77, Unit.MILLISECONDS: 77, Unit.OCTETS: 77, Unit.FACTOR: 0.5, Unit.TEXT: "x"}
+
+
+def test_addresses_that_the_same_patterns_cover_share_a_policy():
+    policies = Policies()
+    policies.add("a.*", {"exclusive": "true"})
+    assert policies.of("a.b") is policies.of("a.c")
+    assert policies.of("a.b") is not policies.of("b")
+    policies.add("a.b", {"max_deliveries": "3"})
+    assert (policies.of("a.b").max_deliveries, policies.of("a.c").max_deliveries) == (3, 10)
 
 
 def test_the_cache_of_names_does_not_grow_for_ever():
@@ -57,5 +88,5 @@ def test_the_cache_of_names_does_not_grow_for_ever():
 
 def test_a_misspelt_setting_is_refused_with_a_suggestion():
     with pytest.raises(InvalidOption) as caught:
-        apply(Policy(), "max_deliverie", "3")
-    assert "did you mean 'max_deliveries'?" in caught.value.remedy
+        Policies().add("#", {"max_deliverie": "3"})
+    assert "did you mean max_deliveries" in caught.value.remedy

@@ -3,94 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
-from entrepot.base.errors import InvalidOption, InvalidSelector
+from entrepot.base.errors import InvalidSelector
 from entrepot.base.patterns import ARTEMIS, is_pattern
+from entrepot.base.settings import Dialect
 from entrepot.config.artemis.reading import PartReader
 from entrepot.config.model import DivertEntry, PolicyEntry, QueueEntry
 from entrepot.config.reading import Bean
-from entrepot.config.vocabulary import LOOSE, Dialect, Unit
-from entrepot.core.policy import SETTINGS, Policy, apply
+from entrepot.core.address_settings import AddressSettings
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 from entrepot.model.predicate import compile_selector
 
 EVERYTHING: Final = "#"
 ROUTINGS: Final[Mapping[str, int]] = {"STRIP": UNTYPED, "ANYCAST": ANYCAST, "MULTICAST": MULTICAST, "PASS": UNTYPED}
 
-DEFAULTS: Final[Mapping[str, str]] = {
-    "max_octets": "-1",
-    "full": "PAGE",
-    "block_ms_max": "0",
-    "prioritized": "true",
-    "max_deliveries": "10",
-    "redelivery_delay": "0",
-    "redelivery_delay_first": "-1",
-    "redelivery_jitter": "0.0",
-    "redelivery_multiplier": "1.0",
-    "redelivery_delay_max": "-1",  # ten times the delay
-    "nack_redelivers": "false",
-    "dead_letter_address": "",
-    "dead_letter_individual": "false",
-    "dead_letter_prefix": "DLQ.",
-    "dead_letter_topic_prefix": "DLQ.",
-    "dead_letter_suffix": "",
-    "dead_letter_topic_suffix": "",
-    "dead_letter_expiry_ms": "0",
-    "dead_letter_non_persistent": "true",
-    "dead_letter_expired": "false",
-    "expiry_address": "",
-    "expiry_ms": "-1",
-    "expiry_ms_min": "-1",
-    "expiry_ms_max": "-1",
-    "auto_create": "true",
-    "auto_delete": "true",
-    "auto_delete_delay": "0",
-    "exclusive": "false",
-    "strict_order": "false",
-    "group_buckets": "-1",
-    "group_rebalance": "false",
-    "consumers_before_dispatch": "0",
-    "delay_before_dispatch": "-1",
-    "max_consumers": "-1",
-    "queue_prefetch": "1000",
-    "id_cache": "20000",
-    "slow_after": "-1",
-    "slow": "NOTIFY",
-}
-"""Those of Artemis, where it has any; the rest has no name there and keeps its own."""
-
-_OF_ARTEMIS: Final = {setting.artemis: setting for setting in SETTINGS if setting.artemis}
-
 
 def policies(reader: PartReader, core: Bean) -> tuple[PolicyEntry, ...]:
     """Return the settings of addresses by pattern, Artemis' defaults among them."""
     below = core.one("address-settings")
-    found: dict[str, dict[str, str]] = {EVERYTHING: dict(DEFAULTS)}
+    found: dict[str, dict[str, Any]] = {EVERYTHING: AddressSettings.defaults_in(Dialect.ARTEMIS)}
     for bean in [] if below is None else below.many("address-setting"):
         pattern = bean.text("match")
         if not pattern:
             reader.error(bean, "it says for no address", 'give match="#"')
             continue
-        found.setdefault(pattern, {}).update(_settings(reader, bean))
+        found.setdefault(pattern, {}).update(_settings(bean))
     return tuple(PolicyEntry(pattern=pattern, settings=settings) for pattern, settings in found.items())
 
 
-def _settings(reader: PartReader, bean: Bean) -> Iterator[tuple[str, str]]:
-    for name, setting in _OF_ARTEMIS.items():
-        text = bean.text(name)
-        if name not in bean.texts:
-            continue
-        try:
-            if setting.kind == "octets":
-                text = str(LOOSE[Unit.OCTETS].parse(text, Dialect.ARTEMIS))
-            elif setting.kind in ("ms", "ns-ms"):
-                text = str(LOOSE[Unit.MILLISECONDS].parse(text, Dialect.ARTEMIS))
-            apply(Policy(), setting.name, text)
-        except InvalidOption as error:
-            reader.error(bean, error.message, error.remedy, name)
-            continue
-        yield setting.name, text
+def _settings(bean: Bean) -> Iterator[tuple[str, Any]]:
+    for name, declared in AddressSettings.names(Dialect.ARTEMIS).items():
+        value = bean.get(name)
+        if value is not None:
+            yield declared.name, value
 
 
 def queues(reader: PartReader, core: Bean) -> tuple[tuple[Destination, ...], tuple[QueueEntry, ...]]:

@@ -8,8 +8,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from entrepot.config.vocabulary import Does, Kind, Slot, no_effect, obeyed, otherwise, refused, registry
-from entrepot.core.policy import SETTINGS
+from entrepot.config.vocabulary import (
+    Dialect,
+    Does,
+    Kind,
+    Slot,
+    no_effect,
+    obeyed,
+    of_options,
+    otherwise,
+    refused,
+    registry,
+)
+from entrepot.core.address_settings import AddressSettings
 
 CONTENT: Final = "content"  # an attribute that stands for the text of the element itself
 
@@ -153,12 +164,12 @@ _PLACES: Final = [
     ),
 ]
 
-_SETTING_OBEYED: Final = " ".join(f"{setting.artemis}:text" for setting in SETTINGS if setting.artemis)
 _DEFAULTS_HERE: Final = "the protocol says whether a name is a queue or a topic"
 
 ADDRESS_SETTING: Final = Kind(
     "address-setting",
-    obeyed("match:text", _SETTING_OBEYED),
+    obeyed("match:text"),
+    of_options(AddressSettings, dialect=Dialect.ARTEMIS),
     no_effect(
         "what does not fit memory is paged to the journal",
         "page-size-bytes:size page-max-cache-size:number max-read-page-messages:number max-read-page-bytes:size",

@@ -1,157 +1,53 @@
 """``destinationPolicy`` and the plugins that change it, as address settings (classic.md 4.6, 4.11, 4.16).
 
 A Classic entry does not inherit, while settings here merge by pattern. So every entry sets every setting: what it does
-not say is `DEFAULTS`, Classic's own values, and below all entries lies one for every address (`defaultEntry`, or those
-defaults). Plugins that are written elsewhere in the file hold for every entry.
+not say is Classic's default (`core/address_settings.py`), and below all entries lies one for every address
+(`defaultEntry`, or those defaults). Plugins that are written elsewhere in the file hold for every entry.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
+from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.base.errors import InvalidDestination, InvalidOption
 from entrepot.base.patterns import MIXED
+from entrepot.base.settings import UNLIMITED, Dialect
 from entrepot.cluster.networks.options import BridgeFilterOptions
+from entrepot.config.classic.policy_elements import LETTER_KINDS, LETTER_NAMES, MISSPELT_DELAY, SIMPLE
 from entrepot.config.findings import Severity
 from entrepot.config.model import BrokerSettings, PolicyEntry, UsageOptions
 from entrepot.config.reading import Bean, Reader
+from entrepot.core.address_settings import COUNT_MAX, FACTOR_MAX, MS_MAX, AddressSettings, Full, Recall, Slow
 from entrepot.core.policy import Policies
 from entrepot.model import address
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 
 EVERYTHING: Final = ">"
-NO_LIMIT: Final = str(2**62)  # octets; -1 would be no memory at all to the core
-OFF: Final = "-1"
-
-DEFAULTS: Final[Mapping[str, str]] = {
-    "max_octets": NO_LIMIT,
-    "full": "BLOCK",
-    "block_ms_max": "0",
-    "prioritized": "false",
-    "max_deliveries": OFF,  # Classic's broker counts none: its clients do
-    "redelivery_delay": "0",
-    "redelivery_delay_first": OFF,
-    "redelivery_jitter": "0.0",
-    "redelivery_multiplier": "1.0",
-    "redelivery_delay_max": OFF,
-    "nack_redelivers": "false",
-    "mark_delivered": "false",
-    "dead_letter_address": "ActiveMQ.DLQ",
-    "dead_letter_individual": "false",
-    "dead_letter_prefix": "ActiveMQ.DLQ.Queue.",
-    "dead_letter_topic_prefix": "ActiveMQ.DLQ.Topic.",
-    "dead_letter_suffix": "",
-    "dead_letter_topic_suffix": "",
-    "dead_letter_expiry_ms": "0",
-    "dead_letter_non_persistent": "false",
-    "dead_letter_expired": "true",
-    "expiry_address": "",
-    "expiry_ms": OFF,
-    "expiry_ms_min": OFF,
-    "expiry_ms_max": OFF,
-    "auto_create": "true",
-    "auto_delete": "false",
-    "auto_delete_delay": "60000",
-    "exclusive": "false",
-    "strict_order": "false",
-    "group_buckets": OFF,
-    "group_rebalance": "false",
-    "group_first_key": "JMSXGroupFirstForConsumer",
-    "consumers_before_dispatch": "0",
-    "delay_before_dispatch": "0",
-    "max_consumers": OFF,
-    "queue_prefetch": "1000",
-    "topic_prefetch": "32767",
-    "durable_prefetch": "100",
-    "browse_prefetch": "500",
-    "id_cache": "20000",  # Classic knows no duplicate ids; a producer that sends one asks for this
-    "pending_limit": OFF,
-    "pending_rate": "-1.0",
-    "slow_after": OFF,
-    "slow": "NOTIFY",
-    "recall": "NONE",
-    "recall_size": "100",
-    "always_retroactive": "false",
-    "advises_slow": "false",
-    "advises_full": "false",
-    "advises_unread": "false",
-    "advises_fast": "false",
-    "advises_delivered": "false",
-    "advises_dispatched": "false",
-    "advises_consumed": "false",
-    "advises_discarded": "false",
-    "advises_bodies": "false",
-}
-"""What Classic does with an address that nobody configured."""
-
-SIMPLE: Final[Mapping[str, str]] = {
-    "prioritizedMessages": "prioritized",
-    "queuePrefetch": "queue_prefetch",
-    "topicPrefetch": "topic_prefetch",
-    "durableTopicPrefetch": "durable_prefetch",
-    "allConsumersExclusiveByDefault": "exclusive",
-    "strictOrderDispatch": "strict_order",
-    "timeBeforeDispatchStarts": "delay_before_dispatch",
-    "consumersBeforeDispatchStarts": "consumers_before_dispatch",
-    "inactiveTimoutBeforeGC": "auto_delete_delay",
-    "inactiveTimeoutBeforeGC": "auto_delete_delay",
-    "persistJMSRedelivered": "mark_delivered",
-    "alwaysRetroactive": "always_retroactive",
-    "advisoryForSlowConsumers": "advises_slow",
-    "advisoryWhenFull": "advises_full",
-    "sendAdvisoryIfNoConsumers": "advises_unread",
-    "advisoryForFastProducers": "advises_fast",
-    "advisoryForDelivery": "advises_delivered",
-    "advisoryForDispatched": "advises_dispatched",
-    "advisoryForConsumed": "advises_consumed",
-    "advisoryForDiscardingMessages": "advises_discarded",
-    "includeBodyForAdvisory": "advises_bodies",
-}
-"""Attributes of an entry whose value is that of a setting."""
-
-REDELIVERY: Final = (
-    "max_deliveries",
-    "redelivery_delay",
-    "redelivery_delay_first",
-    "redelivery_jitter",
-    "redelivery_multiplier",
-    "redelivery_delay_max",
-    "nack_redelivers",
-)
-"""Settings that the redelivery plugin has a map of its own for."""
-
-RECALLS: Final[Mapping[str, tuple[str, str, int]]] = {
-    "lastImageSubscriptionRecoveryPolicy": ("LAST", "", 1),
-    "fixedCountSubscriptionRecoveryPolicy": ("COUNT", "maximumSize", 100),
-    "fixedSizedSubscriptionRecoveryPolicy": ("OCTETS", "maximumSize", 65_536),
-    "timedSubscriptionRecoveryPolicy": ("TIME", "recoverDuration", 60_000),
-    "retainedMessageSubscriptionRecoveryPolicy": ("RETAINED", "", 1),
+RECALLS: Final[Mapping[str, tuple[Recall, str, int]]] = {
+    "lastImageSubscriptionRecoveryPolicy": (Recall.LAST, "", 1),
+    "fixedCountSubscriptionRecoveryPolicy": (Recall.COUNT, "maximumSize", 100),
+    "fixedSizedSubscriptionRecoveryPolicy": (Recall.OCTETS, "maximumSize", 65_536),
+    "timedSubscriptionRecoveryPolicy": (Recall.TIME, "recoverDuration", 60_000),
+    "retainedMessageSubscriptionRecoveryPolicy": (Recall.RETAINED, "", 1),
 }
 """Subscription recovery policies: the setting, and the attribute that says how much, with its default."""
 
 KIND_ROUTING: Final = {"queue": ANYCAST, "topic": MULTICAST}
 GROUP_BUCKETS: Final = 1024  # of messageGroupHashBucketFactory
-LIMIT_MAX: Final = 2**31 - 1
-FACTOR_MAX: Final = 1e6
-MS_MAX: Final = 2**40  # 35 years; in nanoseconds it still fits 64 bits
 
-REDELIVERY_DEFAULTS: Final[Mapping[str, str]] = {
-    "max_deliveries": "7",
-    "redelivery_delay_first": "1000",
-    "redelivery_delay": "1000",
-    "redelivery_multiplier": "1.0",
-    "redelivery_delay_max": "0",
-    "redelivery_jitter": "0.0",
-    "nack_redelivers": "true",
+REDELIVERY: Final[Mapping[str, Any]] = {
+    "max_deliveries": 7,
+    "redelivery_delay_first": SECOND,
+    "redelivery_delay": SECOND,
+    "redelivery_multiplier": 1.0,
+    "redelivery_delay_max": 0,
+    "redelivery_jitter": 0.0,
+    "nack_redelivers": True,
 }
-"""A redeliveryPolicy that says nothing (classic.md 4.6)."""
-
-
-def written(value: object) -> str:
-    """Return a value as the text of a setting."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+"""What an empty redeliveryPolicy says (classic.md 4.6); the redelivery plugin has a map of its own for these."""
 
 
 class PolicyReader:
@@ -161,7 +57,7 @@ class PolicyReader:
         self.reader: Final = reader
         self.broker: Final = broker
         self.usage: Final = usage
-        self.everywhere: dict[str, str] = {}  # what plugins say about every address
+        self.everywhere: dict[str, Any] = {}  # what plugins say about every address
         self.redelivery: list[PolicyEntry] = []
 
     def entries(self, policy_map: Bean | None, plugins: list[Bean]) -> tuple[PolicyEntry, ...]:
@@ -196,7 +92,7 @@ class PolicyReader:
         """Return those that the core takes; the others are errors that the reader has not seen yet."""
         for entry in entries:
             try:
-                Policies().add(entry.pattern, dict(entry.settings), entry.routing)
+                Policies().put(entry.pattern, entry.settings, entry.routing)
             except (InvalidOption, InvalidDestination) as error:
                 self.reader.findings.add(
                     Severity.ERROR, self.reader.sources.file, 0, "broker/destinationPolicy", error.message, error.remedy
@@ -239,19 +135,17 @@ class PolicyReader:
         attribute = kind if kind in bean.element.attributes else ""
         return destinations(self.reader, bean, text, KIND_ROUTING[kind], attribute)
 
-    def _settings(self, bean: Bean | None) -> dict[str, str]:
+    def _settings(self, bean: Bean | None) -> dict[str, Any]:
         """Return every setting, as ``bean`` or Classic's defaults have it."""
-        settings = dict(DEFAULTS)
+        settings = AddressSettings.defaults_in(Dialect.CLASSIC)
         if bean is not None:
-            for name, setting in SIMPLE.items():
-                if name in bean.values:
-                    settings[setting] = self._number(bean, name)
+            for name, declared in SIMPLE.items():
+                settings[declared.name] = bean.get(name, settings[declared.name])
+            settings["auto_delete_delay"] = bean.get(MISSPELT_DELAY, settings["auto_delete_delay"])
             limit = bean.get("memoryLimit", 0)
             if limit > 0:
-                settings["max_octets"] = str(limit)
-            settings["auto_delete"] = written(
-                bean.get("gcInactiveDestinations", False) and self.broker.purge_period > 0
-            )
+                settings["max_octets"] = limit
+            settings["auto_delete"] = bean.get("gcInactiveDestinations", False) and self.broker.purge_period > 0
             if bean.get("gcInactiveDestinations", False) and not self.broker.purge_period:
                 self.reader.warn(
                     bean,
@@ -268,16 +162,6 @@ class PolicyReader:
         settings.update(self.everywhere)
         return settings
 
-    def _number(self, bean: Bean, name: str) -> str:
-        """Return the text of a value; one outside what the core takes is an error, and 0 then."""
-        value = bean.get(name)
-        if isinstance(value, bool):
-            return written(value)
-        if not 0 <= value <= LIMIT_MAX:
-            self.reader.error(bean, f"{value} is out of range", f"use a number from 0 to {LIMIT_MAX}", name)
-            return "0"
-        return str(value)
-
     def _ms(self, bean: Bean, name: str, default: int) -> int:
         """Return a time in ms; one that does not fit is an error, and ``default`` then."""
         value = bean.get(name, default)
@@ -286,7 +170,7 @@ class PolicyReader:
             return default
         return int(value)
 
-    def _full(self, bean: Bean | None, settings: dict[str, str]) -> None:
+    def _full(self, bean: Bean | None, settings: dict[str, Any]) -> None:
         """Say what a full queue does: wait, wait for a while, fail, or page (classic.md 4.11)."""
         fail = self.usage.fail_if_full
         after = self.usage.fail_after
@@ -294,16 +178,16 @@ class PolicyReader:
         if bean is not None:
             blocks = bean.get("producerFlowControl", True)
             text = bean.text("sendFailIfNoSpace").strip().lower()
-            if text not in ("", "true", "false", OFF):
+            if text not in ("", "true", "false", "-1"):
                 self.reader.error(bean, f"{text!r} is neither true nor false", "use true or false", "sendFailIfNoSpace")
             elif text in ("true", "false"):
                 fail = text == "true"
             own = self._ms(bean, "sendFailIfNoSpaceAfterTimeout", -1)
             after = own if own >= 0 else after
-        settings["full"] = "PAGE" if not blocks else "FAIL" if fail else "BLOCK"
-        settings["block_ms_max"] = str(after) if blocks else "0"
+        settings["full"] = Full.PAGE if not blocks else Full.FAIL if fail else Full.BLOCK
+        settings["block_ms_max"] = after if blocks else 0
 
-    def _groups(self, bean: Bean, settings: dict[str, str]) -> None:
+    def _groups(self, bean: Bean, settings: dict[str, Any]) -> None:
         kind, _, query = bean.text("messageGroupMapFactoryType").partition("?")
         factory = bean.one("messageGroupMapFactory")
         buckets = -1
@@ -319,33 +203,32 @@ class PolicyReader:
                 "use cached, bucket or simple",
                 "messageGroupMapFactoryType",
             )
-        if buckets == 0 or buckets < -1 or buckets > LIMIT_MAX:
+        if buckets == 0 or buckets < -1 or buckets > COUNT_MAX:
             self.reader.error(factory or bean, "the number of buckets is out of range", "use 1 or more")
             return
-        settings["group_buckets"] = str(buckets)
+        settings["group_buckets"] = buckets
 
-    def _dead_letters(self, strategy: Bean | None, settings: dict[str, str]) -> None:
+    def _dead_letters(self, strategy: Bean | None, settings: dict[str, Any]) -> None:
         if strategy is None:
             return
-        settings["dead_letter_expired"] = written(strategy.get("processExpired", True))
-        settings["dead_letter_non_persistent"] = written(strategy.get("processNonPersistent", False))
-        settings["dead_letter_expiry_ms"] = str(max(self._ms(strategy, "expiration", 0), 0))
+        self._take(strategy, LETTER_KINDS, settings)
+        settings["dead_letter_expiry_ms"] = max(self._ms(strategy, "expiration", 0), 0)
         match strategy.kind.name:
             case "discarding":
                 settings["dead_letter_address"] = ""
             case "sharedDeadLetterStrategy":
                 self._shared(strategy, settings)
             case _:
-                settings["dead_letter_individual"] = "true"
-                for name, setting in (
-                    ("queuePrefix", "dead_letter_prefix"),
-                    ("topicPrefix", "dead_letter_topic_prefix"),
-                    ("queueSuffix", "dead_letter_suffix"),
-                    ("topicSuffix", "dead_letter_topic_suffix"),
-                ):
-                    settings[setting] = strategy.text(name, settings[setting])
+                settings["dead_letter_individual"] = True
+                self._take(strategy, LETTER_NAMES, settings)
 
-    def _shared(self, strategy: Bean, settings: dict[str, str]) -> None:
+    def _take(self, bean: Bean, names: tuple[str, ...], settings: dict[str, Any]) -> None:
+        """Set what attributes called ``names`` say."""
+        known = AddressSettings.names(Dialect.CLASSIC)
+        for name in names:
+            settings[known[name].name] = bean.get(name, settings[known[name].name])
+
+    def _shared(self, strategy: Bean, settings: dict[str, Any]) -> None:
         nested = strategy.one("deadLetterQueue")
         text = strategy.text("deadLetterQueue") if nested is None else physical_name(nested)
         if not text:
@@ -356,20 +239,20 @@ class PolicyReader:
                 self.reader.warn(strategy, "dead letters go to a queue of that name, not to a topic")
             settings["dead_letter_address"] = place.name
 
-    def _pending(self, strategy: Bean | None, settings: dict[str, str]) -> None:
+    def _pending(self, strategy: Bean | None, settings: dict[str, Any]) -> None:
         if strategy is None:
             return
         if strategy.kind.name == "constantPendingMessageLimitStrategy":
             limit = strategy.get("limit", -1)
-            settings["pending_limit"] = str(min(limit, LIMIT_MAX)) if limit >= 0 else OFF
+            settings["pending_limit"] = min(limit, COUNT_MAX) if limit >= 0 else UNLIMITED
             return
         multiplier = strategy.get("multiplier", 0.5)
-        if not 0.0 <= multiplier <= 1_000_000.0:
+        if not 0.0 <= multiplier <= FACTOR_MAX:
             self.reader.error(strategy, "the multiplier is out of range", "use 0 to 1000000", "multiplier")
         else:
-            settings["pending_rate"] = str(multiplier)
+            settings["pending_rate"] = multiplier
 
-    def _slow(self, strategy: Bean | None, settings: dict[str, str]) -> None:
+    def _slow(self, strategy: Bean | None, settings: dict[str, Any]) -> None:
         if strategy is None:
             return
         name = "maxTimeSinceLastAck" if "Ack" in strategy.kind.name else "maxSlowDuration"
@@ -377,10 +260,10 @@ class PolicyReader:
         if after <= 0:
             self.reader.error(strategy, "a consumer would be slow at once", "use 1 or more", name)
             return
-        settings["slow_after"] = str(after)
-        settings["slow"] = "KILL"
+        settings["slow_after"] = after * MILLISECOND
+        settings["slow"] = Slow.KILL
 
-    def _recall(self, policy: Bean | None, settings: dict[str, str]) -> None:
+    def _recall(self, policy: Bean | None, settings: dict[str, Any]) -> None:
         """Say what a topic remembers for retroactive consumers."""
         if policy is None or policy.kind.name not in RECALLS:
             return
@@ -390,7 +273,7 @@ class PolicyReader:
             self.reader.error(policy, f"{size} is out of range", f"use 1 to {MS_MAX}", name)
             return
         settings["recall"] = kind
-        settings["recall_size"] = str(size)
+        settings["recall_size"] = size
 
     def _bridge(self, bean: Bean) -> BridgeFilterOptions | None:
         factory = bean.one("networkBridgeFilterFactory")
@@ -409,7 +292,7 @@ class PolicyReader:
             case "discardingDLQBrokerPlugin":
                 if plugin.get("dropAll", True):
                     self.everywhere["dead_letter_address"] = ""
-                    self.everywhere["dead_letter_individual"] = "false"
+                    self.everywhere["dead_letter_individual"] = False
             case "timeStampingBrokerPlugin":
                 self._times_to_live(plugin)
             case "redeliveryPlugin":
@@ -419,7 +302,7 @@ class PolicyReader:
         for name, setting in (("zeroExpirationOverride", "expiry_ms"), ("ttlCeiling", "expiry_ms_max")):
             value = self._ms(plugin, name, 0)
             if value > 0:
-                self.everywhere[setting] = str(value)
+                self.everywhere[setting] = value
         self.reader.warn(plugin, "it bounds times to live; timestamps stay as the client wrote them")
 
     def _redelivery(self, plugin: Bean) -> None:
@@ -450,10 +333,10 @@ class PolicyReader:
         self.reader.error(bean, "it says for no destination", "give queue or topic")
         return []
 
-    def _redelivery_settings(self, bean: Bean | None) -> dict[str, str]:
+    def _redelivery_settings(self, bean: Bean | None) -> dict[str, Any]:
         """Return the settings of one redeliveryPolicy; its defaults are the client's (classic.md 4.6)."""
         if bean is None:
-            return dict(REDELIVERY_DEFAULTS)
+            return dict(REDELIVERY)
         times = bean.get("maximumRedeliveries", 6)
         first = bean.get("initialRedeliveryDelay", 1000)
         later = bean.get("redeliveryDelay", first)
@@ -464,8 +347,8 @@ class PolicyReader:
         share = share if percent is None else percent / 100
         factor = max(1.0, multiplier) if bean.get("useExponentialBackOff", False) else 1.0
         jitter = share if bean.get("useCollisionAvoidance", False) else 0.0
-        if max(times, first, later, most) > LIMIT_MAX or min(first, later) < 0:
-            self.reader.error(bean, "a number is out of range", f"use 0 to {LIMIT_MAX}")
+        if max(times, first, later, most) >= COUNT_MAX or min(first, later) < 0:
+            self.reader.error(bean, "a number is out of range", f"use 0 to {COUNT_MAX - 1}")
             return {}
         if not 0.0 <= jitter <= 1.0 or not factor <= FACTOR_MAX:
             self.reader.error(
@@ -473,13 +356,13 @@ class PolicyReader:
             )
             return {}
         return {
-            "max_deliveries": str(times + 1) if times >= 0 else OFF,
-            "redelivery_delay_first": str(first),
-            "redelivery_delay": str(later),
-            "redelivery_multiplier": str(factor),
-            "redelivery_delay_max": str(most) if most > 0 else "0",
-            "redelivery_jitter": str(jitter),
-            "nack_redelivers": "true",
+            "max_deliveries": times + 1 if times >= 0 else UNLIMITED,
+            "redelivery_delay_first": first * MILLISECOND,
+            "redelivery_delay": later * MILLISECOND,
+            "redelivery_multiplier": factor,
+            "redelivery_delay_max": max(most, 0) * MILLISECOND,
+            "redelivery_jitter": jitter,
+            "nack_redelivers": True,
         }
 
 

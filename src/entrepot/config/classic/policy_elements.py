@@ -5,8 +5,10 @@ See `elements.py`; classic.md 4.6 to 4.16 and 7.6.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
+from entrepot.base.settings import Dialect, Setting
 from entrepot.cluster.networks.options import BridgeFilterOptions
 from entrepot.config.classic.elements import (
     BROKER,
@@ -19,9 +21,11 @@ from entrepot.config.classic.elements import (
     USAGE_KINDS,
 )
 from entrepot.config.vocabulary import (
+    Attribute,
     Does,
     Kind,
     Slot,
+    Unit,
     no_effect,
     obeyed,
     of_options,
@@ -30,12 +34,25 @@ from entrepot.config.vocabulary import (
     registry,
     unobeyed,
 )
+from entrepot.core.address_settings import AddressSettings
 
 PAGED: Final = "what does not fit memory is paged to the journal, whatever the cursor"
 NO_AUDIT: Final = "message ids are not audited per queue, so nothing that comes back is taken for a duplicate"
 SWEEP: Final = "expired messages are looked for every second, and never delivered"
 IN_ORDER: Final = "one thread dispatches: every subscriber sees the same order"
 ONE_RECORD: Final = "one record in the journal serves all copies: they are stored together or not at all"
+LETTER_KINDS: Final = ("processExpired", "processNonPersistent")
+LETTER_NAMES: Final = ("queuePrefix", "topicPrefix", "queueSuffix", "topicSuffix")
+_READ_BY_RULE: Final = ("memoryLimit", "sendFailIfNoSpaceAfterTimeout", "gcInactiveDestinations")
+_OF_STRATEGIES: Final = (*LETTER_KINDS, *LETTER_NAMES, "constantPendingMessageLimit", "maxTimeSinceLastAck")
+SIMPLE: Final[Mapping[str, Setting]] = {
+    name: declared
+    for name, declared in AddressSettings.names(Dialect.CLASSIC).items()
+    if name not in (*_READ_BY_RULE, *_OF_STRATEGIES)
+}
+"""Attributes of an entry whose value is that of the setting."""
+MISSPELT_DELAY: Final = "inactiveTimoutBeforeGC"  # Classic accepts it beside the right spelling
+
 A_GROUP: Final = "a group is a name here"
 NO_SHIRO: Final = "Shiro cannot run here: what it decides is not known"
 
@@ -44,15 +61,10 @@ POLICY_ENTRY: Final = Kind(
     obeyed(
         "queue:text topic:text tempQueue:text tempTopic:text",
         "memoryLimit:size producerFlowControl:flag sendFailIfNoSpace:text sendFailIfNoSpaceAfterTimeout:ms",
-        "prioritizedMessages:flag queuePrefetch:number topicPrefetch:number",
-        "durableTopicPrefetch:number allConsumersExclusiveByDefault:flag strictOrderDispatch:flag",
-        "timeBeforeDispatchStarts:ms consumersBeforeDispatchStarts:number messageGroupMapFactoryType:text",
-        "gcInactiveDestinations:flag inactiveTimeoutBeforeGC:ms inactiveTimoutBeforeGC:ms",
-        "persistJMSRedelivered:flag",
-        "alwaysRetroactive:flag advisoryForSlowConsumers:flag advisoryWhenFull:flag sendAdvisoryIfNoConsumers:flag",
-        "advisoryForFastProducers:flag advisoryForDiscardingMessages:flag advisoryForDelivery:flag",
-        "advisoryForConsumed:flag advisoryForDispatched:flag includeBodyForAdvisory:flag",
+        "messageGroupMapFactoryType:text gcInactiveDestinations:flag",
     ),
+    of_options(AddressSettings, only=tuple(SIMPLE)),
+    [Attribute(MISSPELT_DELAY, Unit.DURATION, setting=SIMPLE["inactiveTimeoutBeforeGC"])],
     no_effect(PAGED, "useCache:flag maxPageSize:number cursorMemoryHighWaterMark:number reduceMemoryFootprint:flag"),
     no_effect(PAGED, "doOptimzeMessageStorage:flag optimizeMessageStoreInFlightLimit:number maxAuditDepth:number"),
     no_effect(NO_AUDIT, "enableAudit:flag maxProducersToAudit:number maxQueueAuditDepth:number"),
@@ -128,7 +140,8 @@ POLICY_ENTRY: Final = Kind(
 )
 
 _DEAD_LETTERS: Final = (
-    obeyed("processExpired:flag processNonPersistent:flag expiration:ms"),
+    of_options(AddressSettings, only=LETTER_KINDS),
+    obeyed("expiration:ms"),
     no_effect(
         "a message becomes a dead letter as often as it fails",
         "enableAudit:flag maxProducersToAudit:number maxAuditDepth:number",
@@ -154,7 +167,7 @@ POLICY_KINDS: Final = [
     Kind(
         "individualDeadLetterStrategy",
         *_DEAD_LETTERS,
-        obeyed("queuePrefix:text topicPrefix:text queueSuffix:text topicSuffix:text"),
+        of_options(AddressSettings, only=LETTER_NAMES),
         otherwise("dead letters go to queues", "useQueueForQueueMessages:flag=true useQueueForTopicMessages:flag=true"),
         otherwise("the dead letters of a topic share one queue", "destinationPerDurableSubscriber:flag=false"),
         no_effect("there is nothing to audit", "maxDestinationsToAudit:number"),

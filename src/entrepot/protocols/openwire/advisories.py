@@ -13,8 +13,8 @@ from typing import Final
 
 from entrepot.base.patterns import MIXED
 from entrepot.base.patterns import matches as pattern_matches
+from entrepot.core.address_settings import RECALL_NONE
 from entrepot.core.broker import BrokerCore
-from entrepot.core.policy import RECALL_NONE
 from entrepot.core.routing import Target, VirtualTopic, passes
 from entrepot.core.subscription import Subscription
 from entrepot.core.timed import Alarm

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import InvalidConfiguration
 from entrepot.config.artemis import belongs, interpret
-from entrepot.config.artemis.addresses import DEFAULTS
 from entrepot.config.artemis.elements import CONTENT, CORE, KINDS
 from entrepot.config.files import read as read_file
 from entrepot.config.findings import Findings, Severity
@@ -19,8 +19,9 @@ from entrepot.config.reading import Reading
 from entrepot.config.sources import Sources
 from entrepot.config.vocabulary import Attribute, Does, Kind
 from entrepot.config.xml import parse
+from entrepot.core.address_settings import FULL_BLOCK, FULL_PAGE
 from entrepot.core.consumer import UNLIMITED
-from entrepot.core.policy import FULL_BLOCK, FULL_PAGE, MILLISECOND, SETTINGS, Policies, Policy
+from entrepot.core.policy import Policies, Policy
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 
 OPEN = "<security-enabled>false</security-enabled>"
@@ -126,7 +127,7 @@ def test_relative_directories_are_those_of_the_instance() -> None:
         (
             '<address-settings><address-setting match="#"><address-full-policy>X</address-full-policy>'
             "</address-setting></address-settings>",
-            "'X' is no value",
+            "'X' does not fit the option address-full-policy",
         ),
     ],
 )
@@ -219,9 +220,6 @@ def test_defaults_are_those_of_artemis() -> None:
     made = policy("")
     assert (made.dead_letter_address, made.max_deliveries, made.full, made.max_octets) == ("", 10, FULL_PAGE, UNLIMITED)
     assert (made.prioritized, made.auto_create, made.auto_delete, made.dead_letter_expired) == (True, True, True, False)
-    known = {setting.name for setting in SETTINGS}
-    assert set(DEFAULTS) <= known
-    assert {setting.name for setting in SETTINGS if setting.artemis} - set(DEFAULTS) == {"group_first_key"}
 
 
 def test_settings_are_read_with_units_and_merge_by_pattern() -> None:
