@@ -25,7 +25,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check lint format types contracts generated \
-	generated-check sim bench bench-pipeline bench-audit interop demo kill chaos pipeline-soak pipeline-clusters pipeline-versions fuzz docs constraints clean distclean
+	generated-check sim bench bench-pipeline bench-audit interop demo kill chaos wheel pipeline-soak pipeline-clusters pipeline-versions fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -56,6 +56,9 @@ test: $(STAMPS)/packages-$(EXTRAS) ## units and simulation on the plain build, t
 		$(PY) tools/run_tests.py plain || passed=no; \
 		wait $$compiling && test $$passed = yes
 	@$(PY) tools/run_tests.py compiled
+
+wheel: setup ## a wheel with the compiled modules for this interpreter, and a pure one, in dist/
+	@$(PY) tools/wheels.py
 
 test-plain: $(STAMPS)/packages-$(EXTRAS) ## run the tests on the plain build; ARGS="tests/unit -k word" for some
 	@$(PY) tools/run_tests.py plain $(ARGS)

@@ -2,6 +2,7 @@
 
 ``ENTREPOT_PURE=1`` asks for plain Python. Without it the build compiles when it can and falls back to plain Python
 when it cannot (no compiler, no headers); ``ENTREPOT_REQUIRE_COMPILED=1`` makes that fallback an error.
+``ENTREPOT_EXTENSIONS=FOLDER`` takes modules that were compiled before, by `tools/compiled_build.py`, from this source.
 Either way the same ``.py`` files are installed; a compiled module shadows the file beside it. An install that is plain
 says why in ``entrepot/plain.txt``, which `entrepot --version` and `entrepot run` read: pip shows nobody what we print.
 """
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from sysconfig import get_config_var
 from typing import Any, cast
 
 from setuptools import Extension, setup
@@ -44,6 +46,7 @@ def switched_on(variable: str) -> bool:
 
 REQUIRED = switched_on("ENTREPOT_REQUIRE_COMPILED")
 PURE = switched_on("ENTREPOT_PURE")
+COMPILED_BEFORE = os.environ.get("ENTREPOT_EXTENSIONS", "")
 
 plain_because: list[str] = ["ENTREPOT_PURE asked for it"] if PURE else []
 
@@ -90,6 +93,16 @@ def plain_instead(reason: str) -> list[Extension]:
     return []
 
 
+def extensions_compiled_before(folder: Path) -> list[Extension]:
+    """Return one extension without sources for each module that ``folder`` holds; `BuildAllOrNothing` copies them."""
+    suffix = str(get_config_var("EXT_SUFFIX"))
+    files = sorted(folder.rglob(f"*{suffix}"))
+    if not files:
+        raise SystemExit(f"entrepot: {folder} holds no modules compiled for this interpreter (*{suffix})")
+    names = (str(file.relative_to(folder)).removesuffix(suffix) for file in files)
+    return [Extension(name.replace(os.sep, "."), sources=[]) for name in names]
+
+
 class BuildSources(build_py):
     """Copies the sources, and leaves word why they are all that there is."""
 
@@ -125,7 +138,13 @@ class BuildAllOrNothing(build_ext):
     """The modules of one group import the library they share, so half a group is worse than none of it."""
 
     def build_extensions(self) -> None:
-        """Compile the files of an extension side by side."""
+        """Compile the files of an extension side by side, or copy what was compiled before."""
+        if COMPILED_BEFORE:
+            for extension in self.extensions:
+                target = Path(self.get_ext_fullpath(extension.name))
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(Path(COMPILED_BEFORE, target.relative_to(self.build_lib)), target)
+            return
         self.compiler.compile = in_parallel(self.compiler.compile)
         super().build_extensions()
 
@@ -144,7 +163,14 @@ class BuildAllOrNothing(build_ext):
             leave_note(self.build_lib, "the C compiler failed")
 
 
+def extensions() -> list[Extension]:
+    """Return what this build is to have compiled."""
+    if PURE:
+        return []
+    return extensions_compiled_before(Path(COMPILED_BEFORE)) if COMPILED_BEFORE else compiled_extensions()
+
+
 setup(
-    ext_modules=[] if PURE else compiled_extensions(),
+    ext_modules=extensions(),
     cmdclass={"build_py": BuildSources, "build_ext": BuildAllOrNothing},
 )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -116,3 +118,57 @@ def test_pip_gives_the_compiled_build_in_an_environment_of_its_own(tmp_path: Pat
     assert "auto://127.0.0.1:" in do("python", "-c", program + "asyncio.run(main())")
     do("pip", "uninstall", "--yes", "entrepot")
     assert not list(home.rglob("entrepot*")), "pip left something behind"
+
+
+@compiles
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(not is_compiled(), reason="the wheel takes the modules of the compiled build")
+def test_from_a_wheel_to_the_first_message_without_a_compiler(tmp_path: Path) -> None:
+    made = subprocess.run(
+        [sys.executable, ROOT / "tools" / "wheels.py"],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    compiled, pure = (ROOT / line for line in made.stdout.splitlines() if line.startswith("dist/"))
+    home = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", home], check=True, timeout=60)
+    environment = {**ENVIRONMENT, "PATH": str(home / "bin"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+    def do(*command: str) -> str:
+        done = subprocess.run(
+            [home / "bin" / command[0], *command[1:]],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-4000:]
+        return done.stdout
+
+    started = time.monotonic()
+    do("pip", "install", "--quiet", str(compiled))
+    with subprocess.Popen(
+        [home / "bin" / "entrepot", "run", "--listen", "stomp://127.0.0.1:0"],
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as broker:
+        try:
+            assert broker.stderr is not None
+            url = next(found[0] for line in broker.stderr if (found := re.search(r"stomp://\S*:\d+", line)))
+            do("entrepot", "send", "--url", url, "/queue/orders", "good morning")
+            received = do("entrepot", "receive", "--url", url, "/queue/orders", "--count", "1")
+        finally:
+            broker.terminate()
+    assert "good morning" in received
+    assert time.monotonic() - started < 60  # 5 s on a machine that does nothing else, of which pip takes 3
+    assert do("entrepot", "--version").endswith("compiled (mypyc)\n")
+    do("pip", "install", "--quiet", "--force-reinstall", "--no-deps", str(pure))
+    assert "plain Python" in do("entrepot", "--version")
