@@ -19,6 +19,7 @@ from entrepot.cluster.networks.admission import BrokerPath, Replay
 from entrepot.cluster.networks.bridge import Bridge
 from entrepot.cluster.networks.crossing import Crossing
 from entrepot.cluster.networks.demand import AdvisoryDemand, Interests
+from entrepot.cluster.supervision import Supervision
 from entrepot.core.broker import BrokerCore
 from entrepot.core.copies import Copies
 from entrepot.protocols.openwire.advisories import Advisories
@@ -86,9 +87,9 @@ def _forgets_what_was_under_way(genuine: Any) -> Any:
 
 
 def _looks_away(genuine: Any) -> Any:
-    def look(self: LinkCore, now: int) -> list[Any]:
-        self._look_due = now + self.options.interval
-        return []
+    def look(self: Supervision, port: Any, now: int, *, occupied: bool) -> str:
+        self.due = now + self.interval
+        return ""
 
     return look
 
@@ -102,7 +103,7 @@ def _agrees_on_silence(genuine: Any) -> Any:
 
 @contextmanager
 def unsupervised() -> Iterator[None]:
-    with patched(LinkCore, "_look", _looks_away), patched(sites, "offered", _agrees_on_silence):
+    with patched(Supervision, "look", _looks_away), patched(sites, "offered", _agrees_on_silence):
         yield
 
 

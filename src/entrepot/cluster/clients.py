@@ -31,7 +31,7 @@ from entrepot.base.environment import MILLISECOND, SECOND, Duration
 from entrepot.base.errors import InvalidOption
 from entrepot.cluster.balance import Balance, Client, Move
 from entrepot.cluster.census import TOKEN, UNKNOWN, Census, Facts
-from entrepot.cluster.networks.wires import CensusPort
+from entrepot.cluster.channel import CensusPort
 from entrepot.cluster.roll import Roll, rotated
 from entrepot.cluster.zones import ZoneRules
 from entrepot.core.ports import Neighbours

@@ -9,8 +9,8 @@ from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.base.errors import InvalidOption
 from entrepot.cluster.balance import PATIENCE
 from entrepot.cluster.census import SETTLE, TOKEN, UNKNOWN, Census, Facts
+from entrepot.cluster.channel import CensusPort
 from entrepot.cluster.clients import DRAIN_PATIENCE, ZONE_KEY, ClientCluster, read_filter
-from entrepot.cluster.networks.wires import CensusPort
 from entrepot.cluster.zones import ZoneRules
 from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,

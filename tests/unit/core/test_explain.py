@@ -547,7 +547,7 @@ def test_every_reason_is_in_the_documentation_and_no_other() -> None:
         "core/explain.py",
         "core/consumer.py",
         "cluster/networks/admission.py",
-        "cluster/link.py",
+        "cluster/source.py",
         "cluster/networks/outlook.py",
     ):
         text = (root / "src/entrepot" / name).read_text()

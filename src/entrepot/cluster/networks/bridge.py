@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Final
 
 from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, LimitExceeded, Refused
+from entrepot.cluster.channel import CensusPort
 from entrepot.cluster.clients import ClientCluster
-from entrepot.cluster.link import Effect, Feed, LinkCore, LinkPort, State
+from entrepot.cluster.link import Effect, LinkCore, State
 from entrepot.cluster.networks.admission import (
     ADVISORY,
     All,
@@ -61,7 +62,8 @@ from entrepot.cluster.networks.inbound import Inbound, address_of
 from entrepot.cluster.networks.lists import Lists, destination_filter
 from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.cluster.networks.properties import write_properties
-from entrepot.cluster.networks.wires import CensusPort, ClientWire, Wire
+from entrepot.cluster.networks.wires import ClientWire, Wire
+from entrepot.cluster.source import Feed, LinkPort
 from entrepot.cluster.zones import ZoneRules
 from entrepot.core import trace as facts
 from entrepot.core.broker import BrokerCore, selector_or_none
@@ -330,6 +332,7 @@ class Bridge(LinkPort):
         self._sync: bool = options.always_sync_send
         self._compressing: bool = options.compress
         self._crossing = Crossing(self._producer, self.broker.node_id, self.broker.id_prefix)
+        self.language = "OpenWire"
         link.port = self
 
     @property
@@ -1085,6 +1088,7 @@ class Bridge(LinkPort):
         """Return what an operator wants to know; times in ms, the round trip in us, -1 for what never was."""
         link = self.link
         counts = link.counts
+        watch = link.supervision
         due = link.deadline()
         return {
             "connector": self.options.name,
@@ -1092,7 +1096,7 @@ class Bridge(LinkPort):
             "peer_id": self.names.there_id,
             "peer_url": self.peer_url,
             "place": "" if link.place is None else link.place.masked(),
-            "state": "stalled" if link.stalled_since and link.state is State.OPEN else link.state.value,
+            "state": "stalled" if link.supervision.stalled_since and link.state is State.OPEN else link.state.value,
             "since_ms": (now - link.since) // MILLISECOND,
             "initiator": self.initiator,
             "duplex": self.duplex,
@@ -1112,8 +1116,8 @@ class Bridge(LinkPort):
             "down_ms": (now - link.down_since) // MILLISECOND if link.down_since else -1,
             "next_attempt_ms": max(0, due - now) // MILLISECOND if link.state is State.WAITING else -1,
             "canary": "message" if self.canary else ("answer" if self.answers_probes else "none"),
-            "canary_us": link.round_trip // 1000 if link.round_trip_at else -1,
-            "canary_age_ms": (now - link.round_trip_at) // MILLISECOND if link.round_trip_at else -1,
+            "canary_us": watch.round_trip // 1000 if watch.round_trip_at else -1,
+            "canary_age_ms": (now - watch.round_trip_at) // MILLISECOND if watch.round_trip_at else -1,
         }
 
     def check(self) -> None:
@@ -1173,12 +1177,12 @@ class Opening(ClientPort):
     def settled(self, client: OpenWireClient) -> None:
         """A chunk was read."""
         if self._current():
-            self.bridge.link.heard(self._now())
+            self.bridge.link.supervision.heard(self._now())
 
     def writable(self, client: OpenWireClient, ready: bool) -> None:
         """Back-pressure."""
         if self._current():
-            self.bridge.link.writable(ready)
+            self.bridge.link.flow.writable(ready)
 
     def lost(self, client: OpenWireClient, why: str) -> None:
         """The connection ended."""

@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.base.settings import Dialect
 from entrepot.base.uri import Endpoint, parse
-from entrepot.cluster.link import INTERVALS_SILENT, Effect, LinkCore, LinkOptions, State
+from entrepot.cluster.link import Effect, LinkCore, LinkOptions, State
 from entrepot.cluster.networks.bridge import LOOP, Bridge, Neighbourhood
 from entrepot.cluster.networks.discovery import Discovery, Forgotten, Found, Target, parse_connector
 from entrepot.cluster.networks.lists import Lists
 from entrepot.cluster.networks.options import NetworkConnectorOptions, spread
+from entrepot.cluster.supervision import INTERVALS_SILENT
 from entrepot.protocols.openwire.negotiation import WIRE_FORMAT, WireFormatOptions
 from entrepot.protocols.session import NEVER
 
@@ -66,7 +67,7 @@ class NetworkConnector:
             return
         name = f"{self.options.name} to {target.key}"
         options = LinkOptions(
-            reconnect=self.discovery.reconnect, interval=neighbourhood.interval or self.options.supervision
+            reconnect=self.discovery.reconnect.for_link(), interval=neighbourhood.interval or self.options.supervision
         )
         link = LinkCore(name, neighbourhood.broker, options, target.places, neighbourhood.doubts)
         bridge = Bridge(neighbourhood, self.options, self.lists, link, initiator=True, driver=self._perform)

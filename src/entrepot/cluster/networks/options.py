@@ -12,6 +12,7 @@ from typing import Final
 
 from entrepot.base.environment import SECOND, Duration
 from entrepot.base.settings import Options, Unit, setting
+from entrepot.cluster.backoff import Reconnection
 
 FOREVER: Final = -1
 ADVISORY_PREFETCH_MIN: Final = 100  # a cable of 100 ms brings 500 advisories a second then; each is some 300 octets
@@ -43,6 +44,17 @@ class ReconnectOptions(Options, frozen=True):
         uri="minConnectTime",
         about="a connection that lives shorter than this counts as a failed attempt",
     )
+
+    def for_link(self) -> Reconnection:
+        """Return what a link makes of it."""
+        return Reconnection(
+            initial_delay=self.initial_delay,
+            max_delay=self.max_delay,
+            exponential=self.exponential,
+            multiplier=self.multiplier,
+            attempts_max=self.attempts_max,
+            min_connect_time=self.min_connect_time,
+        )
 
 
 class NetworkConnectorOptions(Options, frozen=True):

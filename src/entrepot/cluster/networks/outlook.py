@@ -56,14 +56,14 @@ def outlook(
 
 def _row(bridge: Bridge, name: str, *, topic: bool, now: Instant) -> dict[str, object]:
     link = bridge.link
-    stalled = link.stalled_since and link.state is State.OPEN
+    stalled = link.supervision.stalled_since and link.state is State.OPEN
     down = link.down_since if link.state is not State.OPEN and link.down_since else link.since
     options = bridge.options
     return {
         "connector": options.name,
         "peer": bridge.names.there,
         "state": "stalled" if stalled else link.state.value,
-        "for_ms": (now - (link.stalled_since if stalled else down)) // MILLISECOND,
+        "for_ms": (now - (link.supervision.stalled_since if stalled else down)) // MILLISECOND,
         "error": link.why if link.state is not State.OPEN else "",
         "place": "" if link.place is None else link.place.masked(),
         "sends": bridge.initiator or bridge.duplex,

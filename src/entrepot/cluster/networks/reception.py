@@ -12,12 +12,13 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.environment import Instant
+from entrepot.cluster.channel import CensusPort
 from entrepot.cluster.link import LinkCore, LinkOptions
 from entrepot.cluster.networks.admission import UNLIMITED, path_of
 from entrepot.cluster.networks.bridge import MESSAGES_PORTION, Bridge, Neighbourhood, durable_list
 from entrepot.cluster.networks.comparison import Comparison, audit_of
 from entrepot.cluster.networks.properties import read_properties
-from entrepot.cluster.networks.wires import CensusPort, SessionWire
+from entrepot.cluster.networks.wires import SessionWire
 from entrepot.core import trace as facts
 from entrepot.core.routing import Target
 from entrepot.model.address import Destination as Address
@@ -112,7 +113,7 @@ class NetworkSession(OpenWireSession):
         """Take the next chunk."""
         super().receive(data, now)
         if self.bridge is not None and data:
-            self.bridge.link.heard(now)
+            self.bridge.link.supervision.heard(now)
 
     def _take(self, command: Structure) -> None:
         if self.bridge is not None and isinstance(command, Command) and self.bridge.take(command, int(self.broker.now)):
@@ -248,12 +249,12 @@ class NetworkSession(OpenWireSession):
         """The other side reads too slowly."""
         super().choke()
         if self.bridge is not None:
-            self.bridge.link.writable(False)
+            self.bridge.link.flow.writable(False)
 
     def _unchoke(self) -> None:
         super()._unchoke()
         if self.bridge is not None and not self.choked and not self.detached:
-            self.bridge.link.writable(True)
+            self.bridge.link.flow.writable(True)
 
     def release(self) -> None:
         """Give back all that this connection holds."""

@@ -41,15 +41,6 @@ class Wire:
         raise NotImplementedError
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class CensusPort:
-    """A bridge over which another broker can be told something; it is known by its identity."""
-
-    def tell_census(self, token: bytes) -> None:
-        """Send ``token`` in a ConnectionControl."""
-        raise NotImplementedError
-
-
 class ClientWire(Wire):
     """A connection that we opened."""
 

@@ -273,8 +273,8 @@ def test_a_canary_comes_back_through_the_other_broker_on_every_link(duplex: bool
     for bridge in ends:
         told = bridge.report(network.world.time)
         assert told["canary"] == "message"
-        assert bridge.link.counts.probes >= 2
-        assert 0 < bridge.link.round_trip < 100 * MILLISECOND
+        assert bridge.link.supervision.probes >= 2
+        assert 0 < bridge.link.supervision.round_trip < 100 * MILLISECOND
         assert told["received"] == 0, "a canary is no message of anybody"
 
 
