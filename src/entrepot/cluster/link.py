@@ -103,16 +103,19 @@ class LinkOptions:
         window_octets: int = WINDOW_OCTETS,
         drain_patience: Duration = 30 * SECOND,
         reattach: Duration = 0,
+        language: str = "the language of this link",
     ) -> None:
         """``interval``: between two canaries, a third of Java's 30 s; ``drain_patience``: classic.md 1.3.
 
         ``reattach``: how long what is unconfirmed waits on the link for a connection that resumes; 0: not at all.
+        ``language``: what the peer has to speak, for people.
         """
         self.reconnect = Reconnection() if reconnect is None else reconnect
         self.interval = interval
         self.window_octets = window_octets
         self.drain_patience = drain_patience
         self.reattach = reattach
+        self.language = language
 
 
 class LinkCounts:
@@ -273,7 +276,7 @@ class LinkCore(Outlet):
             return self._dial_round(now)
         if self.state is State.DIALLING and self._due <= now:
             attempt = self.attempt
-            return [Drop(attempt), *self.failed(attempt, f"the peer did not answer in {self.port.language}", now)]
+            return [Drop(attempt), *self.failed(attempt, f"the peer did not answer in {self.options.language}", now)]
         if self.state is State.OPENING and self._due <= now:
             return self.failed(self.attempt, "the peer did not introduce itself", now)
         if self.state is State.DRAINING and self._due <= now:

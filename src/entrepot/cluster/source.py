@@ -23,8 +23,6 @@ ELSEWHERE: Final = "nothing; it is kept for readers who are away and may be reac
 class LinkPort:
     """What a link asks of its dialect. Called once a message: calls, not effects."""
 
-    language: str = "its language"  # what the peer has to speak, for people
-
     def forward(self, feed: Feed, message: Message, deliveries: int, doubtful: bool) -> int:
         """Write ``message``; return the number under which the peer will confirm it, 0: it will not.
 

@@ -19,7 +19,7 @@ Decided on purpose, where Classic does otherwise:
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant
@@ -61,6 +61,7 @@ from entrepot.cluster.networks.demand import Effect as DemandEffect
 from entrepot.cluster.networks.inbound import Inbound, address_of
 from entrepot.cluster.networks.lists import Lists, destination_filter
 from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
+from entrepot.cluster.networks.pouring import holds, pour
 from entrepot.cluster.networks.properties import write_properties
 from entrepot.cluster.networks.wires import ClientWire, Wire
 from entrepot.cluster.source import Feed, LinkPort
@@ -127,7 +128,6 @@ CANARY_TOPIC: Final = ADVISORY + "Canary."
 # Readers that are there are told of in moments, and one that another bridge serves must not be sent what waits here.
 RESTORE_AFTER: Final = SECOND
 ADOPT_AFTER: Final = SECOND  # far longer than the news that something is gone takes through a network
-POUR_STEP: Final = 200  # messages read at a time
 COMPRESS_FROM: Final = 64  # octets; below, zlib makes bodies longer
 ADD: Final = int(DestinationOperation.ADD)
 GONE: Final = ("InvalidDestinationException", "DestinationDoesNotExistException")
@@ -332,7 +332,6 @@ class Bridge(LinkPort):
         self._sync: bool = options.always_sync_send
         self._compressing: bool = options.compress
         self._crossing = Crossing(self._producer, self.broker.node_id, self.broker.id_prefix)
-        self.language = "OpenWire"
         link.port = self
 
     @property
@@ -837,7 +836,7 @@ class Bridge(LinkPort):
         """Let what `Drain` names cross until nothing of it is left. What came since stays."""
         source = self._durable_queue(waiting)
         until = max(-1 if target is None else int(target.began) for target in map(self._durable_queue, serving))
-        if source is None or waiting.durable_name in self._draining or not _holds(source, until):
+        if source is None or waiting.durable_name in self._draining or not holds(source, until):
             return
         where = Address(source.address, MULTICAST, False, source.name)
         feed = BridgeFeed(self, waiting, [where], self._rule(waiting, where))
@@ -861,7 +860,7 @@ class Bridge(LinkPort):
             return
         for name, feed in list(self._draining.items()):
             source = self._durable_queue(feed.demand)
-            left = source is not None and feed in self.link.feeds and (feed.under_way or _holds(source, feed.until))
+            left = source is not None and feed in self.link.feeds and (feed.under_way or holds(source, feed.until))
             if not left:
                 self._stop_draining(name)
         if self._draining:
@@ -1232,80 +1231,6 @@ def durable_list(acceptor: Acceptor, options: NetworkConnectorOptions, lists: Li
     return BrokerSubscriptionInfo(
         broker_id=BrokerId(broker.node_id), broker_name=broker.options.name, subscription_infos=found
     )
-
-
-def pour(
-    broker: BrokerCore,
-    source: Queue,
-    targets: Sequence[tuple[Queue, int]],
-    doubts: Mapping[int, None],
-    poured: Sequence[tuple[int, int]] = (),
-) -> int:
-    """Move what waits in ``source`` to all of ``targets``; return how much. Raises StorageError.
-
-    With each comes the number of the last message that it cannot have had itself; -1: nobody knows, so what it still
-    has is left out, and what has left it already may come twice. ``doubts``: messages that may have arrived already;
-    ``poured``: numbers of copies that were made here before, which no other queue can have had.
-    """
-    there: list[dict[int, None]] = [_numbers_in(target) if last < 0 else {} for target, last in targets]
-    again = _repeated_in(broker, source)
-    moved = 0
-    walk = source.walk()
-    while not walk.done:
-        for reference in source.take(walk, POUR_STEP, POUR_STEP, None):
-            number = int(reference.number)
-            broker.journal.begin()
-            try:
-                wanted = 0
-                for (target, last), known in zip(targets, there, strict=True):
-                    if number not in known and (last < 0 or number <= last or _is_within(poured, number)):
-                        copy = broker.renumbered(reference.message)
-                        copy.redelivered = (
-                            copy.redelivered or number in doubts or (bool(again) and broker.identity_of(copy) in again)
-                        )
-                        broker.hand_to(copy, target)
-                        wanted = 1
-                moved += wanted
-                source.finish(reference)
-            finally:
-                broker.journal.end()
-    return moved
-
-
-def _is_within(ranges: Sequence[tuple[int, int]], number: int) -> bool:
-    return any(first <= number <= last for first, last in ranges)
-
-
-def _holds(queue: Queue, until: int) -> bool:
-    """Return whether a message up to the number ``until`` waits in ``queue``."""
-    walk = queue.walk()
-    while not walk.done:
-        if any(int(one.message.number) <= until for one in walk.step(POUR_STEP)):
-            return True
-    return False
-
-
-def _repeated_in(broker: BrokerCore, queue: Queue) -> dict[str, None]:
-    """Return the identities of messages that came to ``queue`` as a repetition.
-
-    The repetition may have crossed another way meanwhile: then what came first arrives second, and needs the mark.
-    """
-    found: dict[str, None] = {}
-    walk = queue.walk()
-    while not walk.done:
-        for one in walk.step(POUR_STEP):
-            if one.message.redelivered:
-                found[broker.identity_of(one.message)] = None
-    return found
-
-
-def _numbers_in(queue: Queue) -> dict[int, None]:
-    found: dict[int, None] = {}
-    walk = queue.walk()
-    while not walk.done:
-        for one in walk.step(POUR_STEP):
-            found[int(one.message.number)] = None
-    return found
 
 
 def subscription_of(demand: Demand) -> str:

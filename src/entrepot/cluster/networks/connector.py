@@ -67,7 +67,9 @@ class NetworkConnector:
             return
         name = f"{self.options.name} to {target.key}"
         options = LinkOptions(
-            reconnect=self.discovery.reconnect.for_link(), interval=neighbourhood.interval or self.options.supervision
+            reconnect=self.discovery.reconnect.for_link(),
+            interval=neighbourhood.interval or self.options.supervision,
+            language="OpenWire",
         )
         link = LinkCore(name, neighbourhood.broker, options, target.places, neighbourhood.doubts)
         bridge = Bridge(neighbourhood, self.options, self.lists, link, initiator=True, driver=self._perform)
