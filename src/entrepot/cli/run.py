@@ -415,6 +415,7 @@ def banner(node: Node) -> Iterator[str]:
     """Yield what a person who started a broker wants to see."""
     options = node.options
     yield f"entrepot, {build_name()}: broker {options.name!r}, node {node.broker.node_id}"
+    yield f"  uuid       {node.broker.identity.uuid_text}"
     slow = slow_warning()
     if slow:
         yield f"  warning    {slow}"
@@ -453,6 +454,7 @@ def write_ports(path: Path, node: Node) -> None:
     facts = {
         "pid": os.getpid(),
         "node": node.broker.node_id,
+        "uuid": node.broker.identity.uuid_text,
         "uris": node.uris,
         "stomp": stomp_place(node),
         "data": None if node.options.data is None else str(node.options.data.resolve()),

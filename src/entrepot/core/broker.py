@@ -71,7 +71,7 @@ from entrepot.core.transaction import Signal, Transaction
 from entrepot.journal.log import JournalCore, Waiter, again
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
-from entrepot.model.ids import connection_id, message_id_prefix
+from entrepot.model.ids import NodeIdentity, connection_id
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate, compile_selector
 
@@ -353,7 +353,7 @@ class BrokerCore(Host):
         self.policies: Policies = policies
         self.entropy: Entropy = entropy
         self.node_id: str = ""
-        self.id_prefix: str = ""
+        self.identity: NodeIdentity = NodeIdentity()
         self.table: RoutingTable = RoutingTable()
         self.services: dict[str, Service] = {}  # address -> what takes all that is sent there
         self.families: dict[str, Service] = {}  # the same for all addresses that begin like this
@@ -755,7 +755,7 @@ class BrokerCore(Host):
         rare = message.rare
         if rare is not None and rare.identity:
             return rare.identity
-        return message.language.identity(message) or f"{self.id_prefix}{message.number}"
+        return message.language.identity(message) or f"{self.identity.message_prefix}{message.number}"
 
     def send(self, message: Message, target: Target) -> int:
         """Accept ``message`` for ``target``; return SENT, BLOCKED, DROPPED, DUPLICATE or SCHEDULED.
@@ -1667,10 +1667,10 @@ class BrokerCore(Host):
         self.next_key += 1
         return f"{connection_id(self.node_id, int(connection))}:{int(self.run):x}-{self.next_key}:{alias}"
 
-    def set_node(self, node_id: str) -> None:
+    def set_identity(self, identity: NodeIdentity) -> None:
         """Take the identity that the journal keeps."""
-        self.node_id = node_id
-        self.id_prefix = message_id_prefix(node_id)
+        self.identity = identity
+        self.node_id = identity.node_id
 
     def check(self) -> None:
         """Assert the invariants of every queue, of the memory account and of the journal."""

@@ -386,9 +386,7 @@ def explained(broker: BrokerCore, census: Census, text: str) -> dict[str, Any]:
         destination = parse_one(text)
         name = destination.name
         address = broker.table.addresses.get(name)
-        routing = destination.routing
-        if routing == UNTYPED:
-            routing = default_routing(broker.table, name)
+        routing = default_routing(broker.table, name) if destination.routing == UNTYPED else destination.routing
         topic = routing == MULTICAST
         found = [] if address is None else list(address.multicast if topic else address.anycast)
         if destination.queue:
@@ -396,6 +394,7 @@ def explained(broker: BrokerCore, census: Census, text: str) -> dict[str, Any]:
     return {
         "broker": broker.options.name,
         "node": broker.node_id,
+        "uuid": broker.identity.uuid_text,
         "url": census.url,
         "destination": name,
         "topic": topic,
@@ -424,6 +423,7 @@ class BrokerControl(Control):
             "name": lambda: broker.options.name,
             "version": lambda: broker.options.version,
             "nodeID": lambda: broker.node_id,
+            "nodeUUID": lambda: broker.identity.uuid_text,
             "active": lambda: True,
             "started": lambda: True,
             "addressCount": lambda: len(broker.table.addresses),

@@ -158,7 +158,9 @@ class Jobs(Service):
             shown = message.twin(target.name)
             rare = shown.need_rare()
             rare.annotations[SCHEDULED_JOB] = broker.identity_of(message)
-            rare.identity = f"{broker.id_prefix}{broker.next_number()}"  # a client must not take it for the message
+            rare.identity = (
+                f"{broker.identity.message_prefix}{broker.next_number()}"  # a client must not take it for the message
+            )
             rare.duplicate_id = b""
             rare.annotations.pop(SCHEDULED_TARGET, None)
             rare.annotations.pop(SCHEDULED_LEFT, None)

@@ -31,6 +31,7 @@ KIND_NUMBERS: Final = 6
 KIND_SEQUENCE: Final = 7
 KIND_BRANCH: Final = 8
 KIND_COPIES: Final = 9
+KIND_UUID: Final = 10
 KIND_STAGE: Final = 16
 KIND_STAGE_RUNS: Final = 17
 KIND_DECISION: Final = 18
@@ -82,6 +83,7 @@ KINDS: Final = [
     Kind(KIND_SEQUENCE, "last message of a producer", "producer, UTF-8", "i64 sequence", "core/duplicates.py"),
     Kind(KIND_BRANCH, "prepared branch", "XID", "MessagePack: `BranchRecord`", "core/branches.py"),
     Kind(KIND_COPIES, "marks of copies", "u64 serial · sender, UTF-8", "n u64 mark", "core/copies.py"),
+    Kind(KIND_UUID, "UUID of the node", "empty", "16 octets", "core/recovery.py"),
     Kind(
         KIND_STAGE,
         "closed stage",

@@ -27,12 +27,13 @@ from entrepot.core.records import (
     KIND_SINK,
     KIND_STAGE,
     KIND_STAGE_RUNS,
+    KIND_UUID,
     PREPARED_QUEUE,
     SCHEDULED_QUEUE,
     STAGED_QUEUE,
 )
 from entrepot.journal.log import RecoveryReport, RecoverySink
-from entrepot.model.ids import fresh_node_id
+from entrepot.model.ids import NodeIdentity, fresh_node_id, fresh_uuid
 
 
 class Rebuilder(RecoverySink):
@@ -41,6 +42,8 @@ class Rebuilder(RecoverySink):
     def __init__(self, broker: BrokerCore) -> None:
         self.broker: BrokerCore = broker
         self.ready: bool = False
+        self.node_id: str = ""
+        self.uuid: bytes = b""
         self.lease_documents: list[LeaseRecord] = []
         self.claim_documents: list[ClaimRecord] = []
         self.copies: dict[bytes, bytes] = {}
@@ -52,7 +55,9 @@ class Rebuilder(RecoverySink):
         """Take one current document. Kinds of later versions are refused by the journal's format, not here."""
         broker = self.broker
         if kind == KIND_NODE:
-            broker.set_node(value.decode())
+            self.node_id = value.decode()
+        elif kind == KIND_UUID:
+            self.uuid = value
         elif kind == KIND_QUEUE:
             self._queue(int.from_bytes(key, "big"), value)
         elif kind == KIND_NUMBERS:
@@ -185,10 +190,19 @@ def recover(broker: BrokerCore) -> RecoveryReport:
     broker.stages.rebuild(rebuilder.staged)
     for number, identity in rebuilder.orphans:
         journal.settle(number, identity)
-    if not broker.node_id:
-        broker.set_node(fresh_node_id(broker.options.name, broker.entropy))
-        journal.put(KIND_NODE, b"", broker.node_id.encode())
+    _identify(broker, rebuilder.node_id, rebuilder.uuid)
     broker.reserve()
     journal.flush()
     journal.port.drain()  # nothing is numbered before the disk has the block that it is from
     return report
+
+
+def _identify(broker: BrokerCore, node_id: str, uuid: bytes) -> None:
+    """Give ``broker`` the identity that its journal has, and the journal what it has not: it is new, or older."""
+    if not node_id:
+        node_id = fresh_node_id(broker.options.name, broker.entropy)
+        broker.journal.put(KIND_NODE, b"", node_id.encode())
+    if not uuid:
+        uuid = fresh_uuid(broker.entropy)
+        broker.journal.put(KIND_UUID, b"", uuid)
+    broker.set_identity(NodeIdentity(node_id, uuid))

@@ -47,6 +47,7 @@ class Search:
         return {
             "broker": self.broker.options.name,
             "node": self.broker.node_id,
+            "uuid": self.broker.identity.uuid_text,
             "url": self.census.url,
             "trace": self.census.trace,
             "places": self.found,
@@ -171,7 +172,7 @@ class Search:
         broker = self.broker
         if isinstance(self.identity, int):
             return 0 < self.identity <= int(broker.number)
-        number = self.identity.removeprefix(broker.id_prefix)
+        number = self.identity.removeprefix(broker.identity.message_prefix)
         if number != self.identity and number.isdigit():
             return 0 < int(number) <= int(broker.number)
         producer, _, sequence = self.identity.rpartition(":")

@@ -1,7 +1,10 @@
-"""Identities: of nodes, messages, connections. All are text that a person can read in a log.
+"""Identities: of nodes, messages, connections. Those that clients see are text that a person can read in a log.
 
 A message id is ``ID:<node>:<number>``: the number is unique in its broker for ever (the journal reserves blocks of
 numbers), the node id is unique among brokers. Nobody may parse an id: foreign ones have other forms (classic.md 5.7).
+
+Beside its id a node has a UUID of 16 octets, which cluster connections of Artemis use: members of a topology are told
+apart by it, and a bridge makes duplicate ids of it (artemis.md).
 """
 
 from __future__ import annotations
@@ -11,6 +14,34 @@ from typing import Final
 from entrepot.base.environment import Entropy
 
 NODE_TOKEN_OCTETS: Final = 5  # 40 bits: a clash among 10,000 nodes of one name is below 1 in 10,000
+
+UUID_OCTETS: Final = 16
+
+
+class NodeIdentity:
+    """Who a broker is, for good: the id that clients see, the UUID, and what begins the ids of its messages.
+
+    ``uuid`` is 16 octets, or empty before the journal said or got one.
+    """
+
+    def __init__(self, node_id: str = "", uuid: bytes = b"") -> None:
+        self.node_id: Final = node_id
+        self.uuid: Final = uuid
+        self.message_prefix: Final = message_id_prefix(node_id) if node_id else ""
+
+    @property
+    def uuid_text(self) -> str:
+        """The UUID as people write it: 32 hexadecimal digits in five groups; "" when there is none yet."""
+        digits = self.uuid.hex()
+        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])) if digits else ""
+
+
+def fresh_uuid(entropy: Entropy) -> bytes:
+    """Return the 16 octets of a random UUID (RFC 9562, version 4)."""
+    octets = bytearray(entropy.token(UUID_OCTETS))
+    octets[6] = 0x40 | octets[6] & 0x0F
+    octets[8] = 0x80 | octets[8] & 0x3F
+    return bytes(octets)
 
 
 def fresh_node_id(name: str, entropy: Entropy) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -132,6 +133,7 @@ def test_attributes_have_the_names_of_artemis(rig: Rig) -> None:
     assert operator.get("address.Q", "messageCount") == 5
     assert operator.get("broker", "name") == "test"
     assert operator.get("broker", "nodeID") == rig.broker.node_id
+    assert operator.get("broker", "nodeUUID") == str(UUID(bytes=rig.broker.identity.uuid))
     reader.ack()
     assert operator.get("queue.Q", "messagesAcknowledged") == 5
     assert operator.get("broker", "totalMessagesAdded") >= 5

@@ -41,6 +41,15 @@ def test_all_that_an_older_journal_keeps_is_found(directory):
     assert rig.journal.overflow.whole(delivery.message) == b"a large body " * 100
 
 
+def test_an_older_journal_gets_a_uuid_and_keeps_it(directory):
+    rig = opened(directory)
+    uuid = rig.broker.identity.uuid
+    assert len(uuid) == 16
+    for stop in ("crash", "kill", "close"):  # one it would draw now is another: the lots went on
+        rig.restart(stop)
+        assert rig.broker.identity.uuid == uuid
+
+
 @pytest.mark.parametrize("stop", ["close", "kill", "crash"])
 def test_what_an_older_journal_kept_is_found_again_after_more_restarts(directory, stop):
     rig = opened(directory)

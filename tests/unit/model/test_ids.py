@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from entrepot.model.ids import connection_id, fresh_node_id, message_id_prefix
+from uuid import RFC_4122, UUID
+
+from entrepot.model.ids import NodeIdentity, connection_id, fresh_node_id, fresh_uuid, message_id_prefix
 from journals import Lots
 
 
@@ -18,3 +20,17 @@ def test_a_node_id_is_its_name_and_a_random_tail():
 def test_ids_of_messages_and_connections_carry_the_node():
     assert message_id_prefix("n-1") == "ID:n-1:"
     assert connection_id("n-1", 7) == "ID:n-1-c7"
+
+
+def test_a_uuid_is_a_random_one_of_rfc_9562():
+    octets = fresh_uuid(Lots(1))
+    made = UUID(bytes=octets)
+    assert (made.version, made.variant) == (4, RFC_4122)
+    assert octets == fresh_uuid(Lots(1))
+    assert octets != fresh_uuid(Lots(2))
+    assert NodeIdentity("n-1", octets).uuid_text == str(made)
+
+
+def test_an_identity_that_is_not_known_yet_is_empty():
+    assert (NodeIdentity().uuid_text, NodeIdentity().message_prefix) == ("", "")
+    assert NodeIdentity("n-1").message_prefix == "ID:n-1:"

@@ -331,7 +331,7 @@ class Bridge(LinkPort):
         self._here = BrokerId(self.broker.node_id)
         self._sync: bool = options.always_sync_send
         self._compressing: bool = options.compress
-        self._crossing = Crossing(self._producer, self.broker.node_id, self.broker.id_prefix)
+        self._crossing = Crossing(self._producer, self.broker.node_id, self.broker.identity.message_prefix)
         link.port = self
 
     @property
@@ -443,7 +443,7 @@ class Bridge(LinkPort):
         self._producer = ProducerId(connection, 1, SESSION)
         self._listener = ConsumerId(connection, SESSION, 1)
         self._canaries = 0
-        self._crossing = Crossing(self._producer, self.broker.node_id, self.broker.id_prefix)
+        self._crossing = Crossing(self._producer, self.broker.node_id, self.broker.identity.message_prefix)
 
     def _connection(self) -> str:
         return self._producer.connection_id or ""

@@ -107,7 +107,7 @@ class StompConsumer(Consumer):
         octets = octets_of(identity, self.session.reader.version)
         writer.write(octets)
         # A copy keeps the identity of its original, which then does not say its number, also where the prefix is ours.
-        if self.tracked and identity != f"{self.session.broker.id_prefix}{message.number}":
+        if self.tracked and identity != f"{self.session.broker.identity.message_prefix}{message.number}":
             self.subscription.remember(octets, int(message.number))
 
     def ended(self, why: str) -> None:

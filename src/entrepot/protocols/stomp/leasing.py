@@ -83,7 +83,7 @@ class Leasing:
         self.waiting: list[_Claim] = []
         self.reads: list[Reading] = []
         self.page: BytesWriter = BytesWriter()
-        self.id_prefix: bytes = session.broker.id_prefix.encode()
+        self.id_prefix: bytes = session.broker.identity.message_prefix.encode()
 
     def command(self, command: i64, headers: dict[str, str]) -> None:
         """Obey one frame. Raises Refused."""

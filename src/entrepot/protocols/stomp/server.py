@@ -525,7 +525,7 @@ class StompSession(Session):
         self.reader.version = version
         self.reader.connected = True
         self.connected = True
-        self.id_prefix = octets_of(self.broker.id_prefix, version)
+        self.id_prefix = octets_of(self.broker.identity.message_prefix, version)
         answer = {
             "version": f"{version // 10}.{version % 10}",
             "session": f"{self.broker.node_id}-{self.number}",
