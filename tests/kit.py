@@ -8,18 +8,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.core.access import Access
-from entrepot.core.broker import BrokerCore, BrokerOptions, selector_or_none
+from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.consumer import UNLIMITED, Consumer
 from entrepot.core.directory import Directory, Subject
 from entrepot.core.effort import Effort, Rest
 from entrepot.core.logins import Knock
-from entrepot.core.policy import Policies
 from entrepot.core.ports import NoticePort
 from entrepot.core.queue import Queue
-from entrepot.core.recovery import recover
 from entrepot.core.subscription import DEFAULT_PREFETCH, Subscription
-from entrepot.core.trace import Trace, TraceSink
+from entrepot.core.trace import TraceSink
 from entrepot.core.transaction import Transaction
 from entrepot.journal.log import JournalCore, JournalOptions
 from entrepot.journal.memory import MemoryJournal
@@ -181,10 +180,10 @@ class Rig:
                 Effect("create", name).apply(self.disk._durable)
                 Effect("write", name, octets=content).apply(self.disk._durable)
             self.disk.stop()
-        self.memory_limit = memory_limit
         self.segment_bytes = segment_bytes
         self.sink = sink
-        self.policies = Policies()
+        self.plan = Plan("test", memory_limit)
+        self.policies = self.plan.policies
         if defaults:
             self.policies.add("#", defaults)
         for pattern, settings in (policies or {}).items():
@@ -202,12 +201,9 @@ class Rig:
             self.journal = MemoryJournal()
         else:
             self.journal = JournalCore(self.disk, JournalOptions(node="n", segment_bytes=self.segment_bytes))
-        options = BrokerOptions("test", self.memory_limit)
-        broker = BrokerCore(self.journal, options, self.policies, self.lots, self.notices)
-        if self.sink is not None:
-            broker.trace = Trace(self.sink)
-        broker.tick(self.now, self.wall)
-        recover(broker)
+        made = Assembly(self.plan, Ports(self.journal, self.lots, self.notices, sink=self.sink))
+        broker = made.broker
+        made.recover(self.now, self.wall)
         broker.begin_trace()
         self.broker = broker
         self.turn()

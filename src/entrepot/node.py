@@ -18,29 +18,18 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.base.environment import KIB, MIB, SECOND, Clock, Instant
 from entrepot.base.errors import EntrepotError, InvalidOption, InvalidURI, StorageFull, StoreLost
 from entrepot.base.uri import Endpoint, parse
 from entrepot.cluster.clients import read_filter
-from entrepot.cluster.networks.bridge import Neighbourhood
-from entrepot.cluster.networks.connector import NetworkConnector
 from entrepot.cluster.networks.discovery import Beacon, parse_beacon
 from entrepot.cluster.networks.options import NetworkConnectorOptions
-from entrepot.cluster.networks.reception import NetworkSession
-from entrepot.cluster.zones import ZoneRules, check_zone
-from entrepot.config.founding import add_policies, found, set_advisories, set_options
 from entrepot.config.model import BrokerConfig, UsageOptions
-from entrepot.config.networks import bridge_filters, lists_of, no_filters
-from entrepot.config.security import OPEN, Security, protect
+from entrepot.config.security import Security
 from entrepot.core import notices
-from entrepot.core.broker import BrokerCore, BrokerOptions
-from entrepot.core.jobs import ADDRESS as JOBS
-from entrepot.core.jobs import Jobs
-from entrepot.core.management import install
-from entrepot.core.policy import Policies
+from entrepot.core.broker import BrokerCore
 from entrepot.core.ports import NoticePort
-from entrepot.core.recovery import recover
-from entrepot.core.trace import Trace
 from entrepot.ha.fence import LeaseFence
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.role import Effect, Role, Signal
@@ -55,21 +44,17 @@ from entrepot.io.options import no_option
 from entrepot.io.polled import PolledSessions
 from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.io.standby import Standby
-from entrepot.io.tcp import AUTO, Greeter, Listener, Listening
+from entrepot.io.tcp import AUTO, Listener, Listening
 from entrepot.io.traces import LIMIT_OCTETS, TraceFiles
 from entrepot.journal.limits import StoreLimits
 from entrepot.journal.log import JournalCore, JournalOptions, RecoveryReport
 from entrepot.journal.memory import MemoryJournal
 from entrepot.management.census import OpenConnections
-from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.options import OpenWireOptions, Published
 from entrepot.protocols.openwire.options import read_option as read_openwire_option
 from entrepot.protocols.openwire.polling import PollSession
-from entrepot.protocols.openwire.statistics import PREFIX as STATISTICS
-from entrepot.protocols.openwire.statistics import Statistics
 from entrepot.protocols.session import HTTP, OPENWIRE, STOMP, Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
-from entrepot.protocols.stomp.server import StompSession
 from entrepot.protocols.stomp.uri import read_option
 from entrepot.protocols.tunnel import TunnelServer
 
@@ -188,17 +173,8 @@ class Node:
         self.standby = standby
         self._disk: Disk | None = None
         self._fencing: asyncio.Task[None] | None = None
-        if options.memory_limit <= 0:
-            raise InvalidOption(f"a broker cannot work with {options.memory_limit} octets of memory")
         self.options: Final = options
-        if options.zone:
-            check_zone(options.zone)
-        ZoneRules(self._client_zones())
-        self.policies: Final = Policies()
-        if options.config is not None:
-            add_policies(options.config, self.policies)
-        for pattern, settings in options.policies.items():
-            self.policies.add(pattern, settings)
+        self.plan: Final = plan_of(options)
         self.stomp: Final = [StompOptions() for _ in options.listen]
         self.openwire: Final = [OpenWireOptions() for _ in options.listen]
         self.listening: Final = [
@@ -210,11 +186,9 @@ class Node:
         self.notices: Final = LoggedNotices(SystemClock())
         self.listeners: list[Listener] = []
         self.report: RecoveryReport | None = None
-        self.connections = 0
-        self._broker: BrokerCore | None = None
-        self._acceptor: Acceptor | None = None
-        self._neighbourhood: Neighbourhood | None = None
-        self.connectors: Final = _connectors(options)
+        self._made: Assembly | None = None
+        for connector in self.plan.connectors():
+            verify(connector)
         self.links: Links | None = None
         self._door: Door | None = None
         self._traces: TraceFiles | None = None
@@ -231,26 +205,14 @@ class Node:
     @property
     def broker(self) -> BrokerCore:
         """Return the core. Raises InvalidOption before `start`."""
-        if self._broker is None:
+        return self.made.broker
+
+    @property
+    def made(self) -> Assembly:
+        """Return the broker as it was put together. Raises InvalidOption before `start`."""
+        if self._made is None:
             raise InvalidOption("the broker is not running", remedy="start it first")
-        return self._broker
-
-    @property
-    def security(self) -> Security:
-        """Return who may come in, and what he may do."""
-        if self.options.security is not None:
-            return self.options.security
-        return OPEN if self.options.config is None else self.options.config.security
-
-    @property
-    def zone(self) -> str:
-        """Return where this broker is, "" for nowhere in particular."""
-        config = self.options.config
-        return self.options.zone or ("" if config is None else config.zone)
-
-    def _client_zones(self) -> list[str]:
-        config = self.options.config
-        return [*self.options.client_zones, *(() if config is None else config.client_zones)]
+        return self._made
 
     @property
     def turn(self) -> BrokerTurn:
@@ -305,14 +267,13 @@ class Node:
             await self._close()
             journal.close()
             raise
-        assert self._acceptor is not None
-        self.turn.run(self._acceptor.advisories.now_master)
-        assert self._neighbourhood is not None
-        sharing = bool(self.zone) or any(one.update_clients for one in self.openwire)
-        clients = self._neighbourhood.clients
+        made = self.made
+        self.turn.run(made.acceptor.advisories.now_master)
+        sharing = bool(self.plan.zone) or any(one.update_clients for one in self.openwire)
+        clients = made.neighbourhood.clients
         self.turn.run(partial(clients.activate, sharing=sharing, stomp=" ".join(self._stomp_places())))
         self._maintenance = loop.call_later(COMPACT_LOOK, self._maintain)
-        self.links = Links(self.turn, self._neighbourhood, self.connectors)
+        self.links = Links(self.turn, made)
         try:
             await self.links.start()
             await self._appear(loop)
@@ -369,8 +330,8 @@ class Node:
                 await self._hand_over(Signal.STOP, why)
                 return
             await self._close(why)
-            if self._broker is not None:
-                self._broker.journal.close()
+            if self._made is not None:
+                self.broker.journal.close()
         finally:
             self._stopping.set_result(None)
 
@@ -443,12 +404,12 @@ class Node:
         )
         if self._disk is not None:
             self._disk.abandon(error)
-        if self._broker is not None:
-            self._run(partial(self._broker.journal.failed, error))
+        if self._made is not None:
+            self._run(partial(self.broker.journal.failed, error))
 
     def _close_store(self) -> None:
-        if self._broker is not None:
-            self._broker.journal.close()
+        if self._made is not None:
+            self.broker.journal.close()
         elif self._disk is not None:
             self._disk.close()
 
@@ -483,51 +444,36 @@ class Node:
             self._turn.run(deliver)
 
     def _start_core(self, loop: asyncio.AbstractEventLoop, journal: JournalCore) -> None:
-        options = BrokerOptions(self.options.name, self.options.memory_limit)
-        if self.options.config is not None:
-            set_options(self.options.config, options)
-        broker = BrokerCore(journal, options, self.policies, SystemEntropy(), self.notices)
-        protect(self.security, broker.access)
+        ports = Ports(journal, SystemEntropy(), self.notices, sink=self._traces, say=log_bridges)
+        made = Assembly(self.plan, ports)
+        broker = made.broker
         turn = BrokerTurn(loop, SystemClock(), broker)
+        self.report = made.recover(int(turn.now), int(turn.wall))
         if self._traces is not None:
-            broker.trace = Trace(self._traces)
-        broker.tick(turn.now, turn.wall)
-        self.report = recover(broker)
-        if self._traces is not None:
-            self._traces.describe(broker.node_id, options.name, int(broker.run), options.version, turn.wall)
-            broker.begin_trace()
+            options = broker.options
+            self._traces.describe(broker.node_id, options.name, int(broker.run), options.version, int(turn.wall))
         trace = "" if self.options.trace is None else str(self.options.trace.resolve())
-        install(broker, OpenConnections(self.listeners, lambda: self.links, trace))
-        self._broker = broker
-        self._acceptor = Acceptor(broker)
-        if self.options.config is not None:
-            set_advisories(self.options.config, self._acceptor.advisories)
-            if self.options.config.plugins.statistics:
-                directory = "" if self.options.data is None else str(self.options.data)
-                broker.offer_family(STATISTICS, Statistics(self._acceptor, self._places, directory))
-        if broker.options.scheduler:
-            broker.offer(JOBS, Jobs(broker))
-        filters = no_filters if self.options.config is None else bridge_filters(self.options.config)
-        self._neighbourhood = Neighbourhood(
-            self._acceptor,
-            filters=filters,
-            say=log_bridges,
-            zone=self.zone,
-            rules=ZoneRules(self._client_zones()),
-        )
+        directory = "" if self.options.data is None else str(self.options.data)
+        made.equip(OpenConnections(self.listeners, lambda: self.links, trace), self._places, directory)
+        self._made = made
         self._turn = turn
         assert broker.access.logins is not None
         broker.access.logins.hasher = self._hasher = ThreadHasher(turn)
         log.info("%s: recovered %s", self.options.name, self.report.describe())
         for flaw in self.report.bodies_lost:
             log.error("%s: %s; its message becomes a dead letter without it", self.options.name, flaw)
-        if self.options.config is not None:
-            turn.run(partial(found, self.options.config, broker))
-            turn.run(self._acceptor.advisories.founded)
+        made.found(turn.run)
         turn.catch_up()
 
     def _listener(self, listening: Listening, stomp: StompOptions, openwire: OpenWireOptions) -> Listener:
-        greet = self._openwire_greeter(openwire)
+        made = self.made
+
+        def greet(shell: Shell, peer: str) -> Session:
+            return made.greet_openwire(shell, openwire, peer)
+
+        def greet_stomp(shell: Shell, peer: str) -> Session:
+            return made.greet_stomp(shell, stomp, peer)
+
         sessions = PolledSessions(self.turn, frame_max=openwire.wire.max_frame_size)
 
         def poll(peer: str, shell: Shell) -> Session:
@@ -536,25 +482,10 @@ class Node:
         def tunnel(shell: Shell, peer: str) -> Session:
             return TunnelServer(shell, lambda inner: greet(inner, peer), self.turn.now, partial(poll, peer))
 
-        greeters = {OPENWIRE: greet, STOMP: self._stomp_greeter(stomp), HTTP: tunnel}
+        greeters = {OPENWIRE: greet, STOMP: greet_stomp, HTTP: tunnel}
         listener = Listener(listening, self.turn, greeters)
         sessions.carry = partial(listener.carry, greet)
         return listener
-
-    def _stomp_greeter(self, options: StompOptions) -> Greeter:
-        def greet(shell: Shell, peer: str) -> Session:
-            self.connections += 1
-            return StompSession(shell, self.broker, options, self.connections, peer)
-
-        return greet
-
-    def _openwire_greeter(self, options: OpenWireOptions) -> Greeter:
-        def greet(shell: Shell, peer: str) -> Session:
-            self.connections += 1
-            assert self._neighbourhood is not None
-            return NetworkSession(shell, self._neighbourhood, options, self.connections, peer)
-
-        return greet
 
     def _places(self) -> dict[str, str]:
         """Return where this broker listens, by the names that ActiveMQ has for what is spoken there."""
@@ -571,13 +502,13 @@ class Node:
 
     def _publish(self, listener: Listener, policy: Published) -> None:
         """Let the first place that speaks OpenWire be the one that clients are told."""
-        if self._acceptor is not None and not self._acceptor.url and OPENWIRE in listener.listening.protocols:
+        if not self.made.acceptor.url and OPENWIRE in listener.listening.protocols:
             place = _dialled(listener, OPENWIRE)
             layers = place.scheme.split("+")[1:]
             scheme = "ssl" if "ssl" in layers else "tcp"
             wildcard = listener.place.host in ("0.0.0.0", "::", "")  # for others, not for this machine alone
             host, port = ("", listener.port) if wildcard else (place.host, place.port)
-            self._acceptor.set_url(published_uri(Endpoint(scheme, host, port, place.path), policy))
+            self.made.acceptor.set_url(published_uri(Endpoint(scheme, host, port, place.path), policy))
 
     def _stomp_places(self) -> list[str]:
         """Return where readers by lease reach this broker: a place without TLS and one with it, where there are."""
@@ -599,7 +530,7 @@ class Node:
         for listener in self.listeners:
             listener.close()
         if self._turn is not None:
-            self._turn.run(self._take_leave)
+            self._turn.run(self.made.take_leave)
         if self.links is not None:  # before clients are (classic.md 1.3): what they have on its way is still answered
             await self.links.stop()
         for listener in self.listeners:
@@ -607,24 +538,16 @@ class Node:
         await self._answer()
         await asyncio.gather(*(listener.drain(why) for listener in self.listeners))
         if self._turn is not None:
-            if self._broker is not None:
-                self._turn.run(self._broker.finish_work)
+            self._turn.run(self.broker.finish_work)
             self._turn.catch_up()
             self._turn.stop()
         if self._hasher is not None:
             self._hasher.close()
         if self._traces is not None:
-            if self._broker is not None:
-                self._broker.end_trace()
-                self._broker.trace = None
+            if self._made is not None:
+                self.broker.end_trace()
+                self.broker.trace = None
             self._traces.close()
-
-    def _take_leave(self) -> None:
-        """Hand out nothing more, and tell clients and brokers that this one goes, while every bridge is still open."""
-        if self._broker is not None:
-            self._broker.cease()
-        if self._neighbourhood is not None:
-            self._neighbourhood.clients.retire()
 
     async def _answer(self) -> None:
         """Wait a moment for the disk, so that producers get the receipts that they wait for."""
@@ -661,8 +584,7 @@ class Node:
         if at < self._measured + COMPACT_LOOK / 2:
             return
         self._measured = at
-        if self.broker.journal.measure():
-            self.broker.limits_changed()
+        if self.made.measure():
             full = self.broker.journal.limits.full
             told = f"{full}: producers wait or are refused" if full else "messages may be stored again"
             log.warning("%s: %s", self.options.name, told)
@@ -674,18 +596,18 @@ def _read_option(stomp: StompOptions, openwire: OpenWireOptions, written: str, t
     return read_option(stomp, written, text) or known
 
 
-def _connectors(options: NodeOptions) -> list[NetworkConnector]:
-    """Return the network connectors of a broker. Raises InvalidURI, InvalidOption."""
-    made = [NetworkConnector(one) for one in options.networks]
-    if options.config is not None:
-        made += [NetworkConnector(one.options, lists_of(one)) for one in options.config.networks]
-    for one in made:
-        verify(one)
-    names = [one.options.name for one in made]
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidOption(f"two network connectors are called {name!r}", remedy="give each a name of its own")
-    return made
+def plan_of(options: NodeOptions) -> Plan:
+    """Return what the broker is made from. Raises InvalidOption."""
+    return Plan(
+        options.name,
+        options.memory_limit,
+        config=options.config,
+        policies=options.policies,
+        networks=options.networks,
+        security=options.security,
+        zone=options.zone,
+        client_zones=options.client_zones,
+    )
 
 
 def parse_discovery(text: str) -> Beacon:

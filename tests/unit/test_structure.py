@@ -21,7 +21,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CONTRACTS: dict[str, dict[str, Any]] = {
     contract["id"]: contract for contract in PROJECT["tool"]["importlinter"]["contracts"]
 }
-CORES = {"base", "model", "journal", "core", "protocols", "cluster", "ha", "simulation"}
+CORES = {"base", "model", "journal", "core", "protocols", "cluster", "ha", "assembly", "simulation"}
 
 
 def names_in_layers(contract: str) -> set[str]:

@@ -427,9 +427,9 @@ def banner(node: Node) -> Iterator[str]:
         yield f"  data       {options.data.resolve()}"
         if node.report is not None:
             yield f"  recovered  {node.report.describe()}"
-    if node.zone:
-        yield f"  zone       {node.zone}"
-    security = node.security
+    if node.plan.zone:
+        yield f"  zone       {node.plan.zone}"
+    security = node.plan.security
     if security.users is not None:
         may = "may do everything" if security.rules is None else f"have rights by {len(security.rules)} rules"
         yield f"  users      {len(security.users)}, who {may}"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from functools import partial
 from typing import Final, assert_never
 
+from entrepot.assembly import Assembly
 from entrepot.base.errors import OperatorError
 from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.link import Effect
-from entrepot.cluster.networks.bridge import LOOP, Bridge, Neighbourhood, Opening
+from entrepot.cluster.networks.bridge import LOOP, Bridge, Opening
 from entrepot.cluster.networks.connector import NetworkConnector, offered
 from entrepot.cluster.networks.discovery import Beacon, Found, Hearing
 from entrepot.cluster.networks.reception import NetworkSession
@@ -35,10 +35,11 @@ log: Final = logging.getLogger("entrepot.bridge")
 class Links:
     """All connections that the network connectors of one broker opened."""
 
-    def __init__(self, turn: Turn, neighbourhood: Neighbourhood, connectors: Sequence[NetworkConnector]) -> None:
+    def __init__(self, turn: Turn, made: Assembly) -> None:
         self.turn: Final = turn
-        self.neighbourhood: Final = neighbourhood
-        self.connectors: Final = list(connectors)
+        self.neighbourhood: Final = made.neighbourhood
+        self.connectors: Final = made.connectors
+        self._made: Final = made
         self._connections: dict[tuple[Bridge, int], Connection] = {}
         self._dialling: dict[tuple[Bridge, int], asyncio.Task[None]] = {}
         self._groups: list[Group] = []
@@ -97,7 +98,7 @@ class Links:
         until = self.turn.loop.time() + DRAIN_PATIENCE_S
         while not self._drained() and self.turn.loop.time() < until:
             await asyncio.sleep(0.005)
-        self.turn.run(self._stop)
+        self.turn.run(lambda: self._made.disconnect(int(self.turn.now)))
         tasks = list(self._dialling.values())
         for task in tasks:
             task.cancel()
@@ -111,19 +112,15 @@ class Links:
 
     def _start(self, connector: NetworkConnector) -> None:
         now = int(self.turn.now)
-        connector.start(self.neighbourhood, self._perform, now)
+        self._made.connect(connector, self._perform, now)
         for owner, hearing in self._hearings:
             if owner is connector:
                 for place in hearing.places.values():
                     connector.heard(Found(place), now)
 
-    def _stop(self) -> None:
-        for connector in self.connectors:
-            connector.stop(int(self.turn.now))
-
     def _drained(self) -> bool:
         done: list[bool] = []
-        self.turn.run(lambda: done.extend(one.drain(int(self.turn.now)) for one in self.connectors))
+        self.turn.run(lambda: done.append(self._made.drain(int(self.turn.now))))
         return all(done)
 
     def _perform(self, bridge: Bridge, effects: list[Effect]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from entrepot.base.environment import MILLISECOND, Duration
+from entrepot.core.queue import ADVISORY
 from entrepot.protocols.stomp.client import AUTO, CLIENT, CLIENT_INDIVIDUAL, Error, Message
 from entrepot.simulation.checkers import DEAD_LETTERS, REFUSED, Copy, Record, Subscriber, Transaction
 from entrepot.simulation.clients import Client, Stage, fate
@@ -136,7 +137,12 @@ class Consumer(Client):
             self.act(self._go, self.lots.between(0, 20) * MILLISECOND)
 
     def _took_fleeting(self, message: Message) -> None:
-        """A plain topic subscriber: whole bodies, in order, from a queue of its own."""
+        """A plain topic subscriber: whole bodies, in order, from a queue of its own; a wildcard covers advisories."""
+        if message.destination.startswith(f"/topic/{ADVISORY}"):
+            self.world.count("advisories")
+            if self.options.ack != AUTO and self.online:
+                self.client.ack(message)
+            return
         record = self.ledger.records.get(message.headers.get("sim-id", ""))
         if record is None or record.state == REFUSED or message.body != record.body():
             self.world.violation(f"{self.name} got what nobody sent like this: {message.headers}")

@@ -1,8 +1,7 @@
 """A machine with a disk, on which a broker runs, crashes and is started again.
 
-`Machine.turn` is what `io/connection.py` does in the real world: it takes one stimulus through a turn, arms the
-broker's timer, and has a turn for what was left. A `PowerCut` may come out of any call of the disk, so a crash happens
-in the middle of a turn, of recovery, or of compaction, not only between them.
+The broker is put together by `assembly.py`, as that of a process is. A `PowerCut` may come out of any call of the disk,
+so a crash happens in the middle of a turn, of recovery, or of compaction, not only between them.
 """
 
 from __future__ import annotations
@@ -13,19 +12,17 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from mypy_extensions import i64
 
-from entrepot.base.environment import KIB, MICROSECOND, MILLISECOND, Duration, Entropy
+from entrepot.assembly import Assembly, Plan, Ports
+from entrepot.base.environment import KIB, MILLISECOND, Duration, Entropy
 from entrepot.base.errors import EntrepotError, StorageFull
-from entrepot.core.broker import BrokerCore, BrokerOptions
-from entrepot.core.policy import Policies
+from entrepot.core.broker import BrokerCore
 from entrepot.core.ports import NoticePort
-from entrepot.core.recovery import recover
 from entrepot.journal.log import JournalCore, JournalOptions
 from entrepot.protocols.session import Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
-from entrepot.protocols.stomp.server import StompSession
-from entrepot.protocols.turns import TurnCore
 from entrepot.simulation.disk import Later, SimulatedDisk
-from entrepot.simulation.world import Bell, World
+from entrepot.simulation.turns import TurnLoop
+from entrepot.simulation.world import World
 
 if TYPE_CHECKING:
     from entrepot.simulation.network import Link
@@ -138,10 +135,8 @@ class Machine:
         self.stomp.write_high_octets = 16 * KIB
         self._notices = Notices(world)
         self.turn_units = 0  # what a turn may do (`core/effort.py`); 0: as much as in the real world
-        self.rest_after: Duration = 10 * MICROSECOND  # what a turn left goes on then: other events come in between
-        self._course: TurnCore | None = None
-        self._going_on = False
-        self._bell: Final = Bell(world, self._ring)
+        self.loop: Final = TurnLoop(world, self.turn)
+        self._made: Assembly | None = None
         self._booting = False
 
     # -- starting and stopping ----------------------------------------------------------------------------------------
@@ -165,19 +160,11 @@ class Machine:
                 unsynced_bytes_max=4 * options.batch_bytes,
             ),
         )
-        policies = Policies()
-        for pattern, settings in options.policies.items():
-            policies.add(pattern, settings)
-        broker = BrokerCore(
-            journal,
-            BrokerOptions("sim", options.memory_limit),
-            policies,
-            self.world.lots(f"broker{self.run}"),
-            self._notices,
-        )
+        plan = Plan("sim", options.memory_limit, policies=options.policies)
+        made = Assembly(plan, Ports(journal, self.world.lots(f"broker{self.run}"), self._notices))
+        broker = made.broker
         if self.turn_units:
             broker.effort.units = broker.effort.stride = self.turn_units
-        broker.tick(self.world.time, self.world.wall())
         broker.stages.atomic_octets = broker.stages.step_octets = self.stage_octets
         broker.stages.load_messages = 3
         broker.stages.document_runs = 6
@@ -185,7 +172,7 @@ class Machine:
         if self.crashes_in_a_row > HOPELESS:
             self.disk.fuse = 0
         try:
-            report = recover(broker)
+            report = made.recover(self.world.time, self.world.wall())
         except PowerCut:
             self.world.count("crash in recovery")
             self.crash(torn=True)
@@ -198,10 +185,10 @@ class Machine:
         self.world.note(f"boot {self.run}: {report.describe()}")
         if report.torn_segment:
             self.world.count("torn tail")
+        made.equip()
+        self._made = made
         self.broker = broker
-        self._course = TurnCore(broker)
-        self._going_on = False
-        self._bell.hush()
+        self.loop.begin(broker)
         self.turn(lambda: None)
         self.world.later(options.compact_every, lambda: self._compact(broker))
 
@@ -212,7 +199,7 @@ class Machine:
         self.era += 1
         self.crashes_in_a_row += 1
         self.broker = None
-        self._course = None
+        self.loop.end()
         links = list(self.links.values())
         self.links.clear()
         for link in links:
@@ -257,7 +244,8 @@ class Machine:
         """Stop as `io` does; nothing may be handed out from the moment on at which the first peer is told."""
         broker = self.broker
         assert broker is not None
-        broker.cease()
+        assert self._made is not None
+        self._made.take_leave()
         queues = list(broker.table.queues.values())
         before = sum(int(queue.delivered) for queue in queues)
         for link in list(self.links.values()):
@@ -271,15 +259,11 @@ class Machine:
 
     def turn(self, action: Callable[[], object]) -> None:
         """Let one stimulus happen."""
-        broker, course = self.broker, self._course
-        if broker is None or course is None:
+        broker = self.broker
+        if broker is None:
             return
-        course.begin(self.world.time, self.world.wall())
         try:
-            action()
-            course.settle()
-            course.write()
-            course.finish()
+            self.loop.run(action)
         except PowerCut:
             self.world.count("crash in a turn")
             self.crash(torn=True)
@@ -289,41 +273,18 @@ class Machine:
             self.world.count("journal died")
             self.crash(torn=True)
             return
-        self._arm()
-        if course.more() and not self._going_on:
-            self._going_on = True
-            self.world.count("turns for a rest")
-            self.world.later(self.rest_after, lambda: self._go_on(course))
-
-    def _go_on(self, course: TurnCore) -> None:
-        """Have a turn for what earlier ones left, unless the machine has gone down since."""
-        if self._course is course:
-            self._going_on = False
-            self.turn(course.go_on)
-
-    def note(self, shell: Shell) -> None:
-        """Write what the connection of ``shell`` has at the end of this turn."""
-        if self._course is not None:
-            self._course.note(shell)
+        self.loop.arm()
 
     def accept(self, shell: Shell, peer: str) -> Session:
         """Make the session of a new connection. The broker must be there."""
         assert self.broker is not None
+        assert self._made is not None
         self.accepted += 1
         self.broker.tick(self.world.time, self.world.wall())
-        return StompSession(shell, self.broker, self.stomp, self.accepted, peer)
+        return self._made.greet_stomp(shell, self.stomp, peer)
 
     def _from_disk(self, delay: Duration, action: Callable[[], None]) -> None:
         self.world.later(delay, lambda: self.turn(action))
-
-    def _arm(self) -> None:
-        assert self.broker is not None
-        self._bell.set(self.broker.deadline())
-
-    def _ring(self) -> None:
-        broker = self.broker
-        if broker is not None:
-            self.turn(lambda: broker.advance() if broker.deadline() <= self.world.time else None)
 
     def _compact(self, broker: BrokerCore) -> None:
         if self.broker is not broker:
@@ -335,8 +296,7 @@ class Machine:
             self.world.later(delay, lambda: self._compact(broker))
 
     def _compact_some(self, broker: BrokerCore) -> bool:
-        if broker.journal.measure():
-            broker.limits_changed()
+        if self._made is not None and self._made.measure():
             self.world.count("limit of the disk")
         try:
             more = broker.journal.compact(self.options.compact_octets)

@@ -135,7 +135,7 @@ class _ServerShell(Shell):
     def dirty(self) -> None:
         if not self.noted:
             self.noted = True
-            self.link.machine.note(self)
+            self.link.machine.loop.note(self)
 
     def resumed(self) -> None:
         self.link.outbound.kick()

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant
-from entrepot.cluster.networks.reception import NetworkSession
 from entrepot.protocols.openwire.bodies import text_message, text_of_body
 from entrepot.protocols.openwire.client import ClientPort, OpenWireClient
 from entrepot.protocols.openwire.commands import (
@@ -111,10 +110,8 @@ class Program(ClientPort):
         self._session = SessionId(f"{name}:1", 1)
 
         def accept() -> None:
-            assert site.neighbourhood is not None
-            site.accepted += 1
             site.ends.append(far)
-            far.session = NetworkSession(far, site.neighbourhood, OpenWireOptions(), site.accepted, self.name)
+            far.session = site.greet(far, OpenWireOptions(), self.name)
 
         site.turn(accept)
         near.session = OpenWireClient(near, WireFormatOptions(), self, self.world.time)

@@ -1,6 +1,6 @@
 """One broker's machine in a simulated network: a whole broker over a simulated disk, and the bridges that it dials.
 
-It is put together as `node.py` does it, from the same `BrokerConfig` that the readers of files make; only the disk, the
+It is put together by `assembly.py`, from the same `BrokerConfig` that the readers of files make; only the disk, the
 cables and the clock are simulated. Must never: tell a peer what a machine that is gone could not have told.
 """
 
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from entrepot.base.environment import MICROSECOND, MILLISECOND, Duration
+from entrepot.assembly import Assembly, Plan, Ports
+from entrepot.base.environment import MILLISECOND, Duration
 from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.link import Effect
@@ -21,34 +22,27 @@ from entrepot.cluster.networks.bridge import Bridge, Neighbourhood, Opening
 from entrepot.cluster.networks.comparison import OURS
 from entrepot.cluster.networks.connector import NetworkConnector, offered
 from entrepot.cluster.networks.outlook import outlook
-from entrepot.cluster.networks.reception import NetworkSession
-from entrepot.config.founding import add_policies, found, set_advisories, set_options
 from entrepot.config.model import BrokerConfig
-from entrepot.config.networks import bridge_filters, lists_of
-from entrepot.config.security import protect
-from entrepot.core.broker import BrokerCore, BrokerOptions
+from entrepot.config.networks import lists_of
+from entrepot.core.broker import BrokerCore
 from entrepot.core.controls import Census
 from entrepot.core.copies import Copies
-from entrepot.core.policy import Policies
 from entrepot.core.ports import NoticePort
-from entrepot.core.recovery import recover
 from entrepot.journal.log import JournalCore, JournalOptions, Waiter
 from entrepot.journal.memory import MemoryJournal
 from entrepot.model import address as names
 from entrepot.model.message import Message
 from entrepot.protocols.failover import Dial, Drop
 from entrepot.protocols.openwire import commands
-from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.bodies import pack_properties, text_message
 from entrepot.protocols.openwire.client import OpenWireClient
 from entrepot.protocols.openwire.convert import message_of
 from entrepot.protocols.openwire.options import OpenWireOptions
-from entrepot.protocols.session import Shell
-from entrepot.protocols.turns import TurnCore
+from entrepot.protocols.session import Session, Shell
 from entrepot.simulation.cables import End
 from entrepot.simulation.disk import SimulatedDisk
 from entrepot.simulation.subscribers import Reader
-from entrepot.simulation.world import Bell
+from entrepot.simulation.turns import TurnLoop
 
 if TYPE_CHECKING:
     from entrepot.simulation.networks import Network
@@ -56,7 +50,6 @@ if TYPE_CHECKING:
 SEGMENT_OCTETS: Final = 1 << 18  # small, so that segments come and go within a run
 DRAIN_PATIENCE: Final = 5_000 * MILLISECOND  # of a broker that stops, as `io/links.py` has it
 DRAIN_LOOK: Final = 5 * MILLISECOND
-REST_AFTER: Final = 10 * MICROSECOND  # other events come in between
 CABLE_MIN: Final = 20_000  # ns of delay of a cable, one way
 CABLE_MAX: Final = 3 * MILLISECOND
 
@@ -139,19 +132,15 @@ class Site:
         self.blueprint: Final = blueprint
         self.disk = SimulatedDisk(self.world.lots(f"disk {name}"), self._from_disk)
         self.broker: BrokerCore | None = None
-        self.neighbourhood: Neighbourhood | None = None
-        self.connectors: list[NetworkConnector] = []
+        self.made: Assembly | None = None
         self.turn_units = self.world.lots(f"turns {name}").one_of((1, 5, 40, 0, 0, 0))  # 0: as in the real world
-        self._course: TurnCore | None = None
-        self._going_on = False
+        self.loop: Final = TurnLoop(self.world, self.turn)
         self.ends: list[End] = []
         self.cables: dict[tuple[Bridge, int], End] = {}
         self.readers: dict[str, Reader] = {}
         self.copies_kept: dict[tuple[str, int], None] = {}  # copies of other brokers that are on disk
-        self.bell: Final = Bell(self.world, self._ring)
         self.runs = 0
         self.stopping = False
-        self.accepted = 0
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
@@ -164,35 +153,22 @@ class Site:
         journal: JournalCore = MemoryJournal()
         if config.broker.persistent:
             journal = JournalCore(self.disk, JournalOptions(node=self.name, segment_bytes=SEGMENT_OCTETS))
-        policies = Policies()
-        add_policies(config, policies)
-        options = BrokerOptions(config.broker.name, config.usage.memory_limit)
-        set_options(config, options)
-        broker = BrokerCore(
-            journal, options, policies, self.world.lots(f"broker {self.name} {self.runs}"), NoticePort()
+        plan = Plan(config.broker.name, config.usage.memory_limit, config=config, interval=self.blueprint.interval)
+        entropy = self.world.lots(f"broker {self.name} {self.runs}")
+        ports = Ports(
+            journal, entropy, NoticePort(), say=lambda who, what: self.world.note(f"{self.name}: {who}: {what}")
         )
-        protect(config.security, broker.access)
-        broker.tick(self.world.time, self.world.wall())
-        watched = WatchedCopies(self, journal)
-        broker.copies = watched
-        recover(broker)
+        made = Assembly(plan, ports, self.make_connectors())
+        broker = made.broker
+        broker.copies = WatchedCopies(self, journal)
+        made.recover(self.world.time, self.world.wall())
         if self.turn_units:
             broker.effort.units = broker.effort.stride = self.turn_units
+        made.equip(SiteCensus(self))
+        self.made = made
         self.broker = broker
-        self._course = TurnCore(broker)
-        self._going_on = False
-        acceptor = Acceptor(broker)
-        set_advisories(config, acceptor.advisories)
-        self.neighbourhood = Neighbourhood(
-            acceptor,
-            filters=bridge_filters(config),
-            interval=self.blueprint.interval,
-            say=lambda who, what: self.world.note(f"{self.name}: {who}: {what}"),
-        )
-        self.connectors = self.make_connectors()
-        self.bell.hush()
-        self.turn(lambda: found(config, broker))
-        self.turn(acceptor.advisories.founded)
+        self.loop.begin(broker)
+        made.found(self.turn)
         self.turn(self._connect)
         for reader in list(self.readers.values()):
             self._return(reader)
@@ -201,11 +177,25 @@ class Site:
         """Return the network connectors of the configuration, not started yet."""
         return [NetworkConnector(one.options, lists_of(one)) for one in self.blueprint.config.networks]
 
+    @property
+    def connectors(self) -> list[NetworkConnector]:
+        """Return the network connectors of the broker that ran last."""
+        return [] if self.made is None else self.made.connectors
+
+    @property
+    def neighbourhood(self) -> Neighbourhood | None:
+        """Return what the bridges of the broker that ran last share."""
+        return None if self.made is None else self.made.neighbourhood
+
     def _connect(self) -> None:
-        assert self.neighbourhood is not None
-        for connector in self.connectors:
+        made = self._running()
+        for connector in made.connectors:
             if connector.options.auto_start:
-                connector.start(self.neighbourhood, self._perform, self.world.time)
+                made.connect(connector, self._perform, self.world.time)
+
+    def _running(self) -> Assembly:
+        assert self.made is not None
+        return self.made
 
     def switch(self, number: int, *, start: bool) -> None:
         """Stop or start the network connector ``number``, as ``entrepot bridge`` does (`io/links.py`)."""
@@ -213,9 +203,8 @@ class Site:
             return
         connector = self.connectors[number]
         if start and not connector.started:
-            neighbourhood = self.neighbourhood
-            assert neighbourhood is not None
-            self.turn(lambda: connector.start(neighbourhood, self._perform, self.world.time))
+            made = self._running()
+            self.turn(lambda: made.connect(connector, self._perform, self.world.time))
         elif not start and connector.started:
             self.turn(lambda: connector.leave(self.world.time))
 
@@ -227,30 +216,21 @@ class Site:
         self.world.note(f"stop {self.name}")
         self.world.count("stops in order")
         self.stopping = True
-        self.turn(self._take_leave)
+        self.turn(self._running().take_leave)
         self._drain(broker, self.world.time + DRAIN_PATIENCE)
-
-    def _take_leave(self) -> None:
-        assert self.broker is not None
-        assert self.neighbourhood is not None
-        self.broker.cease()
-        self.neighbourhood.clients.retire()
 
     def _drain(self, broker: BrokerCore, until: int) -> None:
         """Let arrive what is on its way, then end the bridges."""
         if self.broker is not broker:
             return
+        made = self._running()
         done: list[bool] = []
-        self.turn(lambda: done.extend(one.drain(self.world.time) for one in self.connectors))
+        self.turn(lambda: done.append(made.drain(self.world.time)))
         if not all(done) and self.world.time < until:
             self.world.later(DRAIN_LOOK, lambda: self._drain(broker, until))
             return
-        self.turn(self._stop_connectors)
+        self.turn(lambda: made.disconnect(self.world.time))
         self.world.later(DRAIN_LOOK, lambda: self._close(broker))
-
-    def _stop_connectors(self) -> None:
-        for connector in self.connectors:
-            connector.stop(self.world.time)
 
     def _close(self, broker: BrokerCore) -> None:
         """End every connection, then the journal, then the process."""
@@ -275,7 +255,7 @@ class Site:
         self.world.note(f"crash {self.name}")
         self.broker = None
         self.stopping = False
-        self._course = None
+        self.loop.end()
         self.cables.clear()
         ends, self.ends = self.ends, []
         for end in ends:
@@ -293,35 +273,15 @@ class Site:
 
     def turn(self, action: Callable[[], object]) -> None:
         """Do ``action`` as one turn of the loop: what it wrote goes out, and the journal gets its sync."""
-        broker, course = self.broker, self._course
-        if broker is None or course is None:
+        if self.broker is None:
             return
         self.network.touched[self.name] = None
-        course.begin(self.world.time, self.world.wall())
-        action()
-        course.settle()
-        course.write()
-        course.finish()
-        self.bell.set(broker.deadline())
-        if course.more() and not self._going_on:
-            self._going_on = True
-            self.world.later(REST_AFTER, lambda: self._go_on(course))
-
-    def _go_on(self, course: TurnCore) -> None:
-        """Have a turn for what earlier ones left, unless the machine has gone down since."""
-        if self._course is course:
-            self._going_on = False
-            self.turn(course.go_on)
+        self.loop.run(action)
+        self.loop.arm()
 
     def note(self, shell: Shell) -> None:
         """Write what the connection of ``shell`` has at the end of this turn."""
-        if self._course is not None:
-            self._course.note(shell)
-
-    def _ring(self) -> None:
-        broker = self.broker
-        if broker is not None:
-            self.turn(lambda: broker.advance() if broker.deadline() <= self.world.time else None)
+        self.loop.note(shell)
 
     def _from_disk(self, delay: int, action: Callable[[], None]) -> None:
         self.world.later(delay, lambda: self.turn(action))
@@ -357,12 +317,14 @@ class Site:
         near.session = OpenWireClient(near, offer, Opening(bridge, attempt), self.world.time)
 
         def accept() -> None:
-            assert target.neighbourhood is not None
-            target.accepted += 1
             target.ends.append(far)
-            far.session = NetworkSession(far, target.neighbourhood, target.listening(), target.accepted, self.name)
+            far.session = target.greet(far, target.listening(), self.name)
 
         self.world.later(0, lambda: target.turn(accept))
+
+    def greet(self, shell: Shell, options: OpenWireOptions, peer: str) -> Session:
+        """Make the session of a connection that somebody opened."""
+        return self._running().greet_openwire(shell, options, peer)
 
     def listening(self) -> OpenWireOptions:
         """Return the options of this site's listener."""

@@ -83,7 +83,9 @@ class Workload:
         self.machine.stage_octets = world.lots("stages").one_of((500, 5_000, 64 * 1024 * KIB))
         turns = world.lots("turns")
         self.machine.turn_units = turns.one_of((1, 3, 20, 0, 0))
-        self.machine.rest_after = turns.one_of((10 * MICROSECOND, 10 * MICROSECOND, 300 * MICROSECOND, MILLISECOND))
+        self.machine.loop.rest_after = turns.one_of(
+            (10 * MICROSECOND, 10 * MICROSECOND, 300 * MICROSECOND, MILLISECOND)
+        )
         self.virtual = [f"Consumer.{who}.{VIRTUAL}" for who in ("a", "b")[: lots.below(3)]]
         self.stage.virtual = {VIRTUAL: self.virtual}
         self.stage.queues = [*self.names, *self.virtual]

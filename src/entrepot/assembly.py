@@ -1,0 +1,236 @@
+"""A broker put together from its plan and the ports of its world: a process's, a simulated machine's, a test's.
+
+Order: `Assembly` makes the core and lets it know who may come in; `recover` reads the journal back; `equip` adds what
+serves beside queues (management, jobs, languages, bridges); `found` brings it to what the configuration says. A world
+does nothing of that by itself, so what is simulated is what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from entrepot.base.environment import Duration, Entropy, Instant, WallTime
+from entrepot.base.errors import InvalidOption
+from entrepot.cluster.networks.bridge import Neighbourhood
+from entrepot.cluster.networks.connector import NetworkConnector, Perform
+from entrepot.cluster.networks.options import NetworkConnectorOptions
+from entrepot.cluster.networks.reception import NetworkSession
+from entrepot.cluster.zones import ZoneRules, check_zone
+from entrepot.config.founding import add_policies, found, set_advisories, set_options
+from entrepot.config.model import BrokerConfig
+from entrepot.config.networks import bridge_filters, lists_of, no_filters
+from entrepot.config.security import OPEN, Security, protect
+from entrepot.core.broker import BrokerCore, BrokerOptions
+from entrepot.core.controls import Census
+from entrepot.core.jobs import ADDRESS as JOBS
+from entrepot.core.jobs import Jobs
+from entrepot.core.management import install
+from entrepot.core.policy import Policies
+from entrepot.core.ports import NoticePort
+from entrepot.core.recovery import recover
+from entrepot.core.trace import Trace, TraceSink
+from entrepot.journal.log import JournalCore, RecoveryReport
+from entrepot.protocols.openwire.acceptor import Acceptor
+from entrepot.protocols.openwire.options import OpenWireOptions
+from entrepot.protocols.openwire.statistics import PREFIX as STATISTICS
+from entrepot.protocols.openwire.statistics import Statistics
+from entrepot.protocols.session import Session, Shell
+from entrepot.protocols.stomp.options import StompOptions
+from entrepot.protocols.stomp.server import StompSession
+
+Act = Callable[[Callable[[], object]], None]
+"""Does an action as one turn of its world."""
+
+
+class Plan:
+    """What a broker is made from; several brokers, one after the other, may be made from the same one.
+
+    ``policies``: address pattern -> setting -> value; for a pattern that is in ``config`` too they have the last word.
+    ``security`` None: what ``config`` says. ``interval``: of supervision of all bridges, ns; 0: each connector has its
+    own. ``zone``: where this broker is, "" for nowhere in particular; ``client_zones``: rules of `cluster/zones.py`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        memory_limit: int,
+        *,
+        config: BrokerConfig | None = None,
+        policies: Mapping[str, Mapping[str, object]] | None = None,
+        networks: Sequence[NetworkConnectorOptions] = (),
+        security: Security | None = None,
+        interval: Duration = 0,
+        zone: str = "",
+        client_zones: Sequence[str] = (),
+    ) -> None:
+        """``memory_limit`` in octets. Raises InvalidOption."""
+        if memory_limit <= 0:
+            raise InvalidOption(f"a broker cannot work with {memory_limit} octets of memory")
+        if zone:
+            check_zone(zone)
+        self.config: Final = config
+        self.networks: Final = list(networks)
+        self.interval: Final = interval
+        self.zone: Final = zone or ("" if config is None else config.zone)
+        self.zones: Final = ZoneRules([*client_zones, *(() if config is None else config.client_zones)])
+        self.policies: Final = Policies()
+        self.options: Final = BrokerOptions(name, memory_limit)
+        if config is not None:
+            add_policies(config, self.policies)
+            set_options(config, self.options)
+        for pattern, settings in (policies or {}).items():
+            self.policies.add(pattern, settings)
+        self._security: Final = security
+
+    @property
+    def security(self) -> Security:
+        """Return who may come in, and what he may do."""
+        if self._security is not None:
+            return self._security
+        return OPEN if self.config is None else self.config.security
+
+    def connectors(self) -> list[NetworkConnector]:
+        """Return new network connectors, not started. Raises InvalidURI, InvalidOption."""
+        made = [NetworkConnector(one) for one in self.networks]
+        if self.config is not None:
+            made += [NetworkConnector(one.options, lists_of(one)) for one in self.config.networks]
+        names = [one.options.name for one in made]
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidOption(f"two network connectors are called {name!r}", remedy="give each a name of its own")
+        return made
+
+
+class Ports:
+    """What a world gives a broker. ``say``: takes what an operator should know of a bridge: who, and what."""
+
+    def __init__(
+        self,
+        journal: JournalCore,
+        entropy: Entropy,
+        notices: NoticePort,
+        *,
+        sink: TraceSink | None = None,
+        say: Callable[[str, str], None] = lambda who, what: None,
+    ) -> None:
+        """``sink``: takes the trace, None for no trace."""
+        self.journal: Final = journal
+        self.entropy: Final = entropy
+        self.notices: Final = notices
+        self.sink: Final = sink
+        self.say: Final = say
+
+
+class Assembly:
+    """One broker's core, and what belongs to it in each world. Call `recover`, `equip`, `found`, in this order."""
+
+    def __init__(self, plan: Plan, ports: Ports, connectors: Sequence[NetworkConnector] | None = None) -> None:
+        """``connectors``: instead of those of ``plan``. Raises InvalidURI, InvalidOption."""
+        self.plan: Final = plan
+        self.ports: Final = ports
+        self.broker: Final = BrokerCore(ports.journal, plan.options, plan.policies, ports.entropy, ports.notices)
+        protect(plan.security, self.broker.access)
+        self.connections = 0  # how many sessions were made
+        self.connectors: Final = plan.connectors() if connectors is None else list(connectors)
+        self._acceptor: Acceptor | None = None
+        self._neighbourhood: Neighbourhood | None = None
+
+    # -- the start, in its order ---------------------------------------------------------------------------------------
+
+    def recover(self, now: Instant, wall: WallTime) -> RecoveryReport:
+        """Read the journal back. Raises CorruptJournal, StoreUnusable: nothing is changed then."""
+        if self.ports.sink is not None:
+            self.broker.trace = Trace(self.ports.sink)
+        self.broker.tick(now, wall)
+        return recover(self.broker)
+
+    def equip(
+        self, census: Census | None = None, places: Callable[[], dict[str, str]] = dict, directory: str = ""
+    ) -> None:
+        """Add what serves beside queues. ``census``: what the world knows of the broker's surroundings.
+
+        ``places``: where it listens, by ActiveMQ's names; ``directory``: of the store; both for statistics.
+        """
+        broker, config = self.broker, self.plan.config
+        broker.begin_trace()
+        install(broker, Census() if census is None else census)
+        self._acceptor = acceptor = Acceptor(broker)
+        if config is not None:
+            set_advisories(config, acceptor.advisories)
+            if config.plugins.statistics:
+                broker.offer_family(STATISTICS, Statistics(acceptor, places, directory))
+        if broker.options.scheduler:
+            broker.offer(JOBS, Jobs(broker))
+        self._neighbourhood = Neighbourhood(
+            acceptor,
+            filters=no_filters if config is None else bridge_filters(config),
+            interval=self.plan.interval,
+            say=self.ports.say,
+            zone=self.plan.zone,
+            rules=self.plan.zones,
+        )
+
+    def found(self, act: Act) -> None:
+        """Make true what the configuration says. Raises Refused, StorageError."""
+        config = self.plan.config
+        if config is not None:
+            act(lambda: found(config, self.broker))
+            act(self.acceptor.advisories.founded)
+
+    @property
+    def acceptor(self) -> Acceptor:
+        """Return what connections of OpenWire share. Raises InvalidOption before `equip`."""
+        if self._acceptor is None:
+            raise InvalidOption("the broker is not running", remedy="start it first")
+        return self._acceptor
+
+    @property
+    def neighbourhood(self) -> Neighbourhood:
+        """Return what bridges share. Raises InvalidOption before `equip`."""
+        if self._neighbourhood is None:
+            raise InvalidOption("the broker is not running", remedy="start it first")
+        return self._neighbourhood
+
+    # -- sessions ------------------------------------------------------------------------------------------------------
+
+    def greet_stomp(self, shell: Shell, options: StompOptions, peer: str) -> Session:
+        """Make the session of a connection that speaks STOMP. Within a turn, as all below."""
+        self.connections += 1
+        return StompSession(shell, self.broker, options, self.connections, peer)
+
+    def greet_openwire(self, shell: Shell, options: OpenWireOptions, peer: str) -> Session:
+        """Make the session of a connection that speaks OpenWire: a client's, or another broker's."""
+        self.connections += 1
+        return NetworkSession(shell, self.neighbourhood, options, self.connections, peer)
+
+    # -- bridges and the end -------------------------------------------------------------------------------------------
+
+    def connect(self, connector: NetworkConnector, perform: Perform, now: Instant) -> None:
+        """Start one of ``connectors``; ``perform`` carries out what its bridges ask for."""
+        connector.start(self.neighbourhood, perform, now)
+
+    def take_leave(self) -> None:
+        """Hand out nothing more, and tell clients and brokers that this one goes, while every bridge is still open."""
+        self.broker.cease()
+        if self._neighbourhood is not None:
+            self._neighbourhood.clients.retire()
+
+    def drain(self, now: Instant) -> bool:
+        """Take nothing more over bridges; return whether nothing is on its way any more."""
+        done = [connector.drain(now) for connector in self.connectors]  # each one, whatever the others say
+        return all(done)
+
+    def disconnect(self, now: Instant) -> None:
+        """End every bridge."""
+        for connector in self.connectors:
+            connector.stop(now)
+
+    # -- upkeep --------------------------------------------------------------------------------------------------------
+
+    def measure(self) -> bool:
+        """See whether the limits of the disk are reached; return whether that has changed."""
+        changed = self.broker.journal.measure()
+        if changed:
+            self.broker.limits_changed()
+        return changed

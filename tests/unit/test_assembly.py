@@ -1,0 +1,115 @@
+"""A broker is put together in one place: what a plan refuses, what each step adds, and in which order."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import entrepot
+from entrepot.assembly import Assembly, Plan, Ports
+from entrepot.base.environment import SECOND
+from entrepot.base.errors import InvalidOption
+from entrepot.cluster.networks.options import NetworkConnectorOptions
+from entrepot.config.model import BrokerConfig, QueueEntry
+from entrepot.core.jobs import ADDRESS as JOBS
+from entrepot.core.management import ADDRESS as MANAGEMENT
+from entrepot.core.ports import NoticePort
+from entrepot.journal.memory import MemoryJournal
+from entrepot.model.address import ANYCAST
+from entrepot.protocols.openwire.options import OpenWireOptions
+from entrepot.protocols.session import Shell
+from entrepot.protocols.stomp.options import StompOptions
+from journals import Lots
+
+SOURCES = Path(entrepot.__file__).parent
+
+
+def assembly(plan: Plan) -> Assembly:
+    return Assembly(plan, Ports(MemoryJournal(), Lots(1), NoticePort()))
+
+
+def started(plan: Plan) -> Assembly:
+    made = assembly(plan)
+    made.recover(SECOND, 1_000_000)
+    made.equip()
+    made.found(lambda action: (action(), None)[1])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("refused", "why"),
+    [
+        ({"memory_limit": 0}, "0 octets"),
+        ({"zone": "a b"}, "zone"),
+        ({"client_zones": ["nonsense"]}, "nonsense"),
+        ({"policies": {"#": {"no-such-setting": "1"}}}, "no-such-setting"),
+    ],
+)
+def test_a_plan_refuses_what_no_broker_can_be_made_from(refused: dict[str, object], why: str) -> None:
+    with pytest.raises(InvalidOption, match=why):
+        Plan(**{"name": "b", "memory_limit": 1 << 20, **refused})  # type: ignore[arg-type]
+
+
+def test_two_connectors_of_one_name_are_refused() -> None:
+    one = NetworkConnectorOptions(uri="static:(tcp://a:1)", name="NC")
+    with pytest.raises(InvalidOption, match="two network connectors are called 'NC'"):
+        Plan("b", 1 << 20, networks=[one, one]).connectors()
+
+
+def test_each_assembly_of_a_plan_has_connectors_of_its_own() -> None:
+    plan = Plan("b", 1 << 20, networks=[NetworkConnectorOptions(uri="static:(tcp://a:1)", name="NC")])
+    first, second = assembly(plan), assembly(plan)
+    assert [one.options.name for one in first.connectors] == ["NC"]
+    assert first.connectors[0] is not second.connectors[0]
+
+
+def test_what_serves_beside_queues_is_there_once_it_is_equipped() -> None:
+    made = assembly(Plan("b", 1 << 20))
+    with pytest.raises(InvalidOption, match="not running"):
+        _ = made.acceptor
+    made.recover(SECOND, 1_000_000)
+    made.equip()
+    assert made.neighbourhood.acceptor is made.acceptor
+    assert {MANAGEMENT, JOBS} <= set(made.broker.services)
+
+
+def test_a_scheduler_that_is_off_takes_no_jobs() -> None:
+    plan = Plan("b", 1 << 20)
+    plan.options.scheduler = False
+    assert JOBS not in started(plan).broker.services
+
+
+def test_what_the_configuration_says_exists_after_the_start_and_not_before() -> None:
+    config = BrokerConfig(queues=(QueueEntry(name="orders", address="orders", routing=ANYCAST),))
+    made = assembly(Plan("b", 1 << 20, config=config))
+    made.recover(SECOND, 1_000_000)
+    made.equip()
+    assert "orders" not in made.broker.table.queues
+    made.found(lambda action: (action(), None)[1])
+    assert "orders" in made.broker.table.queues
+
+
+def test_sessions_of_all_languages_are_numbered_together() -> None:
+    made = started(Plan("b", 1 << 20))
+    made.greet_stomp(Shell(), StompOptions(), "one")
+    made.greet_openwire(Shell(), OpenWireOptions(), "two")
+    assert made.connections == 2
+
+
+def test_who_takes_leave_hands_nothing_out_any_more() -> None:
+    made = started(Plan("b", 1 << 20))
+    made.take_leave()
+    assert made.broker.ceased
+
+
+def test_no_world_puts_a_broker_together_by_itself() -> None:
+    found = [
+        f"{path.relative_to(SOURCES)}:{node.lineno}"
+        for path in sorted(SOURCES.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        if node.func.id in ("BrokerCore", "Neighbourhood", "Acceptor") and path.name != "assembly.py"
+    ]
+    assert found == []
