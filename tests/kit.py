@@ -109,7 +109,7 @@ class Reader(Subscription):
         self.closed = False
 
     def consumer(self, queue: Queue) -> Consumer:
-        made = Recorder(self.rig.broker.consumer_key(), self.window, self.tracked)
+        made = Recorder(self.rig.broker.ids.consumer_key(), self.window, self.tracked)
         made.reader = self
         return made
 

@@ -45,11 +45,11 @@ def sync(rig: Rig) -> None:
 def queues(rig: Rig) -> None:
     """Make every kind of queue, each with two messages or none."""
     broker = rig.broker
-    broker.create_queue("made", "made", ANYCAST, durable=True)
-    broker.create_queue("filtered", "shared.address", ANYCAST, True, selector_or_none("n > 1"))
-    broker.create_queue("other", "shared.address", MULTICAST, True)
-    broker.create_queue("memory", "memory", ANYCAST, durable=False)
-    temporary = broker.create_queue("ID:t:1", "ID:t:1", ANYCAST, durable=False, owner="c-1")
+    broker.queues.create("made", "made", ANYCAST, durable=True)
+    broker.queues.create("filtered", "shared.address", ANYCAST, True, selector_or_none("n > 1"))
+    broker.queues.create("other", "shared.address", MULTICAST, True)
+    broker.queues.create("memory", "memory", ANYCAST, durable=False)
+    temporary = broker.queues.create("ID:t:1", "ID:t:1", ANYCAST, durable=False, owner="c-1")
     temporary.temporary = True
     rig.send("auto", "a1", priority=7)
     rig.send("auto", "a2", ttl=10 * HOUR, properties={"n": 2}, group="g", seq=3)
@@ -59,7 +59,7 @@ def queues(rig: Rig) -> None:
     rig.send("topic://shared.address", "o1")
     rig.send("queue://halted", "h1")
     rig.queue("halted").paused = True
-    broker.keep_queue(rig.queue("halted"))
+    broker.queues.keep(rig.queue("halted"))
     gone = rig.send("queue://gone", "gone")
     assert gone == 0
     broker.delete_queue(rig.queue("gone"), "the fixture wants it so")
@@ -153,7 +153,7 @@ def stages(rig: Rig) -> None:
 
 def large(rig: Rig) -> None:
     """Store a message whose body is a file of its own."""
-    blob = int(rig.broker.next_number())
+    blob = int(rig.broker.ids.next_number())
     overflow = rig.journal.overflow
     overflow.create(blob)
     overflow.write(blob, b"a large body " * 100)
@@ -170,7 +170,7 @@ def described(rig: Rig) -> dict[str, Any]:
     """Say all that a broker has after its recovery, in the words of this version."""
     broker = rig.broker
     return {
-        "node": broker.node_id,
+        "node": broker.ids.node_id,
         "queues": [_queue(rig, name) for name in sorted(broker.table.queues)],
         "leases": sorted(_lease(broker, queue, group) for queue, group in broker.leases.held),
         "branches": [

@@ -22,8 +22,9 @@ PACKAGE: Final = SOURCE / "entrepot"
 RECORD: Final = ROOT / "tests" / "structure.toml"
 
 LIMITS: Final = {"lines": 600, "methods": 30, "attributes": 30, "complexity": 20, "circle": 1}
+SLACK: Final = {"lines": 15}  # an import that wraps is no growth; the limit itself has none
 HEADS: Final = {
-    "lines": "Files above 600 lines; generated files are not measured.",
+    "lines": "Files above 600 lines; generated files are not measured. 15 lines more or less do not matter.",
     "methods": "Classes above 30 methods.",
     "attributes": "Classes above 30 attributes: those that the class names, and those that its methods assign to.",
     "complexity": "Functions with a cyclomatic complexity above 20: branches, loops, handlers, operands of and/or.",
@@ -234,6 +235,13 @@ def place_now(name: str, now: dict[str, int], before: dict[str, int]) -> str:
     return moved[0] if len(moved) == 1 else ""
 
 
+def grown(figures: dict[str, int], allowed: dict[str, int], limit: str) -> dict[str, int]:
+    """Return what is above ``limit`` and above its entry in ``allowed``."""
+    slack = SLACK.get(limit, 0)
+    most = {name: entry + slack for name, entry in allowed.items()}
+    return {name: figure for name, figure in figures.items() if figure > most.get(name, LIMITS[limit])}
+
+
 def lowered(now: dict[str, dict[str, int]], before: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
     """Return ``before`` with what became smaller, has moved or is gone taken over from ``now``."""
     found: dict[str, dict[str, int]] = {}
@@ -242,7 +250,8 @@ def lowered(now: dict[str, dict[str, int]], before: dict[str, dict[str, int]]) -
         for name, figure in entries.items():
             place = place_now(name, now[limit], entries)
             if place:
-                found[limit][place] = min(figure, now[limit][place])
+                smaller = figure - now[limit][place] > SLACK.get(limit, 0)
+                found[limit][place] = now[limit][place] if smaller else figure
     return found
 
 

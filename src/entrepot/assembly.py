@@ -159,9 +159,9 @@ class Assembly:
         if config is not None:
             set_advisories(config, acceptor.advisories)
             if config.plugins.statistics:
-                broker.offer_family(STATISTICS, Statistics(acceptor, places, directory))
+                broker.addresses.offer_family(STATISTICS, Statistics(acceptor, places, directory))
         if broker.options.scheduler:
-            broker.offer(JOBS, Jobs(broker))
+            broker.addresses.offer(JOBS, Jobs(broker))
         self._neighbourhood = Neighbourhood(
             acceptor,
             filters=no_filters if config is None else bridge_filters(config),

@@ -451,7 +451,9 @@ class Node:
         self.report = made.recover(int(turn.now), int(turn.wall))
         if self._traces is not None:
             options = broker.options
-            self._traces.describe(broker.node_id, options.name, int(broker.run), options.version, int(turn.wall))
+            self._traces.describe(
+                broker.ids.node_id, options.name, int(broker.ids.run), options.version, int(turn.wall)
+            )
         trace = "" if self.options.trace is None else str(self.options.trace.resolve())
         directory = "" if self.options.data is None else str(self.options.data)
         made.equip(OpenConnections(self.listeners, lambda: self.links, trace), self._places, directory)

@@ -41,7 +41,7 @@ def test_what_an_operator_does_can_be_done_from_within(run, tmp_path: Path, disk
             assert [view.name for view in queues.list()] == ["copies", "elsewhere"]
             assert [view.name for view in queues.list("copi*")] == []
             core = broker.node.broker
-            first = core.identity_of(core.browse(parse_one("copies"), None).next(1)[0])
+            first = core.ids.identity_of(core.browse(parse_one("copies"), None).next(1)[0])
             assert await queues.remove("copies", first) is True
             assert await queues.remove("copies", first) is False
             await sender.call("SUBSCRIBE", destination="/queue/empty", id="1")

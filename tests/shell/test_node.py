@@ -93,12 +93,12 @@ def test_what_was_receipted_is_there_after_a_restart(run, tmp_path: Path) -> Non
                 await sender.say("SEND", str(number), destination="/queue/a", persistent="true")
             await sender.call("SEND", "100", destination="/queue/a", persistent="true")
             sender.writer.close()
-            node_id = broker.node.broker.node_id
+            node_id = broker.node.broker.ids.node_id
         async with Broker(data=tmp_path / "d") as broker:
             assert broker.node.report is not None
             assert broker.node.report.messages == 101
             assert broker.node.report.torn_bytes == 0
-            assert broker.node.broker.node_id == node_id
+            assert broker.node.broker.ids.node_id == node_id
             receiver = await client(broker)
             await receiver.say("SUBSCRIBE", id="1", destination="/queue/a")
             bodies = [(await receiver.hear()).rpartition(b"\n\n")[2] for _ in range(101)]

@@ -72,13 +72,13 @@ def test_what_serves_beside_queues_is_there_once_it_is_equipped() -> None:
     made.recover(SECOND, 1_000_000)
     made.equip()
     assert made.neighbourhood.acceptor is made.acceptor
-    assert {MANAGEMENT, JOBS} <= set(made.broker.services)
+    assert {MANAGEMENT, JOBS} <= set(made.broker.addresses.services)
 
 
 def test_a_scheduler_that_is_off_takes_no_jobs() -> None:
     plan = Plan("b", 1 << 20)
     plan.options.scheduler = False
-    assert JOBS not in started(plan).broker.services
+    assert JOBS not in started(plan).broker.addresses.services
 
 
 def test_what_the_configuration_says_exists_after_the_start_and_not_before() -> None:

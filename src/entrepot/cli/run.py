@@ -414,8 +414,8 @@ def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, object]]:
 def banner(node: Node) -> Iterator[str]:
     """Yield what a person who started a broker wants to see."""
     options = node.options
-    yield f"entrepot, {build_name()}: broker {options.name!r}, node {node.broker.node_id}"
-    yield f"  uuid       {node.broker.identity.uuid_text}"
+    yield f"entrepot, {build_name()}: broker {options.name!r}, node {node.broker.ids.node_id}"
+    yield f"  uuid       {node.broker.ids.node.uuid_text}"
     slow = slow_warning()
     if slow:
         yield f"  warning    {slow}"
@@ -453,8 +453,8 @@ def write_ports(path: Path, node: Node) -> None:
     """Write where ``node`` listens, whole or not at all: who polls for the file never reads half of it."""
     facts = {
         "pid": os.getpid(),
-        "node": node.broker.node_id,
-        "uuid": node.broker.identity.uuid_text,
+        "node": node.broker.ids.node_id,
+        "uuid": node.broker.ids.node.uuid_text,
         "uris": node.uris,
         "stomp": stomp_place(node),
         "data": None if node.options.data is None else str(node.options.data.resolve()),

@@ -86,7 +86,7 @@ class ClientCluster(Cluster):
         self.rules: Final = ZoneRules() if rules is None else rules
         self.active = False
         self.sharing = False
-        here = Facts(self.broker.node_id, self.broker.options.name, acceptor.url, zone)
+        here = Facts(self.broker.ids.node_id, self.broker.options.name, acceptor.url, zone)
         self.census: Final = Census(here, int(self.broker.wall))
         self.roll: Final = Roll(self.census)
         self.balance: Final = Balance()

@@ -97,7 +97,7 @@ class Feed(Subscription):
 
     def consumer(self, queue: Queue) -> Consumer:
         """Return a consumer that writes to the link."""
-        key = self.link.broker.consumer_key()
+        key = self.link.broker.ids.consumer_key()
         self.named(str(key))
         return LinkConsumer(self, key, queue)
 

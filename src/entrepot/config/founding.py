@@ -69,12 +69,12 @@ def found(config: BrokerConfig, broker: BrokerCore) -> None:
     broker.table.virtual_topics = [
         VirtualTopic(one.name, one.prefix, one.postfix, one.selective) for one in config.virtual_topics
     ]
-    broker.mirror_queues(config.mirror_prefix)
+    broker.table.mirror(config.mirror_prefix)
     for one in config.composites:
-        broker.add_divert(_divert(one))
+        broker.table.add_divert(_divert(one))
     for entry in config.diverts:
         condition = compile_selector(entry.selector) if entry.selector else None
-        broker.add_divert(divert(entry.name, entry.address, list(entry.targets), entry.exclusive, condition))
+        broker.table.add_divert(divert(entry.name, entry.address, list(entry.targets), entry.exclusive, condition))
     for queue_entry in config.queues:
         if queue_entry.name not in broker.table.queues:
             _make(queue_entry, broker)
@@ -82,12 +82,12 @@ def found(config: BrokerConfig, broker: BrokerCore) -> None:
         if place.routing == MULTICAST:
             broker.table.address(place.name).created_by_operator = True
         elif place.name not in broker.table.queues:
-            broker.create_queue(place.name, place.name, ANYCAST, durable=True)
+            broker.queues.create(place.name, place.name, ANYCAST, durable=True)
 
 
 def _make(entry: QueueEntry, broker: BrokerCore) -> None:
     condition = compile_selector(entry.selector) if entry.selector else None
-    broker.create_queue(entry.name, entry.address, entry.routing, durable=entry.durable, condition=condition)
+    broker.queues.create(entry.name, entry.address, entry.routing, durable=entry.durable, condition=condition)
 
 
 def _divert(entry: CompositeEntry) -> Divert:

@@ -19,6 +19,7 @@ import msgspec
 
 from entrepot.base.errors import AccessDenied, StorageError, TransactionError
 from entrepot.core import trace as facts
+from entrepot.core.addresses import written
 from entrepot.core.backlog import Reference
 from entrepot.core.consumer import Consumer
 from entrepot.core.directory import Subject
@@ -93,11 +94,11 @@ class Branches:
         try:
             for message, target in transaction.sends:
                 kept = message.twin(message.address)
-                kept.number = broker.next_number()
+                kept.number = broker.ids.next_number()
                 if journal.pages:
                     journal.store(kept, [PREPARED_QUEUE])
                 branch.numbers.append(int(kept.number))
-                sends.append((int(kept.number), broker.written(target)))
+                sends.append((int(kept.number), written(target)))
             for each in transaction.settlements:
                 self._hold(branch, each.queue, each.consumer, each.number)
             settlements = [(int(hold.queue.identity), hold.number) for hold in branch.holds]
@@ -121,9 +122,9 @@ class Branches:
     def _check_repeated(self, branch: Branch, transaction: Transaction) -> None:
         """Raise TransactionError unless ``transaction`` sends what ``branch`` has sent, message for message."""
         broker = self.broker
-        had = [broker.identity_of(message) for message, _ in branch.transaction.sends]
-        had += [broker.identity_of(message) for message, _ in self._sends(branch)]
-        sends = [broker.identity_of(message) for message, _ in transaction.sends]
+        had = [broker.ids.identity_of(message) for message, _ in branch.transaction.sends]
+        had += [broker.ids.identity_of(message) for message, _ in self._sends(branch)]
+        sends = [broker.ids.identity_of(message) for message, _ in transaction.sends]
         if had != sends or transaction.settlements:  # what a branch settles is in nobody's hands
             raise TransactionError(
                 f"the branch {branch.transaction.name} is prepared already, with other work",

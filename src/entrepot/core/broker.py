@@ -13,16 +13,12 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
 from mypy_extensions import i64, mypyc_attr
 
-from entrepot.base.environment import MIB, MILLISECOND, Entropy, Instant, WallTime
+from entrepot.base.environment import MIB, Entropy, Instant, WallTime
 from entrepot.base.errors import (
     AddressFull,
     DuplicateRejected,
-    EntrepotError,
-    InvalidDestination,
-    LeaseError,
     Refused,
     SubscriptionInUse,
     TransactionError,
@@ -33,8 +29,8 @@ from entrepot.core import notices
 from entrepot.core import trace as facts
 from entrepot.core.access import Access
 from entrepot.core.address_settings import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE, SLOW_KILL
+from entrepot.core.addresses import Addresses, written
 from entrepot.core.arrival import Stamps
-from entrepot.core.backlog import Reference
 from entrepot.core.bereaved import DEAD_CAUSE, take_body_off
 from entrepot.core.branches import Branches
 from entrepot.core.browser import Browser
@@ -42,15 +38,16 @@ from entrepot.core.consumer import Consumer, Window
 from entrepot.core.copies import Copies
 from entrepot.core.duplicates import Duplicates, Sequences
 from entrepot.core.effort import Rest
-from entrepot.core.lease import Lease, Poll
+from entrepot.core.lease import Leases
 from entrepot.core.logins import Logins
 from entrepot.core.policy import Policies, Policy
-from entrepot.core.ports import ClaimWaiter, ClientHolder, Host, Memory, Neighbours, NoticePort
+from entrepot.core.ports import ClientHolder, Host, Memory, Neighbours, NoticePort
 from entrepot.core.queue import ADVISORY, MAYBE_DELIVERED, MOVE_RETRY, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
+from entrepot.core.queues import Queues, QueueWatcher
 from entrepot.core.recollection import Recollections
-from entrepot.core.records import FIRST_QUEUE, KIND_NUMBERS, KIND_QUEUE, SCHEDULED_QUEUE
+from entrepot.core.records import SCHEDULED_QUEUE
 from entrepot.core.repetitions import SAME_DUPLICATE_ID, Repetitions
-from entrepot.core.routing import Copy, Divert, Plan, RoutingTable, Service, Target, default_routing, passes
+from entrepot.core.routing import Copy, Plan, RoutingTable, Target, default_routing, passes
 from entrepot.core.stage import Stages
 from entrepot.core.subscription import DEFAULT_PREFETCH, Subscription, durable_queue_name
 from entrepot.core.timed import (
@@ -62,20 +59,17 @@ from entrepot.core.timed import (
     Alarm,
     Dates,
     Schedule,
-    Timetable,
     asks_for_schedule,
     rebase_expiration,
     until,
 )
 from entrepot.core.transaction import Signal, Transaction
-from entrepot.journal.log import JournalCore, Waiter, again
+from entrepot.journal.log import JournalCore, again
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
-from entrepot.model.ids import NodeIdentity, connection_id
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate, compile_selector
 
-NUMBERS_RESERVED: Final = 1 << 20  # message numbers reserved at a time: one small record a million messages
 SENT: Final = 0
 BLOCKED: Final = 1  # accepted, and the producer should wait for space before it sends more
 DROPPED: Final = 2
@@ -112,16 +106,6 @@ class SpaceWaiter:
         """Read on."""
 
 
-class _Secured(Waiter):
-    """Makes the journal sync where nobody waits for an answer."""
-
-    def stored(self, token: bytes) -> None:
-        """It is safe."""
-
-    def store_failed(self, token: bytes, error: EntrepotError) -> None:
-        """The journal failed: nothing that matters is accepted any more."""
-
-
 class BrokerOptions:
     """What one broker is started with. Octets unless the name says otherwise."""
 
@@ -135,132 +119,6 @@ class BrokerOptions:
         self.scheduler: bool = True  # False: a message that asks for a delay is delivered at once (schedulerSupport)
 
 
-class Leases:
-    """All leases of one broker, by queue and group."""
-
-    def __init__(self, broker: BrokerCore) -> None:
-        self.broker: BrokerCore = broker
-        self.held: dict[tuple[str, str], Lease] = {}
-
-    def need(self, destination: Destination, group: str, create: bool) -> Lease:
-        """Return the lease of ``group`` on the queue of ``destination``. Raises LeaseError when there is none."""
-        queue = self.broker.table.queues.get(destination.queue or destination.name)
-        if queue is None:
-            if not create:
-                raise LeaseError(f"there is no queue {destination.name!r}", remedy="ATTACH first")
-            queue = self.broker.need_queue(destination)
-        lease = self.held.get((queue.name, group))
-        if lease is None:
-            if not create:
-                raise LeaseError(f"{group!r} holds no lease on {queue.name!r}", remedy="ATTACH first")
-            lease = Lease(queue, group)
-            if made_for_reader(queue):
-                lease.epoch = int(self.broker.wall)  # its record goes with its queue, and no epoch may come twice
-            self.held[(queue.name, group)] = lease
-        return lease
-
-    def subscribe(self, topic: str, name: str, client_id: str, group: str, condition: Predicate | None) -> Destination:
-        """Return the queue of a durable subscription to ``topic``, as a destination; made when there is none.
-
-        Without ``name`` it is made for ``group`` alone, and `release` deletes it with all that it holds. Raises
-        LeaseError when it exists with another topic or selector: to make it anew would lose what it holds.
-        """
-        broker = self.broker
-        found = self.subscribed(topic, name, client_id, group)
-        queue_name = found.queue
-        queue = broker.table.queues.get(queue_name)
-        if queue is None:
-            owner = f"{client_id}\t{name}" if name else f"{group}\t{topic}"
-            broker.create_queue(queue_name, topic, MULTICAST, True, condition, owner, auto=not name)
-            return found
-        had = "" if queue.filter is None else queue.filter.text
-        wanted = had if condition is None else condition.text
-        if queue.address != topic or had != wanted or queue.routing != MULTICAST:
-            raise LeaseError(
-                f"the subscription {queue_name!r} is one to {queue.address!r} with the selector {had!r}",
-                remedy="name another subscription, or delete this one first",
-            )
-        return found
-
-    def subscribed(self, topic: str, name: str, client_id: str, group: str) -> Destination:
-        """Return what `subscribe` gives for the same names, whether it is there or not."""
-        queue_name = durable_queue_name(client_id, name) if name else durable_queue_name(group, topic)
-        return Destination(topic, MULTICAST, False, queue_name)
-
-    def release(self, lease: Lease, epoch: int | None = None) -> int:
-        """Give back what ``lease`` holds; a subscription that was made for its reader alone goes. Return how many.
-
-        Raises LeaseError when ``epoch`` is given and over.
-        """
-        queue = lease.queue
-        if epoch is not None:
-            lease.fence(epoch)
-        if made_for_reader(queue):
-            held = lease.held
-            self.broker.delete_queue(queue, f"{lease.group} released it, for whom it was made")
-            return held
-        return lease.release(self.broker.journal)
-
-    def wait(self, lease: Lease, epoch: int, start: int, most: int, wait_ms: int, waiter: ClaimWaiter) -> Poll:
-        """Let ``waiter`` hear what can be claimed, at the latest after ``wait_ms``. Call it when a claim is empty."""
-        broker = self.broker
-        until = int(broker.now) + wait_ms * MILLISECOND
-        poll = lease.wait(broker.journal, epoch, start, most, until, waiter)
-        broker.timetable.add(poll)
-        if lease.walk is not None:
-            broker.arrived(lease.queue)  # the selector has not seen all that is there
-        return poll
-
-    def look(self, queue: Queue, now: int) -> None:
-        """Something arrived in ``queue``: let its leases look, and again when one of them wants to."""
-        again: int | None = None
-        watched = False
-        for lease in self.on(queue):
-            due = lease.look(now)
-            if due is not None:
-                again = due if again is None else min(again, due)
-            watched = watched or len(lease.waiting) > 0
-        queue.watched = watched
-        if again is not None:
-            self.broker.look_at(queue, again)
-
-    def on(self, queue: Queue) -> list[Lease]:
-        """Return the leases on ``queue``."""
-        return [lease for lease in self.held.values() if lease.queue is queue]
-
-    def end(self, queue: Queue, why: str) -> None:
-        """``queue`` is being deleted: settle what its leases hold and forget them."""
-        for lease in self.on(queue):
-            lease.end(self.broker.journal, why)
-            del self.held[(queue.name, lease.group)]
-
-
-def made_for_reader(queue: Queue) -> bool:
-    """Return whether ``queue`` is a subscription that a lease made for its own reader alone."""
-    return queue.routing == MULTICAST and queue.auto_created and queue.owner != ""
-
-
-class _Retry(Alarm):
-    def __init__(self, due: int, queue: Queue, reference: Reference) -> None:
-        super().__init__(due)
-        self.queue = queue
-        self.reference = reference
-
-    def ring(self, now: int) -> None:
-        self.queue.due(self.reference)
-
-
-class _Work(Alarm):
-    def __init__(self, due: int, queue: Queue) -> None:
-        super().__init__(due)
-        self.queue = queue
-
-    def ring(self, now: int) -> None:
-        self.queue.host.working.pop(int(self.queue.identity), None)
-        self.queue.advance()
-        self.queue.resume_work()
-
-
 class _Sweeping(Rest):
     """Looks at all queues once a second, at some in each turn when they are many."""
 
@@ -272,28 +130,6 @@ class _Sweeping(Rest):
     def resume(self) -> None:
         if not self.broker.sweep_on(self.queues):
             self.broker.effort.later(self)
-
-
-class _Removal(Rest):
-    """Empties a queue that was deleted. Its definition is gone: after a crash nothing of it comes back."""
-
-    def __init__(self, broker: BrokerCore, queue: Queue) -> None:
-        super().__init__()
-        self.broker = broker
-        self.queue = queue
-
-    def resume(self) -> None:
-        effort = self.broker.effort
-        while True:
-            gone = self.queue.purge(effort.stride)
-            effort.spent += gone
-            if gone < effort.stride:
-                self.broker.removals.pop(int(self.queue.identity), None)
-                return
-            if effort.is_over():
-                self.broker.removals[int(self.queue.identity)] = self.queue
-                effort.later(self)
-                return
 
 
 class _Attaching(Rest):
@@ -330,16 +166,17 @@ class _Leaving(Rest):
             self.broker.effort.later(self)
 
 
-class _Arrival(Alarm):
-    def __init__(self, due: int, broker: BrokerCore, queue: Queue) -> None:
-        super().__init__(due)
-        self.broker = broker
-        self.queue = queue
+class _Readers(QueueWatcher):
+    """Lets the subscriptions of one broker follow its queues."""
 
-    def ring(self, now: int) -> None:
-        if self.broker.arrivals.get(self.queue.name) == self.due:
-            del self.broker.arrivals[self.queue.name]
-        self.broker.leases.look(self.queue, now)
+    def __init__(self, broker: BrokerCore) -> None:
+        self.broker = broker
+
+    def added(self, queue: Queue) -> None:
+        self.broker.queue_added(queue)
+
+    def closed(self, queue: Queue, why: str) -> None:
+        self.broker.queue_closed(queue, why)
 
 
 class BrokerCore(Host):
@@ -348,36 +185,26 @@ class BrokerCore(Host):
     def __init__(
         self, journal: JournalCore, options: BrokerOptions, policies: Policies, entropy: Entropy, port: NoticePort
     ) -> None:
-        super().__init__(journal, Memory(options.memory_limit), port)
+        super().__init__(journal, Memory(options.memory_limit), port, entropy)
         self.options: BrokerOptions = options
         self.policies: Policies = policies
-        self.entropy: Entropy = entropy
-        self.node_id: str = ""
-        self.identity: NodeIdentity = NodeIdentity()
         self.table: RoutingTable = RoutingTable()
-        self.services: dict[str, Service] = {}  # address -> what takes all that is sent there
-        self.families: dict[str, Service] = {}  # the same for all addresses that begin like this
+        self.queues: Queues = Queues(self, policies, self.table)
+        self.addresses: Addresses = Addresses(self, self.queues)
         self.duplicates: Duplicates = Duplicates(journal)
         self.copies: Copies = Copies(journal)
         self.repetitions: Repetitions = Repetitions()
-        self.leases: Leases = Leases(self)
-        self.arrivals: dict[str, int] = {}  # watched queue -> when its leases will look at it
+        self.leases: Leases = Leases(self, self.queues)
         self.branches: Branches = Branches(self)
         self.stages: Stages = Stages(self)
         self.sequences: Sequences = Sequences(journal)
         self.recollections: Recollections = Recollections(self, policies)
-        self.access: Access = Access(self.table, self.services, Logins(self))
+        self.access: Access = Access(self.table, self.addresses.services, Logins(self))
         self.clients: dict[str, ClientHolder] = {}  # client ids in use -> by whom
         self.neighbours: Neighbours = Neighbours()
         self.temporary_prefix: str = "ID:"
-        self.timetable: Timetable = Timetable()
         self.dates: Dates = Dates()  # of scheduled messages
         self.chime: _Chime | None = None  # the alarm for the next of them
-        self.number: i64 = 0
-        self.reserved: i64 = 0
-        self.next_queue: i64 = FIRST_QUEUE
-        self.next_key: i64 = 0
-        self.run: i64 = 0  # tells this run of the broker from every other
         self.waiting: dict[
             int, tuple[SpaceWaiter, Queue | None, bool]
         ] = {}  # key -> who, for which queue, for the disk
@@ -386,11 +213,11 @@ class BrokerCore(Host):
         self.granted: bool = False  # a transaction is being carried out whose every send was granted before
         self.followers: list[Subscription] = []  # subscriptions to wildcards of queues
         self.schedules: dict[int, Message | None] = {}  # scheduled message number -> message, None when it is on disk
-        self.unused: dict[str, int] = {}  # queue name -> since when (ns) it could be deleted
         self.swept: i64 = 0
         self.sweeping: _Sweeping = _Sweeping(self)
-        self.removals: dict[int, Queue] = {}  # deleted, and not yet empty
         self.sent: i64 = 0
+        self.queues.watchers.append(_Readers(self))
+        self.queues.watchers.append(self.leases)
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
@@ -447,8 +274,8 @@ class BrokerCore(Host):
                 self._find_slow(queue)
             if queue.policy.advises_slow:
                 self._find_crowded(queue)
-            if queue.auto_created and queue.policy.auto_delete:
-                self._find_unused(queue)
+            if queue.auto_created and queue.policy.auto_delete and queue.is_unused() and not self.leases.on(queue):
+                self.queues.delete(queue, "it was not used")
         self.stages.sweep()
         self._free_waiters()
         return True
@@ -486,140 +313,28 @@ class BrokerCore(Host):
         detail = {"queue": queue.name, "consumer": str(consumer.key), "unsettled": str(len(consumer.in_flight))}
         self.notices.notice(notices.CONSUMER_SLOW, consumer.connection, detail)
 
-    def _find_unused(self, queue: Queue) -> None:
-        """Delete a queue that was used, is empty and unread, and has been so for its delay (artemis.md 4.1)."""
-        used = queue.used or queue.accepted > 0
-        if not used or queue.count > 0 or queue.roster.consumers or self.leases.on(queue):
-            self.unused.pop(queue.name, None)
-            return
-        since = self.unused.setdefault(queue.name, int(self.now))
-        if self.now - since >= queue.policy.auto_delete_delay:
-            self.delete_queue(queue, "it was not used")
-
     # -- names --------------------------------------------------------------------------------------------------------
 
     def target(self, destinations: list[Destination]) -> Target:
-        """Return where sends to ``destinations`` go (several: a composite); creates queues as the policy allows.
-
-        Raises InvalidDestination for a wildcard, or a name that does not exist and may not be created.
-        """
-        if len(destinations) == 1:
-            return self._target(destinations[0])
-        composite = Target(",".join(part.name for part in destinations), UNTYPED)
-        for part in destinations:
-            if self.service_at(part.name) is not None:
-                raise InvalidDestination(f"{part.name!r} cannot be one of several", remedy="send to it alone")
-        composite.parts = [self._target(part) for part in destinations]
-        for made in composite.parts:
-            if made.stamps and not composite.stamps:
-                composite.stamps = True
-                composite.policy = made.policy
-        return composite
-
-    def _target(self, destination: Destination) -> Target:
-        service = self.service_at(destination.name)
-        if service is None and is_pattern(destination.name, MIXED):
-            raise InvalidDestination(
-                f"cannot send to the wildcard {destination.name!r}", remedy="send to a name, or to several: a,b"
-            )
-        routing = destination.routing
-        if routing == UNTYPED:
-            routing = default_routing(self.table, destination.name)
-        if destination.queue or (routing == ANYCAST and service is None):
-            self._need_own(destination)
-        target = Target(destination.name, routing, destination.queue)
-        target.temporary = destination.temporary
-        self._refresh(target)
-        return target
-
-    def _refresh(self, target: Target) -> None:
-        """Look the target up again; an anycast address whose queue was deleted gets it back, or nobody would.
-
-        Raises InvalidDestination when it may not come back.
-        """
-        if not target.parts and not target.queue_name:
-            target.service = self.service_at(target.name)
-            if target.service is not None:
-                target.attach_nothing(self.table.version)
-                return
-        self.table.resolve(target)
-        self.effort.spent += 1 + (len(target.queues) >> 1)
-        if target.parts:
-            return
-        if (target.routing != MULTICAST or target.queue_name) and not target.turns and not target.queues:
-            self._need_own(Destination(target.name, target.routing, target.temporary, target.queue_name))
-            self.table.resolve(target)
-        policy = self.policies.of(target.name, target.routing)
-        target.policy = policy
-        target.careful = policy.is_careful or self.journal.limits.full != ""
-        target.stamps = policy.expiry_ms >= 0 or policy.expiry_ms_min >= 0 or policy.expiry_ms_max >= 0
-
-    def _need_own(self, destination: Destination) -> None:
-        """As `need_queue`, for sends. Raises InvalidDestination too for the bare name of another address's queue.
-
-        Nothing that is sent to an address comes into a queue that only has its name: it would be lost.
-        """
-        queue = self.need_queue(destination)
-        if not destination.queue and queue.address != destination.name:
-            raise InvalidDestination(
-                f"{destination.name!r} is a queue of {queue.address!r}",
-                remedy=f"send to {queue.address}, or to {queue.address}::{queue.name}",
-            )
+        """Return where sends to ``destinations`` go: `Addresses.target`."""
+        return self.addresses.target(destinations)
 
     def need_queue(self, destination: Destination) -> Queue:
-        """Return the queue of ``destination``, made if it may be: the one that an FQQN names, or the anycast one."""
-        name = destination.queue or destination.name
-        queue = self.table.queues.get(name)
-        if queue is not None:
-            return queue
-        address = self.table.addresses.get(destination.name)
-        if address is not None and address.anycast and not destination.queue:
-            return address.anycast[0]
-        policy = self.policies.of(destination.name, destination.routing)
-        if destination.temporary:
-            raise InvalidDestination(f"the temporary destination {name!r} does not exist (any more)")
-        if not policy.auto_create:
-            raise InvalidDestination(
-                f"there is no queue {name!r} and its policy forbids to create it",
-                remedy="create it, or set auto_create",
-            )
-        routing = MULTICAST if destination.queue and destination.routing == MULTICAST else ANYCAST
-        return self.create_queue(name, destination.name, routing, durable=True, auto=True)
+        """Return the queue of ``destination``, made if it may be: `Queues.need`."""
+        return self.queues.need(destination)
 
-    def create_queue(
-        self,
-        name: str,
-        address: str,
-        routing: int,
-        durable: bool,
-        condition: Predicate | None = None,
-        owner: str = "",
-        auto: bool = False,
-        no_local: bool = False,
-    ) -> Queue:
-        """Make a queue. A durable one is in the journal before anything is routed to it."""
-        if name in self.table.queues:
-            raise InvalidDestination(f"there is already a queue {name!r}")
-        identity = self.next_queue
-        self.next_queue = identity + 1
-        queue = Queue(self, identity, name, address, self.policies.of(address, routing))
-        queue.routing = routing
-        queue.durable = durable
-        queue.filter = condition
-        queue.owner = owner
-        queue.auto_created = auto
-        queue.no_local = no_local
-        queue.began = self.number
-        self.add_queue(queue)
-        self.keep_queue(queue)
-        self.notices.notice(notices.QUEUE_CREATED, name, {"address": address})
-        return queue
+    def delete_queue(self, queue: Queue, why: str) -> i64:
+        """Remove ``queue`` with all its messages and leases: `Queues.delete`."""
+        return self.queues.delete(queue, why)
 
-    def add_queue(self, queue: Queue) -> None:
-        """Bind ``queue`` and attach the wildcard subscriptions that cover it."""
-        self.table.add(queue)
-        if queue.trace is not None:
-            queue.trace.define(facts.NAME_QUEUE, queue.identity, f"{queue.name}\t{queue.address}\t{queue.routing}")
+    def _follower(self, consumer: Consumer) -> Subscription | None:
+        for subscription in self.followers:
+            if subscription.window is consumer.window:
+                return subscription
+        return None
+
+    def queue_added(self, queue: Queue) -> None:
+        """Attach the wildcard subscriptions that cover ``queue``."""
         if queue.routing == ANYCAST and not queue.owner:  # a temporary queue is its connection's alone
             for subscription in self.followers:
                 for pattern in subscription.patterns:
@@ -627,34 +342,8 @@ class BrokerCore(Host):
                         self._attach(subscription, queue)
                         break
 
-    def keep_queue(self, queue: Queue) -> None:
-        """Write the definition of a durable queue to the journal (again, after a change)."""
-        if not queue.durable:
-            return
-        fields = {
-            "name": queue.name,
-            "address": queue.address,
-            "routing": str(queue.routing),
-            "filter": "" if queue.filter is None else queue.filter.text,
-            "owner": queue.owner,
-            "auto": "1" if queue.auto_created else "",
-            "paused": "1" if queue.paused else "",
-            "no-local": "1" if queue.no_local else "",
-            "began": str(queue.began),
-        }
-        self.journal.put(KIND_QUEUE, int(queue.identity).to_bytes(4, "big"), msgspec.msgpack.encode(fields))
-
-    def delete_queue(self, queue: Queue, why: str) -> i64:
-        """Remove ``queue`` with all its messages and leases; its consumers are told ``why``.
-
-        Return how many messages went. A subscription to a wildcard loses this queue only and goes on.
-        """
-        if self.table.queues.get(queue.name) is not queue:
-            return 0
-        queue.paused = True  # what one consumer gives back is not for the next one, who goes too
-        queue.deleted = True
-        self.table.remove(queue)
-        gone = queue.count
+    def queue_closed(self, queue: Queue, why: str) -> None:
+        """Take its consumers from ``queue``, which is being deleted, and tell them."""
         for consumer in list(queue.roster.consumers):
             follower = self._follower(consumer)
             if follower is None:
@@ -664,98 +353,8 @@ class BrokerCore(Host):
             if consumer.queue is queue:
                 queue.detach(consumer, NONE_DELIVERED)
                 self._note_detached(queue, consumer)
-        self.journal.begin()
-        try:
-            self.leases.end(queue, why)
-            queue.drop_promised()
-            if queue.durable:
-                self.journal.delete(KIND_QUEUE, int(queue.identity).to_bytes(4, "big"))
-            if gone <= self.effort.stride:
-                queue.purge()
-        finally:
-            self.journal.end()
-        if gone > self.effort.stride:
-            _Removal(self, queue).resume()
-        self.unused.pop(queue.name, None)
-        if queue.trace is not None:
-            queue.trace.forget(facts.NAME_QUEUE, queue.identity)
-        detail = {"messages": str(gone), "why": why, "routing": str(queue.routing)}
-        detail["temporary"] = "1" if queue.temporary else ""
-        self.notices.notice(notices.QUEUE_DELETED, queue.name, detail)
-        if queue.routing == MULTICAST and queue.owner:
-            client_id, _, name = queue.owner.partition("\t")
-            known = {"client": client_id, "subscription": name, "topic": queue.address}
-            self.notices.notice(notices.SUBSCRIPTION_REMOVED, queue.name, known)
-        return gone
-
-    def _follower(self, consumer: Consumer) -> Subscription | None:
-        for subscription in self.followers:
-            if subscription.window is consumer.window:
-                return subscription
-        return None
-
-    def add_divert(self, divert: Divert) -> None:
-        """Follow a standing order (`core/diversion.py` makes them) from the next message on."""
-        self.table.add_divert(divert)
-
-    def remove_divert(self, name: str) -> bool:
-        """Follow a standing order no longer; False when there is none of that name."""
-        return self.table.remove_divert(name)
-
-    def offer(self, address: str, service: Service) -> None:
-        """Let ``service`` take all that is sent to ``address`` from now on. It costs other sends nothing."""
-        self.services[address] = service
-        self.table.version += 1
-
-    def offer_family(self, prefix: str, service: Service) -> None:
-        """Let ``service`` take all that is sent to addresses that begin with ``prefix``, wildcards included."""
-        self.families[prefix] = service
-        self.table.version += 1
-
-    def service_at(self, address: str) -> Service | None:
-        """Return what takes all that is sent to ``address``, if that is not queued."""
-        found = self.services.get(address)
-        if found is None:
-            for prefix, service in self.families.items():
-                if address.startswith(prefix):
-                    return service
-        return found
-
-    def mirror_queues(self, prefix: str) -> None:
-        """Publish what is sent to queue X on topic ``prefix`` + X too; "" ends that (classic.md 4.8)."""
-        self.table.mirror_prefix = prefix
-        self.table.version += 1
 
     # -- sending ------------------------------------------------------------------------------------------------------
-
-    def written(self, target: Target) -> str:
-        """Return the text from which `names.parse` makes the destinations of ``target`` again."""
-        return _written(target)
-
-    def next_number(self) -> i64:
-        """Return a fresh message number; reserves a further block in the journal well before the last is used up."""
-        number = self.number + 1
-        self.number = number
-        if number > self.reserved - NUMBERS_RESERVED // 2:
-            self.reserve()
-        return number
-
-    def reserve(self) -> None:
-        """Reserve a further block of numbers, and have it synced: one lost in a crash would be given twice."""
-        self.reserved += NUMBERS_RESERVED
-        self.journal.put(KIND_NUMBERS, b"", int(self.reserved).to_bytes(8, "big"))
-        self.secure()  # half a block is left until it is needed
-
-    def secure(self) -> None:
-        """Have all that was done so far synced, though nobody waits for an answer: else only the next one brings it."""
-        self.journal.confirm(_Secured(), b"")
-
-    def identity_of(self, message: Message) -> str:
-        """Return the message id as clients see it."""
-        rare = message.rare
-        if rare is not None and rare.identity:
-            return rare.identity
-        return message.language.identity(message) or f"{self.identity.message_prefix}{message.number}"
 
     def send(self, message: Message, target: Target) -> int:
         """Accept ``message`` for ``target``; return SENT, BLOCKED, DROPPED, DUPLICATE or SCHEDULED.
@@ -763,10 +362,10 @@ class BrokerCore(Host):
         Raises AddressFull (policy FAIL), StorageFull, StorageError: nothing of the message is left then. The caller
         asks ``journal.confirm`` to learn when it is on disk.
         """
-        message.number = self.next_number()
+        message.number = self.ids.next_number()
         self.sent += 1
         if target.version != self.table.version:
-            self._refresh(target)
+            self.addresses.refresh(target)
         if message.rare is None and not target.stamps and not target.careful:
             queue = target.only
             if queue is not None and not target.parts and not queue.is_full():
@@ -807,8 +406,8 @@ class BrokerCore(Host):
     def repeated(self, message: Message, target: Target, why: str) -> int:
         """Drop ``message``, which ``target`` has or had already, as ``why`` says; count it, tell of it; DUPLICATE."""
         if message.number == 0:
-            message.number = self.next_number()
-        identity = self.identity_of(message)
+            message.number = self.ids.next_number()
+        identity = self.ids.identity_of(message)
         self.repetitions.add(identity, target.name, why, self.wall)
         queue = self.table.queues.get(target.queue_name or target.name)
         if queue is not None:
@@ -849,7 +448,7 @@ class BrokerCore(Host):
         """Note that ``message`` came and is in no queue of ``target``, where there is a trace."""
         trace = self.trace
         if trace is not None and not target.name.startswith(ADVISORY):
-            identity = self.identity_of(message)
+            identity = self.ids.identity_of(message)
             trace.identity(message.number, identity)
             trace.note(kind, message.number, trace.number_of(facts.NAME_ADDRESS, target.name), message.origin, 0)
 
@@ -895,19 +494,19 @@ class BrokerCore(Host):
 
     def _part(self, message: Message, address: str) -> Message:
         """Return the copy for one part of a composite: the same identity, the part's own address (classic.md 4.1)."""
-        copy = self.renumbered(message)
+        copy = self.ids.renumbered(message)
         copy.address = address
         return copy
 
     def _diverted(self, message: Message, address: str) -> Message:
         """Return the copy that a divert of Artemis makes (artemis.md 4.4)."""
         copy = message.twin(address)
-        copy.number = self.next_number()
+        copy.number = self.ids.next_number()
         rare = copy.need_rare()
         rare.identity = ""
         rare.duplicate_id = b""
         copy.annotate("_AMQ_ORIG_ADDRESS", message.address)
-        copy.annotate("_AMQ_ORIG_MESSAGE_ID", self.identity_of(message))
+        copy.annotate("_AMQ_ORIG_MESSAGE_ID", self.ids.identity_of(message))
         return copy
 
     def hand_to(self, message: Message, queue: Queue) -> None:
@@ -942,7 +541,7 @@ class BrokerCore(Host):
         if target.parts:
             return
         if target.version != self.table.version:
-            self._refresh(target)
+            self.addresses.refresh(target)
         if target.diverts and self._divert(message, target, plan, copy, peek):
             return
         chosen = target.queues + target.turns if peek else target.chosen(message)
@@ -1083,9 +682,11 @@ class BrokerCore(Host):
         rare = message.rare
         flaw = "" if rare is None or rare.large_id == 0 else self.journal.overflow.flaw(message)
         if not name or not wanted or (not flaw and name in (queue.name, queue.address)):
-            self.notices.notice(notices.MESSAGE_DROPPED, queue.name, {"why": reason, "id": self.identity_of(message)})
+            self.notices.notice(
+                notices.MESSAGE_DROPPED, queue.name, {"why": reason, "id": self.ids.identity_of(message)}
+            )
             return
-        letter = self.renumbered(message)
+        letter = self.ids.renumbered(message)
         letter.address = name
         if flaw:
             take_body_off(letter)
@@ -1100,22 +701,22 @@ class BrokerCore(Host):
             self._hand_out(letter, [queue])
         else:
             self._send_on(letter, queue, message, name, policy.dead_letter_expiry_ms)
-        detail = {"why": reason, "id": self.identity_of(message), "to": name}
+        detail = {"why": reason, "id": self.ids.identity_of(message), "to": name}
         self.notices.about(notices.MESSAGE_DEAD, queue, message, detail)
 
     def expire(self, queue: Queue, message: Message) -> None:
         """Send a copy of ``message`` to the expiry address, or treat it as a dead letter, or drop it (policy)."""
-        self.notices.about(notices.MESSAGE_EXPIRED, queue, message, {"id": self.identity_of(message)})
+        self.notices.about(notices.MESSAGE_EXPIRED, queue, message, {"id": self.ids.identity_of(message)})
         name = queue.policy.expiry_address
         if name and name not in (queue.name, queue.address):
-            letter = self.renumbered(message)
+            letter = self.ids.renumbered(message)
             letter.address = name
             self._send_on(letter, queue, message, name)
         elif queue.policy.dead_letter_expired:
             self.dead_letter(queue, message, f"expired at {message.expiration}", 0)
 
     def _send_on(self, letter: Message, queue: Queue, message: Message, name: str, lives_ms: i64 = 0) -> None:
-        mark_origin(letter, message, queue, self.identity_of(message))
+        mark_origin(letter, message, queue, self.ids.identity_of(message))
         if message.expiration:
             letter.annotate(ORIGINAL_EXPIRATION, str(message.expiration))
             letter.expiration = 0
@@ -1127,53 +728,15 @@ class BrokerCore(Host):
         """Return the queue for dead or expired letters, made whatever the policy of its address says."""
         address = self.table.addresses.get(name)
         if name in self.table.queues or (address is not None and address.anycast):
-            return self.need_queue(Destination(name, ANYCAST))
-        return self.create_queue(name, name, ANYCAST, durable=True)
-
-    def renumbered(self, message: Message) -> Message:
-        """Return a twin with a number of its own that keeps the identity clients know."""
-        twin = message.twin(message.address)
-        twin.number = self.next_number()
-        rare = twin.need_rare()
-        if not rare.identity:
-            rare.identity = self.identity_of(message)
-        rare.duplicate_id = b""
-        return twin
-
-    def delay(self, queue: Queue, reference: Reference) -> None:
-        """Bring ``reference`` back to ``queue`` at its due time."""
-        self.timetable.add(_Retry(int(reference.due), queue, reference))
-        self.fraction = self.entropy.fraction()
-
-    def wake(self, queue: Queue, due: i64) -> None:
-        """Let ``queue`` look at its hold at ``due``."""
-        self.timetable.add(_Work(int(due), queue))
-
-    def later(self, queue: Queue) -> None:
-        """Go on with the search of ``queue`` in the next turn."""
-        if int(queue.identity) not in self.working:
-            self.working[int(queue.identity)] = True
-            self.timetable.add(_Work(int(self.now), queue))
-
-    def arrived(self, queue: Queue) -> None:
-        """Let leases look at ``queue`` in the next turn: what arrives in this one is claimed at one go."""
-        self.look_at(queue, int(self.now))
-
-    def look_at(self, queue: Queue, due: int) -> None:
-        """Let leases look at ``queue`` at ``due`` (ns)."""
-        if self.ceased:
-            return
-        planned = self.arrivals.get(queue.name)
-        if planned is None or due < planned:
-            self.arrivals[queue.name] = due
-            self.timetable.add(_Arrival(due, self, queue))
+            return self.queues.need(Destination(name, ANYCAST))
+        return self.queues.create(name, name, ANYCAST, durable=True)
 
     # -- scheduled messages -------------------------------------------------------------------------------------------
 
     def _schedule(self, message: Message, target: Target) -> None:
         rare = message.need_rare()
         schedule = Schedule(rare.annotations)
-        rare.annotations[SCHEDULED_TARGET] = _written(target)
+        rare.annotations[SCHEDULED_TARGET] = written(target)
         rare.deliver_at = schedule.first(self.wall)
         self._keep_scheduled(message, schedule.elapses)
 
@@ -1248,7 +811,7 @@ class BrokerCore(Host):
             self.journal.end()
 
     def _send_scheduled(self, message: Message, repeats: bool) -> None:
-        product = self.renumbered(message)
+        product = self.ids.renumbered(message)
         rare = product.need_rare()
         if repeats:
             rare.identity = ""  # a new message each time
@@ -1257,12 +820,12 @@ class BrokerCore(Host):
         rare.annotations.pop(SCHEDULED_LEFT, None)
         for name in SCHEDULED_NAMES:
             rare.annotations.pop(name, None)
-        rare.annotations[SCHEDULED_JOB] = self.identity_of(message)
+        rare.annotations[SCHEDULED_JOB] = self.ids.identity_of(message)
         rebase_expiration(product, self.wall)
         try:
             target = self.target(names.parse(text))
             if target.version != self.table.version:
-                self._refresh(target)
+                self.addresses.refresh(target)
             self._route(product, target)
         except Refused as refusal:
             self.notices.notice(notices.JOB_REFUSED, text, {"why": str(refusal)})
@@ -1271,7 +834,7 @@ class BrokerCore(Host):
     def bury_unsendable(self, message: Message, text: str, refusal: Refused) -> None:
         """A message that was promised to ``text`` cannot be sent there any more: make it a dead letter."""
         self.notices.notice(notices.MESSAGE_UNROUTED, text, {"why": str(refusal)})
-        message.number = self.next_number()
+        message.number = self.ids.next_number()
         self._bury_unsendable(message, refusal)
 
     def _bury_unsendable(self, product: Message, refusal: Refused) -> None:
@@ -1286,11 +849,11 @@ class BrokerCore(Host):
 
     def _plan_again(self, message: Message, schedule: Schedule, following: int) -> None:
         again = message.twin(message.address)
-        again.number = self.next_number()
+        again.number = self.ids.next_number()
         rare = again.need_rare()
         rare.deliver_at = following
         if not message.language.identity(message):
-            rare.identity = self.identity_of(message)  # the same job, though it has another number now
+            rare.identity = self.ids.identity_of(message)  # the same job, though it has another number now
         rare.annotations[SCHEDULED_LEFT] = str(schedule.left)
         self._keep_scheduled(again, schedule.elapses)
 
@@ -1334,7 +897,7 @@ class BrokerCore(Host):
     def admits(self, message: Message, target: Target) -> int:
         """Say what `send` would: SENT, BLOCKED or DROPPED; for what is sent later. Raises Refused as it would."""
         if target.version != self.table.version:
-            self._refresh(target)
+            self.addresses.refresh(target)
         queue = target.only
         if message.rare is None and queue is not None and not target.parts and not queue.is_full():
             return SENT
@@ -1399,7 +962,7 @@ class BrokerCore(Host):
             self.unsubscribe(subscription, MAYBE_DELIVERED)
             for _, queue in found:
                 if queue.temporary and queue.routing == MULTICAST and not queue.roster.consumers:
-                    self.delete_queue(queue, "its subscription was refused")
+                    self.queues.delete(queue, "its subscription was refused")
             raise
         if subscription.patterns:
             self._follow(subscription)
@@ -1428,7 +991,7 @@ class BrokerCore(Host):
         """Attach it to queues to come, and say so: other brokers may have messages for it in queues we do not have."""
         self.followers.append(subscription)
         for pattern in subscription.patterns:
-            key = int(self.consumer_key())
+            key = int(self.ids.consumer_key())
             subscription.pattern_keys.append(key)
             self.notices.notice(notices.FOLLOWER_ATTACHED, pattern, _who(subscription, key))
 
@@ -1439,7 +1002,7 @@ class BrokerCore(Host):
             for message in self.recollections.recall(queue.address):
                 if passes(queue, message):
                     # what a durable subscription keeps over a restart needs a record, and a number, of its own
-                    own = self.renumbered(message) if queue.durable else message
+                    own = self.ids.renumbered(message) if queue.durable else message
                     self._hand_out(own, [queue])
         finally:
             self.journal.end()
@@ -1456,7 +1019,7 @@ class BrokerCore(Host):
     def _source(self, subscription: Subscription, destination: Destination) -> list[Queue]:
         """Return the queues that a subscription to ``destination`` reads, made as needed."""
         if destination.queue:
-            return [self.need_queue(destination)]
+            return [self.queues.need(destination)]
         routing = destination.routing
         if routing == UNTYPED:
             routing = default_routing(self.table, destination.name)
@@ -1467,14 +1030,13 @@ class BrokerCore(Host):
             self.effort.spent += len(self.table.queues)
             found = self.table.matching(destination.name)
             return [queue for queue in found if queue.routing == ANYCAST and not queue.owner]
-        return [self.need_queue(destination)]
+        return [self.queues.need(destination)]
 
     def _topic_queue(self, subscription: Subscription, destination: Destination) -> Queue:
         """Return the queue of a topic subscription: its own for a plain one, the named one for a durable one."""
         if not subscription.durable_name:
-            self.next_key += 1
-            name = f"{destination.name}#{self.next_key}"
-            queue = self.create_queue(name, destination.name, MULTICAST, False, subscription.selector)
+            name = f"{destination.name}#{self.ids.consumer_key()}"
+            queue = self.queues.create(name, destination.name, MULTICAST, False, subscription.selector)
             queue.temporary = True
             queue.pending_limit = queue.policy.pending_limit
             if queue.pending_limit < 0 and queue.policy.pending_rate >= 0.0:
@@ -1496,9 +1058,9 @@ class BrokerCore(Host):
             if same and existing.no_local == subscription.no_local:
                 return self._own(existing, subscription)
             existing.owner = ""  # the subscription itself lives on
-            self.delete_queue(existing, "its selector, topic or no-local changed")  # JMS 2.0 8.3.3: made anew
+            self.queues.delete(existing, "its selector, topic or no-local changed")  # JMS 2.0 8.3.3: made anew
         owner = f"{subscription.client_id}\t{subscription.durable_name}"
-        queue = self.create_queue(
+        queue = self.queues.create(
             name, destination.name, MULTICAST, True, subscription.selector, owner, no_local=subscription.no_local
         )
         self._note_recall(subscription, queue)
@@ -1527,7 +1089,6 @@ class BrokerCore(Host):
             consumer.selector = subscription.selector
             consumer.no_local = subscription.no_local
         subscription.consumers.append(consumer)
-        self.unused.pop(queue.name, None)
         if queue.trace is not None:
             described = f"{consumer.connection}\t{subscription.far}\t{subscription.client_id}"
             queue.trace.define(facts.NAME_CONSUMER, consumer.key, described)
@@ -1540,11 +1101,6 @@ class BrokerCore(Host):
         limit = queue.policy.max_consumers
         if 0 <= limit <= len(queue.roster.consumers):
             raise SubscriptionInUse(f"the queue {queue.name!r} admits {limit} consumers and has them")
-
-    def consumer_key(self) -> i64:
-        """Return a fresh key for a consumer."""
-        self.next_key += 1
-        return self.next_key
 
     def unsubscribe(self, subscription: Subscription, last_delivered: i64 = UNKNOWN_DELIVERED) -> None:
         """Detach ``subscription``; what it had not settled goes back in order. A plain topic queue goes with it."""
@@ -1575,7 +1131,7 @@ class BrokerCore(Host):
             self._note_detached(queue, consumer)
             self.notices.notice(notices.CONSUMER_DETACHED, queue.name, _who(subscription, int(consumer.key)))
             if queue.temporary and queue.routing == MULTICAST and not queue.roster.consumers:
-                self.delete_queue(queue, "its subscriber left")
+                self.queues.delete(queue, "its subscriber left")
         return True
 
     def _note_detached(self, queue: Queue, consumer: Consumer) -> None:
@@ -1586,7 +1142,7 @@ class BrokerCore(Host):
     def begin_trace(self) -> None:
         """Note that the broker starts; call it when it has a name and its queues."""
         if self.trace is not None:
-            self.trace.note(facts.STARTED, self.run, 0, 0, 0)
+            self.trace.note(facts.STARTED, self.ids.run, 0, 0, 0)
 
     def finish_work(self) -> None:
         """Do all that earlier turns left: the broker stops, and nobody waits for a turn any more."""
@@ -1606,7 +1162,7 @@ class BrokerCore(Host):
         for branch in self.branches.prepared.values():
             for hold in branch.holds:
                 hold.queue.note(facts.PENDING, hold.number, 0, 0)
-        trace.note(facts.STOPPED, self.run, 0, 0, 0)
+        trace.note(facts.STOPPED, self.ids.run, 0, 0, 0)
         trace.flush()
 
     def durable(self, client_id: str, name: str) -> Queue | None:
@@ -1620,7 +1176,7 @@ class BrokerCore(Host):
             return False
         if queue.roster.consumers:
             raise SubscriptionInUse(f"the durable subscription {name!r} is in use", remedy="close its consumer first")
-        self.delete_queue(queue, "it was unsubscribed")
+        self.queues.delete(queue, "it was unsubscribed")
         return True
 
     def browse(self, destination: Destination, selector: Predicate | None) -> Browser:
@@ -1637,7 +1193,7 @@ class BrokerCore(Host):
 
     def _browsed(self, destination: Destination) -> list[Queue]:
         if destination.queue or destination.routing == MULTICAST or not is_pattern(destination.name, MIXED):
-            return [self.need_queue(destination)]
+            return [self.queues.need(destination)]
         self.effort.spent += len(self.table.queues)
         found = self.table.matching(destination.name)
         return [queue for queue in found if queue.routing == ANYCAST and not queue.owner]
@@ -1662,20 +1218,10 @@ class BrokerCore(Host):
         if self.clients.get(client_id) is holder:
             del self.clients[client_id]
 
-    def temporary_name(self, connection: i64, alias: str) -> str:
-        """Return a name for a temporary destination of one connection, which no other broker or run gives again."""
-        self.next_key += 1
-        return f"{connection_id(self.node_id, int(connection))}:{int(self.run):x}-{self.next_key}:{alias}"
-
-    def set_identity(self, identity: NodeIdentity) -> None:
-        """Take the identity that the journal keeps."""
-        self.identity = identity
-        self.node_id = identity.node_id
-
     def check(self) -> None:
         """Assert the invariants of every queue, of the memory account and of the journal."""
         held: dict[int, Message] = {}
-        for queue in [*self.table.queues.values(), *self.removals.values()]:
+        for queue in [*self.table.queues.values(), *self.queues.removals.values()]:
             queue.check()
             for reference in queue.backlog.references():
                 held[id(reference.message)] = reference.message
@@ -1761,16 +1307,6 @@ def _who(subscription: Subscription, key: int) -> dict[str, str]:
         "announces": "1" if subscription.announces else "",
         "patterns": ",".join(subscription.patterns),
     }
-
-
-def _written(target: Target) -> str:
-    """Return the text from which `names.parse` makes the destination of ``target`` again."""
-    if target.parts:
-        return ",".join(_written(part) for part in target.parts)
-    if target.queue_name:
-        return f"{target.name}::{target.queue_name}"
-    kind = "topic" if target.routing == MULTICAST else "queue"
-    return f"{kind}://{target.name}"
 
 
 def selector_or_none(text: str) -> Predicate | None:

@@ -393,8 +393,8 @@ def explained(broker: BrokerCore, census: Census, text: str) -> dict[str, Any]:
             found = [one for one in found if one.name == destination.queue]
     return {
         "broker": broker.options.name,
-        "node": broker.node_id,
-        "uuid": broker.identity.uuid_text,
+        "node": broker.ids.node_id,
+        "uuid": broker.ids.node.uuid_text,
         "url": census.url,
         "destination": name,
         "topic": topic,
@@ -422,8 +422,8 @@ class BrokerControl(Control):
         return {
             "name": lambda: broker.options.name,
             "version": lambda: broker.options.version,
-            "nodeID": lambda: broker.node_id,
-            "nodeUUID": lambda: broker.identity.uuid_text,
+            "nodeID": lambda: broker.ids.node_id,
+            "nodeUUID": lambda: broker.ids.node.uuid_text,
             "active": lambda: True,
             "started": lambda: True,
             "addressCount": lambda: len(broker.table.addresses),
@@ -533,7 +533,7 @@ class BrokerControl(Control):
             destination = parse_one(f"{asked.address}::{asked.name}", asked.routing)  # checks both names
             if asked.routing == ANYCAST and is_pattern(destination.name, MIXED):
                 raise InvalidDestination(f"{destination.name!r} is a wildcard", remedy="only a topic may be one")
-            self.broker.create_queue(destination.queue, destination.name, asked.routing, asked.durable, selector)
+            self.broker.queues.create(destination.queue, destination.name, asked.routing, asked.durable, selector)
         return _text({"name": asked.name, "address": asked.address, "routing-type": ROUTING_NAMES[asked.routing]})
 
     def _destroy(self, given: Arguments) -> Counted:

@@ -172,7 +172,7 @@ def _explain(broker: BrokerCore, queue: Queue, census: Census) -> Explanation:
         next=_next(broker, queue, looked),
     )
     if looked:
-        told.head = broker.identity_of(looked[0])
+        told.head = broker.ids.identity_of(looked[0])
         told.head_age_ms = max(0, int(broker.wall) - int(looked[0].timestamp)) if looked[0].timestamp else 0
         told.head_path = census.path(looked[0])
     return told
@@ -539,7 +539,7 @@ def _next(broker: BrokerCore, queue: Queue, looked: Iterable[Message]) -> Next:
     if message is None:
         message = Message(SAMPLE, queue.address, b"")
         message.timestamp = broker.wall
-    identity = "" if sample else broker.identity_of(message)
+    identity = "" if sample else broker.ids.identity_of(message)
     if queue.paused or queue.held:
         return Next(message=identity, sample=sample)
     chosen = queue.roster.foreseen(message)

@@ -136,7 +136,7 @@ class Jobs(Service):
         if number > request.last and SCHEDULED_LEFT not in rare.annotations:
             return
         if request.action == REMOVE:
-            if broker.identity_of(message) == request.job:
+            if broker.ids.identity_of(message) == request.job:
                 cancel_scheduled(broker, number)
                 request.done = True
         elif request.begin <= int(rare.deliver_at) <= request.end:
@@ -152,15 +152,14 @@ class Jobs(Service):
         broker.granted = True  # full or not
         try:
             place = names.parse_one(reply_to)
-            if broker.service_at(place.name) is not None:
+            if broker.addresses.service_at(place.name) is not None:
                 return  # a broker that asks itself would never end
             target = broker.target([place])
             shown = message.twin(target.name)
             rare = shown.need_rare()
-            rare.annotations[SCHEDULED_JOB] = broker.identity_of(message)
-            rare.identity = (
-                f"{broker.identity.message_prefix}{broker.next_number()}"  # a client must not take it for the message
-            )
+            rare.annotations[SCHEDULED_JOB] = broker.ids.identity_of(message)
+            # a client must not take it for the message
+            rare.identity = f"{broker.ids.node.message_prefix}{broker.ids.next_number()}"
             rare.duplicate_id = b""
             rare.annotations.pop(SCHEDULED_TARGET, None)
             rare.annotations.pop(SCHEDULED_LEFT, None)

@@ -85,7 +85,7 @@ def _count(
             key = (place.name, was_in, _NUMBER.sub("#", cause))  # numbers and dates in a cause make no other cause
             letters = found.setdefault(key, Letters(place.name, cause, was_in))
             letters.count += 1
-            letters.cause, letters.last = cause, broker.identity_of(message)
+            letters.cause, letters.last = cause, broker.ids.identity_of(message)
         if looked >= LETTERS_LOOKED_AT or octets >= LETTERS_OCTETS:
             break
     return looked, looked >= int(place.backlog.count)

@@ -125,7 +125,7 @@ def message_row(broker: BrokerCore, message: Message) -> dict[str, Any]:
     """Return ``message`` as management shows it, names as Artemis has them; long texts are cut."""
     row: dict[str, Any] = {
         "messageID": int(message.number),
-        "userID": broker.identity_of(message),
+        "userID": broker.ids.identity_of(message),
         "address": message.address,
         "timestamp": int(message.timestamp),
         "expiration": int(message.expiration),

@@ -130,7 +130,7 @@ class Management(Service):
         """Note a request; it is worked on from the next turn on."""
         request = _Request(message)
         if not request.correlation_id:
-            request.correlation_id = self.broker.identity_of(message)
+            request.correlation_id = self.broker.ids.identity_of(message)
         if len(self.open) + len(self.ready) + self.storing >= REQUESTS_MAX:
             if len(self.ready) >= 2 * REQUESTS_MAX:  # even to refuse costs something
                 self.broker.notices.notice(notices.MESSAGE_DROPPED, ADDRESS, {"why": "too many requests"})
@@ -223,7 +223,7 @@ class Management(Service):
     def _send(self, reply_to: str, raw: bytes) -> None:
         broker = self.broker
         destination = names.parse_one(reply_to)
-        if destination.name in broker.services:
+        if destination.name in broker.addresses.services:
             raise Refused(f"{reply_to!r} is no place for answers", remedy="use a queue of your own")
         target = broker.target([destination])
         message = Message(ANSWER_LANGUAGE, target.name, raw)
@@ -239,7 +239,7 @@ class Management(Service):
 def install(broker: BrokerCore, census: Census | None = None) -> Management:
     """Let ``broker`` be managed by messages from now on."""
     management = Management(broker, census)
-    broker.offer(ADDRESS, management)
+    broker.addresses.offer(ADDRESS, management)
     return management
 
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import i64, mypyc_attr
 
+from entrepot.base.environment import Entropy
 from entrepot.base.errors import EntrepotError, Fault
-from entrepot.core.backlog import Reference
 from entrepot.core.effort import Effort
+from entrepot.core.identities import Identities
+from entrepot.core.timed import Timetable
 from entrepot.core.trace import Trace
 from entrepot.journal.log import JournalCore
 from entrepot.model.message import Message
@@ -58,6 +60,14 @@ class NoticePort:
         self.notice(what, topic, {})
 
 
+class ArrivalWatcher:
+    """Wants to know when something can be claimed from a queue."""
+
+    def arrived(self) -> None:
+        """Something can be: let those who wait for it look, soon."""
+        raise Fault("a queue is watched by nobody")
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ClaimWaiter:
     """Who waits until there is something to claim. Exactly one of the two is called, once."""
@@ -96,15 +106,18 @@ class Host:
     ``now`` (ns, monotonic) and ``wall`` (ms since 1970) are the time of the stimulus that is being handled.
     """
 
-    def __init__(self, journal: JournalCore, memory: Memory, notices: NoticePort) -> None:
+    def __init__(self, journal: JournalCore, memory: Memory, notices: NoticePort, entropy: Entropy) -> None:
         self.journal: JournalCore = journal
         self.memory: Memory = memory
         self.notices: NoticePort = notices
+        self.entropy: Entropy = entropy
+        self.ids: Identities = Identities(journal)
+        self.timetable: Timetable = Timetable()
         self.effort: Effort = Effort()
         self.trace: Trace | None = None  # set before there are queues
         self.now: i64 = 0
         self.wall: i64 = 0
-        self.fraction: float = 0.5  # in [0, 1), fresh each turn: the jitter of redelivery delays
+        self.fraction: float = 0.5  # in [0, 1), drawn anew for each delay: the jitter of redelivery delays
         self.ceased: bool = False  # the broker stops: what comes back from one consumer is not for the next one
         self.working: dict[int, bool] = {}  # identities of queues that go on in the next turn
         self.asking: bool = False  # somebody only asks what would happen: whoever counts or plans must not do so now
@@ -116,22 +129,3 @@ class Host:
     def expire(self, queue: Queue, message: Message) -> None:
         """Move ``message``, whose time is over, out of ``queue`` to its expiry address, or drop it."""
         raise Fault("a queue without a broker cannot expire")
-
-    def delay(self, queue: Queue, reference: Reference) -> None:
-        """Bring ``reference`` back to ``queue`` (`Queue.due`) when its ``due`` time has come."""
-        raise Fault("a queue without a broker cannot delay")
-
-    def later(self, queue: Queue) -> None:
-        """Call `Queue.resume_work` soon, after other work had its turn: a long search goes on in steps."""
-        raise Fault("a queue without a broker cannot work in steps")
-
-    def wake(self, queue: Queue, due: i64) -> None:
-        """Call `Queue.advance` at ``due`` (ns)."""
-        raise Fault("a queue without a broker cannot wait")
-
-    def arrived(self, queue: Queue) -> None:
-        """Something can be claimed from ``queue``, which is ``watched``: let those who wait for it look, soon."""
-
-    def renumbered(self, message: Message) -> Message:
-        """Return a twin of ``message`` with a number of its own and the same identity."""
-        raise Fault("a queue without a broker cannot number messages")

@@ -19,7 +19,8 @@ from entrepot.core.consumer import UNLIMITED, Consumer
 from entrepot.core.dispatch import Roster
 from entrepot.core.effort import OCTETS_SHIFT, Effort
 from entrepot.core.policy import Policy
-from entrepot.core.ports import Host
+from entrepot.core.ports import ArrivalWatcher, Host
+from entrepot.core.timed import Alarm
 from entrepot.core.trace import Run, Trace
 from entrepot.core.walk import Found, Walk
 from entrepot.model.address import ANYCAST, MULTICAST
@@ -59,6 +60,31 @@ class Search:
         self.seen: list[int] = [0] * LEVELS
 
 
+class _Retry(Alarm):
+    """Brings a reference back at its due time."""
+
+    def __init__(self, queue: Queue, reference: Reference) -> None:
+        super().__init__(int(reference.due))
+        self.queue = queue
+        self.reference = reference
+
+    def ring(self, now: int) -> None:
+        self.queue.due(self.reference)
+
+
+class _Work(Alarm):
+    """Lets a queue look at its hold, and go on with a long search after others had their turn."""
+
+    def __init__(self, due: int, queue: Queue) -> None:
+        super().__init__(due)
+        self.queue = queue
+
+    def ring(self, now: int) -> None:
+        self.queue.host.working.pop(int(self.queue.identity), None)
+        self.queue.advance()
+        self.queue.resume_work()
+
+
 class Queue:
     """One queue of one address. ``durable`` queues keep durable messages over a restart."""
 
@@ -86,7 +112,8 @@ class Queue:
         self.held: bool = policy.consumers_before_dispatch > 0 or policy.delay_before_dispatch > 0 or host.ceased
         self.held_until: i64 = 0
         self.deleted: bool = False  # it is being deleted: what goes, goes with it
-        self.watched: bool = False  # somebody waits for a message to claim
+        self.unused_since: i64 = -1  # ns; -1: it is in use, or was not looked at since
+        self.watcher: ArrivalWatcher | None = None  # where somebody waits for a message to claim
         self.used: bool = False  # a consumer or a message was here once: only then may it be deleted by itself
         self.delayed: dict[int, Reference] = {}
         self.leased: i64 = 0
@@ -183,7 +210,7 @@ class Queue:
 
     def _wait(self, message: Message) -> None:
         """Append ``message`` to the backlog, or page it when memory is full or older ones are paged already."""
-        if self.watched:
+        if self.watcher is not None:
             self._announce()
         backlog = self.backlog
         if message.expiration:
@@ -199,8 +226,9 @@ class Queue:
 
     def _announce(self) -> None:
         """Tell whoever waits to claim that there is something to look at."""
-        if self.watched:
-            self.host.arrived(self)
+        watcher = self.watcher
+        if watcher is not None:
+            watcher.arrived()
 
     def _page(self, message: Message, level: i64) -> bool:
         """Leave ``message`` to the disk; False when there is none (ephemeral), or it is full."""
@@ -216,6 +244,10 @@ class Queue:
             self.effort.spent += PAGE_UNITS
         self.backlog.page(level, message.number)
         return True
+
+    def watch(self, watcher: ArrivalWatcher | None) -> None:
+        """Tell ``watcher`` from now on when there is something to claim; None: tell nobody."""
+        self.watcher = watcher
 
     def trim(self) -> i64:
         """Discard the oldest beyond `pending_limit` (classic.md 4.7); return how many."""
@@ -437,7 +469,7 @@ class Queue:
                 level -= 1
                 continue
             if examined >= SEARCH_STEP:
-                self.host.later(self)
+                self._work_later()
                 return FOUND if consumer.delivered > delivered else INTERRUPTED
             examined += self._search_among(consumer, search, level, numbers)
         return FOUND if consumer.delivered > delivered else SEARCHED
@@ -498,14 +530,21 @@ class Queue:
         return message.expiration != 0 and message.expiration <= self.host.wall
 
     def resume_work(self) -> None:
-        """Go on with a search that `Host.later` was asked to bring back."""
+        """Go on with a search that was not over when its turn was."""
         self.stepping = False
         self.dispatch()
 
     def _step_later(self) -> None:
         """Go on with what waits in memory after others had their turn; what comes meanwhile waits behind it."""
         self.stepping = True
-        self.host.later(self)
+        self._work_later()
+
+    def _work_later(self) -> None:
+        """Have `resume_work` called in the next turn."""
+        host = self.host
+        if int(self.identity) not in host.working:
+            host.working[int(self.identity)] = True
+            host.timetable.add(_Work(int(host.now), self))
 
     def _reload(self) -> bool:
         """Read the next messages of the highest level that has some on disk into memory; False when there are none."""
@@ -552,10 +591,8 @@ class Queue:
     def _doom(self, reference: Reference, reason: str) -> None:
         """Make ``reference``, which waits no longer, a dead letter as soon as nothing else is being done here."""
         number = int(reference.number)
-        reference.due = self.host.now
-        self.delayed[number] = reference
         self.doomed[number] = reason
-        self.host.delay(self, reference)
+        self._delay(reference, self.host.now)
 
     def bereaved(self, message: Message) -> None:
         """A consumer that acknowledges nothing had a part of ``message`` when its body was found damaged."""
@@ -579,10 +616,16 @@ class Queue:
         """While the journal takes no records, what should leave for another queue is set aside and tried again."""
         if self.host.journal.refusal() is None:
             return False
-        reference.due = self.host.now + MOVE_RETRY
-        self.delayed[int(reference.number)] = reference
-        self.host.delay(self, reference)
+        self._delay(reference, self.host.now + MOVE_RETRY)
         return True
+
+    def _delay(self, reference: Reference, due: i64) -> None:
+        """Set ``reference``, which waits no longer, aside until ``due`` (ns)."""
+        host = self.host
+        reference.due = due
+        self.delayed[int(reference.number)] = reference
+        host.timetable.add(_Retry(self, reference))
+        host.fraction = host.entropy.fraction()
 
     # -- what consumers do --------------------------------------------------------------------------------------------
 
@@ -596,6 +639,7 @@ class Queue:
             consumer.delivery_run = self.trace.deliveries(self.identity, consumer.key)
             consumer.settlement_run = self.trace.settlements(self.identity, consumer.key)
         self.used = True
+        self.unused_since = -1
         roster = self.roster
         roster.add(consumer)
         if self.policy.group_rebalance and roster.groups is not None:
@@ -804,9 +848,7 @@ class Queue:
                 return
             delay = policy.delay_after(int(reference.deliveries), self.host.fraction)
             if delay > 0:
-                reference.due = self.host.now + delay
-                self.delayed[int(reference.number)] = reference
-                self.host.delay(self, reference)
+                self._delay(reference, self.host.now + delay)
                 return
         self._put_back(reference)
 
@@ -927,6 +969,11 @@ class Queue:
         self._rescan()
         self.dispatch()
 
+    def close(self) -> None:
+        """The queue is being deleted: what one consumer gives back is not for the next one, who goes too."""
+        self.paused = True
+        self.deleted = True
+
     def cease(self) -> None:
         """Deliver nothing any more: the broker stops. What is in flight may still be settled."""
         self.held = True
@@ -944,7 +991,16 @@ class Queue:
             self.dispatch()
         elif self.held_until == 0 and policy.delay_before_dispatch >= 0:
             self.held_until = self.host.now + (policy.delay_before_dispatch or HOLD_DEFAULT)
-            self.host.wake(self, self.held_until)
+            self.host.timetable.add(_Work(int(self.held_until), self))
+
+    def is_unused(self) -> bool:
+        """Say whether the queue was used, is empty and unread, and has been so for its delay (artemis.md 4.1)."""
+        if not (self.used or self.accepted > 0) or self.count > 0 or self.roster.consumers:
+            self.unused_since = -1
+            return False
+        if self.unused_since < 0:
+            self.unused_since = self.host.now
+        return self.host.now - self.unused_since >= self.policy.auto_delete_delay
 
     def advance(self) -> None:
         """Let go of a hold whose time is over."""
@@ -1167,7 +1223,7 @@ class Queue:
 
     def _renumbered(self, message: Message) -> Message:
         """Return ``message`` with a number of its own, as the same message."""
-        own = self.host.renumbered(message)
+        own = self.host.ids.renumbered(message)
         self.note_renumbered(message.number, own)
         return own
 

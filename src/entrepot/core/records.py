@@ -69,7 +69,7 @@ class Entry:
 KINDS: Final = [
     Kind(INTERNAL_KIND, "the journal's own", "`gaps`", "i64 first, i64 last id, for each gap", "journal/log.py"),
     Kind(KIND_NODE, "node", "empty", "node id, UTF-8", "core/recovery.py"),
-    Kind(KIND_QUEUE, "queue", "u32 queue", "MessagePack map of strings", "core/broker.py"),
+    Kind(KIND_QUEUE, "queue", "u32 queue", "MessagePack map of strings", "core/queues.py"),
     Kind(KIND_DUPLICATE, "duplicate id", "address, UTF-8 · 0 · id", "empty", "core/duplicates.py"),
     Kind(KIND_LEASE, "lease", "u32 queue · group, UTF-8", "MessagePack: `LeaseRecord`", "core/lease.py"),
     Kind(
@@ -79,7 +79,7 @@ KINDS: Final = [
         "MessagePack: `ClaimRecord`",
         "core/lease.py",
     ),
-    Kind(KIND_NUMBERS, "message numbers", "empty", "i64: numbers up to here may have been given", "core/broker.py"),
+    Kind(KIND_NUMBERS, "message numbers", "empty", "i64: numbers up to here may have been given", "core/identities.py"),
     Kind(KIND_SEQUENCE, "last message of a producer", "producer, UTF-8", "i64 sequence", "core/duplicates.py"),
     Kind(KIND_BRANCH, "prepared branch", "XID", "MessagePack: `BranchRecord`", "core/branches.py"),
     Kind(KIND_COPIES, "marks of copies", "u64 serial · sender, UTF-8", "n u64 mark", "core/copies.py"),

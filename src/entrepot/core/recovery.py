@@ -61,8 +61,8 @@ class Rebuilder(RecoverySink):
         elif kind == KIND_QUEUE:
             self._queue(int.from_bytes(key, "big"), value)
         elif kind == KIND_NUMBERS:
-            broker.reserved = int.from_bytes(value, "big")
-            broker.number = broker.reserved
+            broker.ids.reserved = int.from_bytes(value, "big")
+            broker.ids.number = broker.ids.reserved
         elif kind == KIND_DUPLICATE:
             broker.duplicates.recovered(key)
         elif kind == KIND_COPIES:
@@ -141,8 +141,8 @@ class Rebuilder(RecoverySink):
         queue.paused = fields["paused"] == "1"
         queue.no_local = fields["no-local"] == "1"
         queue.began = int(fields.get("began", "-1"))
-        broker.add_queue(queue)
-        broker.next_queue = max(broker.next_queue, identity + 1, FIRST_QUEUE)
+        broker.queues.add(queue)
+        broker.queues.next_queue = max(broker.queues.next_queue, identity + 1, FIRST_QUEUE)
 
     def _lease(self, record: LeaseRecord) -> None:
         lease = self._of(record.queue, record.group)
@@ -182,16 +182,17 @@ def recover(broker: BrokerCore) -> RecoveryReport:
     report = journal.recover(rebuilder)
     rebuilder.documents_end()
     broker.branches.forget_lost()
-    broker.number = max(broker.number, report.number_highest, report.blob_highest)
-    broker.reserved = max(broker.reserved, broker.number)
-    broker.run = broker.reserved  # rises with every start: names made from it differ from those of every earlier run
+    ids = broker.ids
+    ids.number = max(ids.number, report.number_highest, report.blob_highest)
+    ids.reserved = max(ids.reserved, ids.number)
+    ids.run = ids.reserved  # rises with every start: names made from it differ from those of every earlier run
     for queue in broker.table.queues.values():
         queue.used = True
     broker.stages.rebuild(rebuilder.staged)
     for number, identity in rebuilder.orphans:
         journal.settle(number, identity)
     _identify(broker, rebuilder.node_id, rebuilder.uuid)
-    broker.reserve()
+    ids.reserve()
     journal.flush()
     journal.port.drain()  # nothing is numbered before the disk has the block that it is from
     return report
@@ -205,4 +206,4 @@ def _identify(broker: BrokerCore, node_id: str, uuid: bytes) -> None:
     if not uuid:
         uuid = fresh_uuid(broker.entropy)
         broker.journal.put(KIND_UUID, b"", uuid)
-    broker.set_identity(NodeIdentity(node_id, uuid))
+    broker.ids.set_node(NodeIdentity(node_id, uuid))

@@ -247,6 +247,11 @@ class RoutingTable:
                     return True
         return False
 
+    def mirror(self, prefix: str) -> None:
+        """Publish what is sent to queue X on topic ``prefix`` + X too; "" ends that (classic.md 4.8)."""
+        self.mirror_prefix = prefix
+        self.version += 1
+
     def remove(self, queue: Queue) -> None:
         """Unbind ``queue``; an address that is left empty goes with its last queue unless an operator made it."""
         address = self.addresses.get(queue.address)

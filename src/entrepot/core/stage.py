@@ -27,6 +27,7 @@ from entrepot.base.environment import MIB, MINUTE, SECOND
 from entrepot.base.errors import EntrepotError, Refused, StageError, StorageError
 from entrepot.core import records as register
 from entrepot.core import stage_records as records
+from entrepot.core.addresses import written
 from entrepot.core.counting import NOBODY, Author, Counts
 from entrepot.core.routing import Target
 from entrepot.core.stage_ledger import RUN_OCTETS, TARGET_OCTETS, Ledger, batch_octets, stage_octets
@@ -235,7 +236,7 @@ class Stages:
             raise StageError(f"{target.name!r} answers at once: nothing can be staged for it")
         broker = self.broker
         verdict = broker.admits(message, target)
-        message.number = broker.next_number()
+        message.number = broker.ids.next_number()
         index = stage.last_index
         if target is not stage.last_target:
             index = self._place(stage, target)
@@ -251,12 +252,12 @@ class Stages:
         return verdict
 
     def _place(self, stage: Stage, target: Target) -> int:
-        written = self.broker.written(target)
-        if written not in stage.index:
-            octets: i64 = TARGET_OCTETS + len(written)
+        text = written(target)
+        if text not in stage.index:
+            octets: i64 = TARGET_OCTETS + len(text)
             self.ledger.check_room(stage.sink, octets)
             self._charge(stage, octets)
-        return stage.place(target, written)
+        return stage.place(target, text)
 
     def close(self, stage: Stage) -> int:
         """Make a stage durable; confirm the journal before saying so. Return how many messages it has.
@@ -302,7 +303,7 @@ class Stages:
             _check_name(part, "part")
         counts = self.counts
         counts.check(sink, author)
-        node = self.broker.node_id
+        node = self.broker.ids.node_id
         counts.check_decider(sink, node)
         decided = self.decisions.get(sink, {})
         if decided:

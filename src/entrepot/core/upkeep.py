@@ -315,7 +315,7 @@ def list_scheduled(broker: BrokerCore, most: int = 1000) -> list[ScheduleView]:
         views.append(
             ScheduleView(
                 number=number,
-                identity=broker.identity_of(message),
+                identity=broker.ids.identity_of(message),
                 target=rare.annotations.get(SCHEDULED_TARGET, message.address),
                 deliver_at=int(rare.deliver_at),
             )
@@ -357,14 +357,14 @@ def pause(broker: BrokerCore, name: str) -> None:
     """Stop delivery from a queue; a durable queue is paused after a restart, too."""
     queue = need(broker, name)
     queue.pause()
-    broker.keep_queue(queue)
+    broker.queues.keep(queue)
 
 
 def resume(broker: BrokerCore, name: str) -> None:
     """Deliver again."""
     queue = need(broker, name)
     queue.resume()
-    broker.keep_queue(queue)
+    broker.queues.keep(queue)
 
 
 def purge(broker: BrokerCore, name: str, progress: Progress) -> None:
@@ -444,7 +444,7 @@ class Move:
         self.most = most
         self.copies = copies
         self.progress = Progress()
-        self.last = int(broker.number)
+        self.last = int(broker.ids.number)
         self.walk: Walk = self.source.walk()
 
     def step(self) -> Progress:
@@ -528,9 +528,9 @@ class Move:
         return self.target
 
     def _copy_of(self, message: Message, target: Queue) -> Message:
-        copy = self.broker.renumbered(message)
+        copy = self.broker.ids.renumbered(message)
         copy.address = target.address
-        mark_origin(copy, message, self.source, self.broker.identity_of(message))
+        mark_origin(copy, message, self.source, self.broker.ids.identity_of(message))
         return copy
 
 
@@ -566,7 +566,7 @@ class Retry(Move):
 
     def _copy_of(self, message: Message, target: Queue) -> Message:
         """Return the message without what its death added. Its time to live, if it is over, is not given back."""
-        copy = self.broker.renumbered(message)
+        copy = self.broker.ids.renumbered(message)
         annotations = copy.need_rare().annotations
         copy.address = annotations.get("_AMQ_ORIG_ADDRESS", target.address)
         if annotations.get(ORIGINAL_MODE) == "NON_PERSISTENT":
@@ -685,7 +685,7 @@ class Removal:
     def _is_it(self, message: Message) -> bool:
         if isinstance(self.identity, int):
             return message.number == self.identity
-        return self.broker.identity_of(message) == self.identity
+        return self.broker.ids.identity_of(message) == self.identity
 
     def _act(self, reference: Reference) -> int:
         if self.instead is None:

@@ -46,8 +46,8 @@ class Search:
         """Return the broker's name and what it knows."""
         return {
             "broker": self.broker.options.name,
-            "node": self.broker.node_id,
-            "uuid": self.broker.identity.uuid_text,
+            "node": self.broker.ids.node_id,
+            "uuid": self.broker.ids.node.uuid_text,
             "url": self.census.url,
             "trace": self.census.trace,
             "places": self.found,
@@ -131,7 +131,7 @@ class Search:
     def _if_it(self, message: Message, queue: Queue | None, state: str, **more: object) -> None:
         rare = message.rare
         annotations = {} if rare is None else rare.annotations
-        own = self.broker.identity_of(message)
+        own = self.broker.ids.identity_of(message)
         if isinstance(self.identity, int):
             if message.number != self.identity:
                 return
@@ -171,9 +171,9 @@ class Search:
         """
         broker = self.broker
         if isinstance(self.identity, int):
-            return 0 < self.identity <= int(broker.number)
-        number = self.identity.removeprefix(broker.identity.message_prefix)
+            return 0 < self.identity <= int(broker.ids.number)
+        number = self.identity.removeprefix(broker.ids.node.message_prefix)
         if number != self.identity and number.isdigit():
-            return 0 < int(number) <= int(broker.number)
+            return 0 < int(number) <= int(broker.ids.number)
         producer, _, sequence = self.identity.rpartition(":")
         return bool(producer and sequence.isdigit() and broker.sequences.had(producer, int(sequence)))

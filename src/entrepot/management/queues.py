@@ -86,7 +86,7 @@ class Queues:
         """Make a queue, or an ``address::queue``, that no disuse deletes. Raises InvalidDestination if it exists."""
         destination = parse_one(name, ANYCAST)
         queue = destination.queue or destination.name
-        self._turn(lambda broker: broker.create_queue(queue, destination.name, destination.routing, durable))
+        self._turn(lambda broker: broker.queues.create(queue, destination.name, destination.routing, durable))
 
     def pause(self, name: str) -> None:
         """Stop delivery from a queue; a durable one stays paused over a restart."""

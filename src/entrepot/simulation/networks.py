@@ -84,7 +84,7 @@ class Network:
         command = decode(message.raw)
         body = identity_of(message)
         path = [one.value or "" for one in command.broker_path or ()]
-        if len(path) != len(set(path)) or (site.broker is not None and site.broker.node_id in path):
+        if len(path) != len(set(path)) or (site.broker is not None and site.broker.ids.node_id in path):
             self.circled(site, body, path)
         self.arrived(body, path)
         mine = self.kept.setdefault((site.name, reader.key), {})

@@ -57,7 +57,7 @@ class Reader(Subscription):
     def consumer(self, queue: Queue) -> Consumer:
         """Return a consumer whose messages come here."""
         assert self.site.broker is not None
-        made = Taker(self.site.broker.consumer_key(), self.window, True)
+        made = Taker(self.site.broker.ids.consumer_key(), self.window, True)
         made.reader = self
         return made
 

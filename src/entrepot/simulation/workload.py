@@ -316,7 +316,7 @@ class Workload:
             self.machine.turn(queue.purge)
         else:
             self.machine.turn(queue.pause)
-            self.machine.turn(lambda: broker.keep_queue(queue))
+            self.machine.turn(lambda: broker.queues.keep(queue))
             self.world.later(lots.between(50, 800) * MILLISECOND, lambda: self._resume(name))
 
     def _resume(self, name: str) -> None:
@@ -324,7 +324,7 @@ class Workload:
         if broker is not None and name in broker.table.queues:
             queue = broker.table.queues[name]
             self.machine.turn(queue.resume)
-            self.machine.turn(lambda: broker.keep_queue(queue))
+            self.machine.turn(lambda: broker.queues.keep(queue))
 
     # -- who comes ----------------------------------------------------------------------------------------------------
 

@@ -377,7 +377,7 @@ def test_readers_by_lease_are_told_of_every_broker_and_of_those_that_only_tell_w
         wire, BrokerInfo(broker_id=BrokerId("d"), broker_url="tcp://d:1", network_properties=f"{ZONE_KEY}=\n")
     )
     cluster.heard(wire, Census(Facts("c", "sea", "", stomp="stomp://c:2"), 1).tell(0, 1))
-    me = hub.rig.broker.node_id
+    me = hub.rig.broker.ids.node_id
     assert hub.rig.broker.neighbours.places() == f"{me}=stomp://a:2 stomp+ssl://a:3,c=stomp://c:2"
     told = msgspec.json.decode(wire.told[0].removeprefix(TOKEN), type=list[Facts])
     assert (told[0].stomp, told[0].clients) == ("stomp://a:2 stomp+ssl://a:3", UNKNOWN)

@@ -168,7 +168,7 @@ def test_deleting_one_queue_of_a_wildcard_leaves_the_subscription():
 def test_a_wildcard_does_not_see_temporary_queues():
     rig = Rig()
     reader = rig.reader("queue://>", 10)
-    rig.broker.create_queue("ID:x:1", "ID:x:1", ANYCAST, durable=False, owner="1")
+    rig.broker.queues.create("ID:x:1", "ID:x:1", ANYCAST, durable=False, owner="1")
     rig.broker.send(rig.message("private"), rig.broker.target([Destination("ID:x:1", ANYCAST, True)]))
     assert reader.bodies == []
 
@@ -192,7 +192,7 @@ def test_virtual_topics_recipe():
     assert sorted(a[0].bodies + a[1].bodies) == numbers(10)
     assert len(a[0].bodies) == 5
     assert (b.bodies, plain.bodies, other.bodies) == (numbers(10), numbers(10), [])
-    identities = {rig.broker.identity_of(reader.deliveries[0].message) for reader in (b, plain)}
+    identities = {rig.broker.ids.identity_of(reader.deliveries[0].message) for reader in (b, plain)}
     assert len(identities) == 1
 
 
@@ -248,27 +248,27 @@ def test_a_composite_sends_one_copy_to_each_part_all_or_none():
 def test_a_composite_queue_forwards_only_or_also_with_filters():
     rig = Rig()
     red = selector_or_none("colour = 'red'")
-    rig.broker.add_divert(composite("C", False, [(parse_one("A"), None), (parse_one("topic://T"), red)]))
+    rig.broker.table.add_divert(composite("C", False, [(parse_one("A"), None), (parse_one("topic://T"), red)]))
     topic = rig.reader("topic://T", 10)
     rig.send("queue://C", "r", properties={"colour": "red"})
     rig.send("queue://C", "b", properties={"colour": "blue"})
     assert (rig.bodies("A"), topic.bodies, rig.bodies("C")) == (["r", "b"], ["r"], [])
-    rig.broker.add_divert(composite("C", False, [(parse_one("A"), red)], forward_only=False))
+    rig.broker.table.add_divert(composite("C", False, [(parse_one("A"), red)], forward_only=False))
     rig.send("queue://C", "r", properties={"colour": "red"})
     assert (rig.bodies("A"), rig.bodies("C")) == (["r"], ["r"])
-    rig.broker.add_divert(composite("C", False, [(parse_one("A"), red)], send_when_not_matched=True))
+    rig.broker.table.add_divert(composite("C", False, [(parse_one("A"), red)], send_when_not_matched=True))
     rig.send("queue://C", "r", properties={"colour": "red"})
     rig.send("queue://C", "b", properties={"colour": "blue"})
     assert (rig.bodies("A"), rig.bodies("C")) == (["r"], ["b"])
-    assert rig.broker.remove_divert("queue://C")
-    assert not rig.broker.remove_divert("queue://C")
+    assert rig.broker.table.remove_divert("queue://C")
+    assert not rig.broker.table.remove_divert("queue://C")
     rig.send("queue://C", "plain")
     assert (rig.bodies("A"), rig.bodies("C")) == ([], ["plain"])
 
 
 def test_a_composite_topic_and_queue_of_one_name_are_two():
     rig = Rig()
-    rig.broker.add_divert(composite("C", True, [(parse_one("A"), None)]))
+    rig.broker.table.add_divert(composite("C", True, [(parse_one("A"), None)]))
     rig.send("queue://C", "to the queue")
     rig.send("topic://C", "to the topic")
     assert (rig.bodies("A"), rig.bodies("queue://C")) == (["to the topic"], ["to the queue"])
@@ -276,15 +276,17 @@ def test_a_composite_topic_and_queue_of_one_name_are_two():
 
 def test_diverts_of_artemis_copy_or_take_over_and_say_where_from():
     rig = Rig()
-    rig.broker.add_divert(divert("d", "Q", [parse_one("Copy")], condition=selector_or_none("n = 1")))
+    rig.broker.table.add_divert(divert("d", "Q", [parse_one("Copy")], condition=selector_or_none("n = 1")))
     rig.send("Q", "1", properties={"n": 1})
     rig.send("Q", "2", properties={"n": 2})
     original = rig.drain("Q")
     copy = rig.drain("Copy")
     assert ([d.body for d in original], [d.body for d in copy]) == (["1", "2"], ["1"])
     assert copy[0].annotations["_AMQ_ORIG_ADDRESS"] == "Q"
-    assert rig.broker.identity_of(copy[0].message) != rig.broker.identity_of(original[0].message)
-    rig.broker.add_divert(divert("d", "Q", [parse_one("Copy")], exclusive=True, condition=selector_or_none("n = 1")))
+    assert rig.broker.ids.identity_of(copy[0].message) != rig.broker.ids.identity_of(original[0].message)
+    rig.broker.table.add_divert(
+        divert("d", "Q", [parse_one("Copy")], exclusive=True, condition=selector_or_none("n = 1"))
+    )
     rig.send("Q", "1", properties={"n": 1})
     rig.send("Q", "2", properties={"n": 2})
     assert (rig.bodies("Copy"), rig.bodies("Q")) == (["1"], ["2"])
@@ -293,8 +295,8 @@ def test_diverts_of_artemis_copy_or_take_over_and_say_where_from():
 
 def test_a_circle_of_diverts_ends():
     rig = Rig()
-    rig.broker.add_divert(divert("ab", "A", [parse_one("B")]))
-    rig.broker.add_divert(divert("ba", "B", [parse_one("A")]))
+    rig.broker.table.add_divert(divert("ab", "A", [parse_one("B")]))
+    rig.broker.table.add_divert(divert("ba", "B", [parse_one("A")]))
     rig.send("A", "x")
     assert len(rig.bodies("B")) == 1
     assert len(rig.bodies("A")) == 2
@@ -302,7 +304,7 @@ def test_a_circle_of_diverts_ends():
 
 def test_mirrored_queues():
     rig = Rig()
-    rig.broker.mirror_queues("VirtualTopic.Mirror.")
+    rig.broker.table.mirror("VirtualTopic.Mirror.")
     rig.send("Q", "before")
     mirror = rig.reader("topic://VirtualTopic.Mirror.Q", 10)
     rig.send("Q", "after")
@@ -316,8 +318,8 @@ def test_mirrored_queues():
 def test_anycast_queues_of_one_address_take_turns_and_multicast_ones_all_get_it():
     rig = Rig()
     for name in ("q1", "q2", "q3"):
-        rig.broker.create_queue(name, "A", ANYCAST, durable=True)
-    rig.broker.create_queue("m", "A", MULTICAST, durable=True)
+        rig.broker.queues.create(name, "A", ANYCAST, durable=True)
+    rig.broker.queues.create("m", "A", MULTICAST, durable=True)
     rig.send_all("queue://A", range(6))
     assert [rig.bodies(f"A::{name}") for name in ("q1", "q2", "q3")] == [["0", "3"], ["1", "4"], ["2", "5"]]
     assert rig.bodies("A::m") == []
@@ -333,7 +335,7 @@ def test_transactions_do_not_skip_a_turn_of_the_rotation():
 
     rig = Rig()
     for name in ("q1", "q2"):
-        rig.broker.create_queue(name, "A", ANYCAST, durable=True)
+        rig.broker.queues.create(name, "A", ANYCAST, durable=True)
     target = rig.broker.target(parse("queue://A"))
     for number in range(4):
         transaction = Transaction("t")
@@ -344,7 +346,7 @@ def test_transactions_do_not_skip_a_turn_of_the_rotation():
 
 def test_fqqn_reaches_one_queue_through_its_filter_and_is_made_when_it_may_be():
     rig = Rig()
-    rig.broker.create_queue("q1", "A", ANYCAST, True, selector_or_none("n = 1"))
+    rig.broker.queues.create("q1", "A", ANYCAST, True, selector_or_none("n = 1"))
     rig.send("A::q1", "no", properties={"n": 2})
     rig.send("A::q1", "yes", properties={"n": 1})
     assert rig.bodies("A::q1") == ["yes"]
@@ -381,7 +383,7 @@ def test_unused_queues_are_deleted_after_their_delay_also_after_a_restart():
     rig.restart("kill")
     rig.wait(8_000)
     assert list(rig.broker.table.queues) == []
-    rig.broker.create_queue("made", "made", ANYCAST, durable=True)
+    rig.broker.queues.create("made", "made", ANYCAST, durable=True)
     rig.send("made", "x")
     rig.bodies("made")
     rig.wait(20_000)
@@ -394,7 +396,7 @@ def test_a_target_outlives_its_queue_but_not_a_temporary_one():
     rig.broker.delete_queue(rig.queue("Q"), "why not")
     rig.broker.send(rig.message("a", "Q"), target)
     assert rig.bodies("Q") == ["a"]
-    queue = rig.broker.create_queue("ID:t", "ID:t", ANYCAST, durable=False, owner="1")
+    queue = rig.broker.queues.create("ID:t", "ID:t", ANYCAST, durable=False, owner="1")
     temporary = rig.broker.target([Destination("ID:t", ANYCAST, True)])
     rig.broker.delete_queue(queue, "its connection is gone")
     with pytest.raises(InvalidDestination):
@@ -403,9 +405,9 @@ def test_a_target_outlives_its_queue_but_not_a_temporary_one():
 
 def test_temporary_names_differ_between_runs():
     rig = Rig()
-    first = rig.broker.temporary_name(1, "x")
+    first = rig.broker.ids.temporary_name(1, "x")
     rig.restart("kill")
-    assert rig.broker.temporary_name(1, "x") != first
+    assert rig.broker.ids.temporary_name(1, "x") != first
 
 
 def test_a_subscription_that_is_refused_leaves_nothing_behind():

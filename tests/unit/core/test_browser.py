@@ -100,7 +100,7 @@ def test_a_wildcard_shows_no_subscription_and_nothing_temporary() -> None:
     rig = Rig()
     rig.reader("topic://t", 10, durable_name="sub", client_id="a").close()
     rig.send("topic://t", "x")
-    queue = rig.broker.create_queue("ID:h-1:1", "ID:h-1:1", 1, False, None)
+    queue = rig.broker.queues.create("ID:h-1:1", "ID:h-1:1", 1, False, None)
     queue.owner = "h-1"
     rig.send("Q", "mine")
     assert look(rig, ">") == ["mine"]

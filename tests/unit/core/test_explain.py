@@ -42,7 +42,7 @@ def test_nobody_reads() -> None:
     rig.send_all(Q, ["a", "b"])
     assert codes(rig) == {"no-consumer": 2}
     assert told(rig).next.who == ""
-    assert told(rig).head == rig.broker.identity_of(rig.queue("Q").backlog.first().message)  # type: ignore[union-attr]
+    assert told(rig).head == rig.broker.ids.identity_of(rig.queue("Q").backlog.first().message)  # type: ignore[union-attr]
 
 
 def test_dead_letters_are_told_at_the_queue_that_they_were_in_by_cause() -> None:
@@ -461,7 +461,7 @@ def test_a_message_is_found_wherever_it_is() -> None:
     rig.send_all(Q, ["a", "b", "c"])
     first = rig.queue("Q").backlog.first()
     assert first is not None
-    identity, number = rig.broker.identity_of(first.message), int(first.number)
+    identity, number = rig.broker.ids.identity_of(first.message), int(first.number)
     for name in (identity, number):
         (place,) = places(rig, name)
         assert (place["state"], place["queue"], place["position"]) == ("waiting", "Q", 0)
@@ -488,7 +488,9 @@ def test_a_dead_letter_says_where_it_was_and_why() -> None:
     rig = Rig()
     reader = rig.reader(Q)
     rig.send(Q)
-    identity = rig.broker.identity_of((reader.deliveries[0].deliveries and reader.deliveries[0]) or _message(reader))
+    identity = rig.broker.ids.identity_of(
+        (reader.deliveries[0].deliveries and reader.deliveries[0]) or _message(reader)
+    )
     reader.reject("it is unreadable")
     (place,) = places(rig, identity)
     assert place["state"] == "dead letter, waiting"
@@ -507,7 +509,7 @@ def test_leased_scheduled_prepared_and_gone() -> None:
     rig.send_all(Q, ["a"])
     first = rig.queue("Q").backlog.first()
     assert first is not None
-    identity = rig.broker.identity_of(first.message)
+    identity = rig.broker.ids.identity_of(first.message)
     lease = rig.broker.leases.need(parse(Q)[0], "spark", create=True)
     epoch = lease.attach(rig.journal, None)
     lease.claim(rig.journal, epoch, 0, 10)
@@ -521,11 +523,11 @@ def test_leased_scheduled_prepared_and_gone() -> None:
     assert gone["places"] == []
     assert gone["had"]
     rig.send(Q, annotations={"AMQ_SCHEDULED_DELAY": 60_000})
-    (place,) = places(rig, int(rig.broker.number))
+    (place,) = places(rig, int(rig.broker.ids.number))
     assert (place["state"], place["holder"], place["due_ms"]) == ("scheduled", "queue://Q", 60_000)
     reader = rig.reader(Q)
     rig.send(Q, "p")
-    identity = rig.broker.identity_of(_message(reader))
+    identity = rig.broker.ids.identity_of(_message(reader))
     transaction = Transaction("tx2")
     transaction.settle(reader.open[0].consumer, reader.open[0].number)
     rig.broker.branches.prepare(transaction, b"xid")
@@ -536,7 +538,7 @@ def test_leased_scheduled_prepared_and_gone() -> None:
 def test_messages_on_disk_are_found_in_steps() -> None:
     rig = Rig(max_octets="1000")
     rig.send_all(Q, range(2000))
-    (place,) = places(rig, int(rig.broker.number))
+    (place,) = places(rig, int(rig.broker.ids.number))
     assert (place["state"], place["position"]) == ("waiting", 1999)
 
 

@@ -21,7 +21,7 @@ def rig_with_jobs(**options: bool) -> Rig:
 
 def serve(rig: Rig) -> None:
     rig.broker.options.scheduler = True
-    rig.broker.offer(ADDRESS, Jobs(rig.broker))
+    rig.broker.addresses.offer(ADDRESS, Jobs(rig.broker))
 
 
 def schedule(rig: Rig, body: str, delay: int, **annotations: str) -> None:
@@ -64,7 +64,7 @@ def test_a_copy_is_not_taken_for_the_message() -> None:
     reader = rig.reader("answers", 10)
     ask(rig, "BROWSE", JMSReplyTo="queue://answers")
     (copy,) = reader.deliveries
-    assert rig.broker.identity_of(copy.message) != copy.annotations[SCHEDULED_JOB]
+    assert rig.broker.ids.identity_of(copy.message) != copy.annotations[SCHEDULED_JOB]
 
 
 def test_one_is_removed_by_its_id_and_does_not_go_out() -> None:
@@ -134,7 +134,7 @@ def test_many_jobs_are_done_in_steps_and_in_the_order_of_the_requests() -> None:
     broker = rig.broker
     before = len(broker.schedules)
     message = rig.message("r", ADDRESS, properties={ACTION: "REMOVEALL"})
-    broker.service_at(ADDRESS).take(message, 0)  # type: ignore[union-attr]
+    broker.addresses.service_at(ADDRESS).take(message, 0)  # type: ignore[union-attr]
     assert before - len(broker.schedules) == STEP, "others have their turn"
     ask(rig, "BROWSE", JMSReplyTo="queue://answers")
     rig.wait(0)

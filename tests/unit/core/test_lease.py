@@ -199,7 +199,7 @@ def test_a_restart_keeps_everything(policies, how):
     lease.claim(rig.journal, epoch, 6, 4)
     lease.claim(rig.journal, epoch, 10, 11)
     lease.settle(rig.journal, epoch, 8)
-    rig.broker.keep_queue(rig.queue("Q"))  # its definition comes behind the lease's in the journal now
+    rig.broker.queues.keep(rig.queue("Q"))  # its definition comes behind the lease's in the journal now
     rig.restart(how)
     again = lease_of(rig)
     assert (again.epoch, again.base, again.tail) == (epoch, 8, 21)
@@ -285,7 +285,7 @@ def test_a_lease_may_begin_behind_what_waits_and_leaves_it_where_it_is(rig, dura
     rig.send_all("Q", range(10), durable=durable, priority=9)
     rig.send_all("Q", range(10, 20), durable=durable)
     lease = lease_of(rig)
-    lease.begin(int(rig.broker.number), 0)
+    lease.begin(int(rig.broker.ids.number), 0)
     epoch = lease.attach(rig.journal, None)
     assert lease.claim(rig.journal, epoch, 0, 100) == 0
     rig.send_all("Q", range(20, 30), durable=durable, priority=2)
@@ -322,7 +322,7 @@ def test_where_it_began_is_kept_over_restarts_until_it_is_released(how):
     rig = Rig()
     rig.send_all("Q", range(5))
     lease = lease_of(rig)
-    lease.begin(int(rig.broker.number), 0)
+    lease.begin(int(rig.broker.ids.number), 0)
     lease.attach(rig.journal, None)
     rig.turn()
     rig.restart(how)
@@ -337,7 +337,7 @@ def test_where_it_began_is_kept_over_restarts_until_it_is_released(how):
     rig.restart(how)
     lease = lease_of(rig)
     assert lease.begins == "earliest"
-    lease.begin(int(rig.broker.number), 0)
+    lease.begin(int(rig.broker.ids.number), 0)
     assert lease.claim(rig.journal, lease.attach(rig.journal, None), 3, 100) == 3
     assert lease.queue.backlog.count == 8
 

@@ -132,8 +132,8 @@ def test_attributes_have_the_names_of_artemis(rig: Rig) -> None:
     assert operator.get("address.Q", "routingTypes") == ["ANYCAST"]
     assert operator.get("address.Q", "messageCount") == 5
     assert operator.get("broker", "name") == "test"
-    assert operator.get("broker", "nodeID") == rig.broker.node_id
-    assert operator.get("broker", "nodeUUID") == str(UUID(bytes=rig.broker.identity.uuid))
+    assert operator.get("broker", "nodeID") == rig.broker.ids.node_id
+    assert operator.get("broker", "nodeUUID") == str(UUID(bytes=rig.broker.ids.node.uuid))
     reader.ack()
     assert operator.get("queue.Q", "messagesAcknowledged") == 5
     assert operator.get("broker", "totalMessagesAdded") >= 5
@@ -498,7 +498,7 @@ def test_answers_can_be_selected(rig: Rig) -> None:
 
 def test_near_names_are_few_and_cheap(rig: Rig) -> None:
     for number in range(5):
-        rig.broker.create_queue(f"orders{number}", f"orders{number}", ANYCAST, True)
+        rig.broker.queues.create(f"orders{number}", f"orders{number}", ANYCAST, True)
     near = upkeep.near_names(rig.broker, "order1")
     assert near[0] == "orders1"
     assert len(near) == 3

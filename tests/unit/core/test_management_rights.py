@@ -181,7 +181,7 @@ def test_a_service_does_not_answer_where_its_asker_may_not_send() -> None:
 def test_every_service_of_a_broker_is_a_kind_of_destination() -> None:
     """One that is new belongs into the scene, and among the kinds that every verb is tried on."""
     scene = Scene()
-    offered = [*scene.rig.broker.services, *scene.rig.broker.families]
+    offered = [*scene.rig.broker.addresses.services, *scene.rig.broker.addresses.families]
     for address in offered:
         assert [kind for kind, text in KINDS.items() if address in text], address
     sources = "\n".join(path.read_text() for path in CLI.glob("**/*.py"))

@@ -43,11 +43,11 @@ def test_all_that_an_older_journal_keeps_is_found(directory):
 
 def test_an_older_journal_gets_a_uuid_and_keeps_it(directory):
     rig = opened(directory)
-    uuid = rig.broker.identity.uuid
+    uuid = rig.broker.ids.node.uuid
     assert len(uuid) == 16
     for stop in ("crash", "kill", "close"):  # one it would draw now is another: the lots went on
         rig.restart(stop)
-        assert rig.broker.identity.uuid == uuid
+        assert rig.broker.ids.node.uuid == uuid
 
 
 @pytest.mark.parametrize("stop", ["close", "kill", "crash"])

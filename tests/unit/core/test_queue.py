@@ -102,7 +102,7 @@ def test_a_message_that_fails_too_often_is_a_dead_letter_with_its_history():
     assert letter.annotations["deliveryCount"] == "3"
     assert letter.annotations["_AMQ_ORIG_ADDRESS"] == letter.annotations["_AMQ_ORIG_QUEUE"] == "Q"
     assert letter.annotations["_AMQ_ORIG_ROUTING_TYPE"] == "0"
-    assert rig.broker.identity_of(letter.message) == letter.annotations["_AMQ_ORIG_MESSAGE_ID"]
+    assert rig.broker.ids.identity_of(letter.message) == letter.annotations["_AMQ_ORIG_MESSAGE_ID"]
     assert rig.notices.of("message.dead-lettered")[0][1]["to"] == "ActiveMQ.DLQ"
 
 
@@ -353,7 +353,7 @@ def test_large_bodies_keep_their_place_and_are_freed(disk, durable):
     for number in range(12):
         message = rig.message(str(number), "Q", durable=durable)
         if number % 3 == 0:
-            blob = rig.broker.next_number()
+            blob = rig.broker.ids.next_number()
             overflow.create(blob)
             overflow.write(blob, b"large")
             overflow.seal(blob)

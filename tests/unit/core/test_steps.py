@@ -85,7 +85,7 @@ def test_a_full_queue_is_deleted_in_steps_and_nothing_of_it_comes_back() -> None
     rig.broker.tick(rig.now, rig.wall)
     assert rig.broker.delete_queue(rig.queue("Q"), "test") == 95
     assert "Q" not in rig.broker.table.queues
-    (left,) = rig.broker.removals.values()
+    (left,) = rig.broker.queues.removals.values()
     assert 0 < left.count < 95
     rig.broker.check()
     rig.send("Q", "new")  # another queue of that name
@@ -101,7 +101,7 @@ def test_a_deletion_comes_to_its_end() -> None:
     rig.broker.tick(rig.now, rig.wall)
     rig.broker.delete_queue(rig.queue("Q"), "test")
     rig.wait(1)
-    assert rig.broker.removals == {}
+    assert rig.broker.queues.removals == {}
     assert rig.broker.memory.used == 0
     assert rig.broker.journal.usage().messages == 0
 

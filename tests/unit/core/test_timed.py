@@ -48,7 +48,7 @@ def test_repetitions_are_new_messages_with_a_period_between():
         while len(instants) < len(reader.deliveries):
             instants.append(rig.wall - START)
     assert instants == [100, 1100, 2100]
-    identities = [rig.broker.identity_of(delivery.message) for delivery in reader.deliveries]
+    identities = [rig.broker.ids.identity_of(delivery.message) for delivery in reader.deliveries]
     assert len(set(identities)) == 3
     reader.ack()
     assert rig.journal.usage().messages == 0

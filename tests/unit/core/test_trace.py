@@ -51,7 +51,7 @@ def told(rig: Rig, tmp_path: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for number, blocks in enumerate(rig.sink.segments, 1):
         files = TraceFiles(tmp_path / str(number))
-        files.describe(rig.broker.node_id, "test", 1, "0", 1)
+        files.describe(rig.broker.ids.node_id, "test", 1, "0", 1)
         for block in blocks:
             files.write(*block)
         files.close()
@@ -75,7 +75,7 @@ def test_the_life_of_a_message(tmp_path: Path) -> None:
     accepted = next(row for row in rows if row["what"] == "accepted")
     number = accepted["number"]
     assert kinds(rows) == [("accepted", number), ("delivered", number), ("acknowledged", number)]
-    assert accepted["message_prefix"] == f"ID:{rig.broker.node_id}:"
+    assert accepted["message_prefix"] == f"ID:{rig.broker.ids.node_id}:"
     assert accepted["message_sequence"] == number
     assert accepted["flags"] == facts.DURABLE | 7 << 4
     assert {row["consumer"] for row in rows if row["what"] in ("attached", "delivered", "acknowledged")} == {
@@ -97,7 +97,7 @@ def test_what_is_returned_too_often_is_dead_and_says_why(tmp_path: Path) -> None
     letter = next(row for row in rows if row["queue"] == "ActiveMQ.DLQ")
     assert letter["what"] == "accepted"
     assert letter["flags"] & facts.DERIVED
-    assert (letter["message_prefix"], letter["message_sequence"]) == (f"ID:{rig.broker.node_id}:", dead["number"])
+    assert (letter["message_prefix"], letter["message_sequence"]) == (f"ID:{rig.broker.ids.node_id}:", dead["number"])
 
 
 def test_every_way_out_is_told_and_what_is_left_is_pending(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_schedule_that_cannot_be_kept_refuses_the_whole(bad):
 
 def test_a_destination_that_is_gone_refuses_the_whole():
     rig = Rig()
-    queue = rig.broker.create_queue("ID:t", "ID:t", ANYCAST, durable=False, owner="1")
+    queue = rig.broker.queues.create("ID:t", "ID:t", ANYCAST, durable=False, owner="1")
     target = rig.broker.target([Destination("ID:t", ANYCAST, True)])
     transaction = sends(rig, "a")
     transaction.send(rig.message("b", "ID:t"), target)

@@ -91,12 +91,12 @@ def test_purge_in_steps(policies):
 def test_a_move_keeps_order_and_identity_and_says_where_from(policies, durable):
     rig = Rig(policies)
     rig.send_all("Q", range(1200), durable=durable)
-    identity = rig.broker.identity_of(rig.broker.browse(parse_one("Q"), None).next(1)[0])
+    identity = rig.broker.ids.identity_of(rig.broker.browse(parse_one("Q"), None).next(1)[0])
     rig.send_all("R", ["before"])
     assert run(rig, Move(rig.broker, "Q", "R")) == 1200
     found = rig.drain("R")
     assert [d.body for d in found] == ["before", *numbers(1200)]
-    assert rig.broker.identity_of(found[1].message) == identity
+    assert rig.broker.ids.identity_of(found[1].message) == identity
     assert found[1].annotations["_AMQ_ORIG_QUEUE"] == "Q"
     assert found[1].annotations["_AMQ_ORIG_MESSAGE_ID"] == identity
     assert rig.queue("Q").count == 0
@@ -127,7 +127,7 @@ def test_a_move_in_a_circle_ends():
     rig.send_all("Q", range(5))
     from entrepot.core.diversion import divert
 
-    rig.broker.add_divert(divert("d", "R", [parse_one("Q")]))
+    rig.broker.table.add_divert(divert("d", "R", [parse_one("Q")]))
     assert run(rig, Move(rig.broker, "Q", "R")) == 5
     with pytest.raises(InvalidDestination):
         Move(rig.broker, "Q", "Q")
@@ -207,7 +207,7 @@ def test_retry_makes_the_queue_again():
 def test_one_message_is_removed_by_its_id(policies):
     rig = Rig(policies)
     rig.send_all("Q", range(50))
-    identities = [rig.broker.identity_of(m) for m in rig.broker.browse(parse_one("Q"), None).next(100)]
+    identities = [rig.broker.ids.identity_of(m) for m in rig.broker.browse(parse_one("Q"), None).next(100)]
     assert run(rig, Removal(rig.broker, "Q", identities[30])) == 1
     assert run(rig, Removal(rig.broker, "Q", identities[30])) == 0
     assert rig.bodies("Q") == [*numbers(30), *numbers(19, 31)]

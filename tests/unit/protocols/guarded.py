@@ -49,8 +49,8 @@ class Scene:
         broker = self.rig.broker
         install(broker)
         self.hub = Hub(self.rig)
-        broker.offer_family(PREFIX, Statistics(self.hub.acceptor, dict, ""))
-        broker.offer(JOBS, Jobs(broker))
+        broker.addresses.offer_family(PREFIX, Statistics(self.hub.acceptor, dict, ""))
+        broker.addresses.offer(JOBS, Jobs(broker))
         users = [User(name, f"plain:{PASSWORD}", [name]) for name in ("boss", "app", "none")]
         rules = [
             Rule(">", UNTYPED, {"boss": EVERYTHING}),

@@ -157,9 +157,9 @@ def test_names_of_temporary_destinations_to_come_are_not_taken() -> None:
     scene = Scene()
     victim = scene.stomp("boss")
     number = victim.session.number
-    key = scene.rig.broker.next_key + 1
+    key = scene.rig.broker.ids.next_key + 1
     for more in range(3):
-        name = f"ID:{scene.rig.broker.node_id}-c{number}:{int(scene.rig.broker.run):x}-{key + more}"
+        name = f"ID:{scene.rig.broker.ids.node_id}-c{number}:{int(scene.rig.broker.ids.run):x}-{key + more}"
         for kind, where in (("queue", ActiveMQTempQueue(f"{name}:in")), ("topic", ActiveMQTempTopic(f"{name}:in"))):
             thief = scene.hub.client(name, connected=False)
             thief.ask(ConnectionInfo(connection_id=ConnectionId(name), user_name="app", password=PASSWORD))

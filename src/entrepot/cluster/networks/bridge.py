@@ -328,10 +328,10 @@ class Bridge(LinkPort):
         self.forbidden: dict[str, str] = {}  # where our user may not send there -> what the other broker said
         self._listening = 0  # and to our ConsumerInfo for advisories, if it comes: a duplex end of ActiveMQ gives none
         self._unacknowledged = 0
-        self._here = BrokerId(self.broker.node_id)
+        self._here = BrokerId(self.broker.ids.node_id)
         self._sync: bool = options.always_sync_send
         self._compressing: bool = options.compress
-        self._crossing = Crossing(self._producer, self.broker.node_id, self.broker.identity.message_prefix)
+        self._crossing = Crossing(self._producer, self.broker.ids.node_id, self.broker.ids.node.message_prefix)
         link.port = self
 
     @property
@@ -368,7 +368,7 @@ class Bridge(LinkPort):
     def meet(self, wire: Wire, peer: BrokerInfo, now: Instant) -> None:
         """The initiator hears who the other broker is: introduce ourselves."""
         there = text_of(peer.broker_id) if peer.broker_id is not None else ""
-        if there == self.broker.node_id:
+        if there == self.broker.ids.node_id:
             self.perform(self.link.give_up(LOOP, now))
             return
         self._name(wire, peer.broker_name or "", there)
@@ -429,7 +429,7 @@ class Bridge(LinkPort):
         self.names = Names(
             self.options.name,
             here,
-            self.broker.node_id,
+            self.broker.ids.node_id,
             there,
             there_id,
             f"{there}->{here}-{token}-{self.serial}:{self._runs}",
@@ -443,7 +443,7 @@ class Bridge(LinkPort):
         self._producer = ProducerId(connection, 1, SESSION)
         self._listener = ConsumerId(connection, SESSION, 1)
         self._canaries = 0
-        self._crossing = Crossing(self._producer, self.broker.node_id, self.broker.identity.message_prefix)
+        self._crossing = Crossing(self._producer, self.broker.ids.node_id, self.broker.ids.node.message_prefix)
 
     def _connection(self) -> str:
         return self._producer.connection_id or ""
@@ -710,7 +710,7 @@ class Bridge(LinkPort):
         feed = BridgeFeed(self, demand, addresses, self._rule(demand, addresses[0]))
         self.feeds[demand] = feed
         if demand.durable_name and self._durable_queue(demand) is None:
-            self.neighbourhood.began[subscription_of(demand)] = int(self.broker.number)
+            self.neighbourhood.began[subscription_of(demand)] = int(self.broker.ids.number)
             self._fresh[demand.durable_name] = None
         try:
             self._ask_leave(addresses, durable=bool(demand.durable_name))
@@ -720,7 +720,7 @@ class Bridge(LinkPort):
             self.say(f"no subscription to {demand.name}: {error}")
             return
         if demand.durable_name:  # no client waits for it, and a crash would take what is sent before it is made again
-            self.broker.secure()
+            self.broker.ids.secure()
         self.advisories.consumer_added(demand.info)
         if addresses[0].name.startswith(ADVISORY) and demand.info.consumer_id is not None:
             self.advisories.replay(feed, demand.info.consumer_id)
@@ -822,15 +822,15 @@ class Bridge(LinkPort):
             if target is None or target is source:
                 return
             targets.append((target, self.neighbourhood.began.get(target.name, -1)))
-        first = int(self.broker.number) + 1
+        first = int(self.broker.ids.number) + 1
         moved = pour(self.broker, source, targets, self.link.doubts, self.neighbourhood.poured)
         if moved:
-            self.neighbourhood.poured.append((first, int(self.broker.number)))
+            self.neighbourhood.poured.append((first, int(self.broker.ids.number)))
         said = ", ".join(target.name for target, _ in targets)
         self.say(f"{moved} messages of the durable subscription {source.name} go over to {said}")
         self.neighbourhood.began.pop(source.name, None)
         self.broker.delete_queue(source, "another bridge serves its subscribers")
-        self.broker.secure()
+        self.broker.ids.secure()
 
     def _drain(self, waiting: Demand, serving: Sequence[Demand]) -> None:
         """Let what `Drain` names cross until nothing of it is left. What came since stays."""
@@ -874,7 +874,7 @@ class Bridge(LinkPort):
                 return
         try:
             self.broker.forget_durable(self.names.local_client, name)
-            self.broker.secure()  # one that came back after a crash would fill for nobody
+            self.broker.ids.secure()  # one that came back after a crash would fill for nobody
         except Refused as refusal:
             self.say(f"the durable subscription {name} stays: {refusal}")
 
@@ -920,7 +920,7 @@ class Bridge(LinkPort):
         acceptor.temporaries[name] = self.names.connection
         if is_queue(where):
             self.advisories.bridged[name] = None
-            queue = self.broker.create_queue(name, name, ANYCAST, durable=False, owner=self.names.connection)
+            queue = self.broker.queues.create(name, name, ANYCAST, durable=False, owner=self.names.connection)
             queue.temporary = True
         info.connection_id = ConnectionId(self.names.connection)
         self.temporaries[where] = info
@@ -992,7 +992,7 @@ class Bridge(LinkPort):
     def _anew(self, message: Message, where: Destination, counter: int) -> commands.Message:
         """Return ``message`` as a command with all that crossing changes."""
         broker = self.broker
-        made = presented(message, where, broker.identity_of(message), broker.node_id, self._large_body(message))
+        made = presented(message, where, broker.ids.identity_of(message), broker.ids.node_id, self._large_body(message))
         made.broker_path = path_through(self._here, made.broker_path)
         made.producer_id = self._producer
         if made.original_transaction_id is None:
@@ -1229,7 +1229,7 @@ def durable_list(acceptor: Acceptor, options: NetworkConnectorOptions, lists: Li
             )
         )
     return BrokerSubscriptionInfo(
-        broker_id=BrokerId(broker.node_id), broker_name=broker.options.name, subscription_infos=found
+        broker_id=BrokerId(broker.ids.node_id), broker_name=broker.options.name, subscription_infos=found
     )
 
 

@@ -73,7 +73,7 @@ class Comparison:
         if self.how == NOTHING or message_id is None or target.routing != ANYCAST or target.name.startswith(ADVISORY):
             return broker.send(message, target)
         if self.how == IDS:
-            if broker.node_id not in path_of(command.broker_path):
+            if broker.ids.node_id not in path_of(command.broker_path):
                 identity = text_of(message_id).encode("utf-8", "surrogatepass")
                 if broker.duplicates.seen(target.name, identity):
                     self.dropped += 1

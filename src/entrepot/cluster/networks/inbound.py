@@ -129,7 +129,7 @@ class Inbound:
         subject = self.bridge.subject
         if subject is not None:
             broker.access.send(subject, addresses)
-        elif broker.access.guarded and any(one.name in broker.services for one in addresses):
+        elif broker.access.guarded and any(one.name in broker.addresses.services for one in addresses):
             raise AccessDenied("management requests are not taken over a bridge", remedy="connect to this broker")
 
     def _confirm(self, wire: Wire, number: int, durable: bool) -> None:

@@ -36,9 +36,11 @@ def pour(
                 wanted = 0
                 for (target, last), known in zip(targets, there, strict=True):
                     if number not in known and (last < 0 or number <= last or _is_within(poured, number)):
-                        copy = broker.renumbered(reference.message)
+                        copy = broker.ids.renumbered(reference.message)
                         copy.redelivered = (
-                            copy.redelivered or number in doubts or (bool(again) and broker.identity_of(copy) in again)
+                            copy.redelivered
+                            or number in doubts
+                            or (bool(again) and broker.ids.identity_of(copy) in again)
                         )
                         broker.hand_to(copy, target)
                         wanted = 1
@@ -72,7 +74,7 @@ def _repeated_in(broker: BrokerCore, queue: Queue) -> dict[str, None]:
     while not walk.done:
         for one in walk.step(POUR_STEP):
             if one.message.redelivered:
-                found[broker.identity_of(one.message)] = None
+                found[broker.ids.identity_of(one.message)] = None
     return found
 
 

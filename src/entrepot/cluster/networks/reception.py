@@ -232,7 +232,7 @@ class NetworkSession(OpenWireSession):
         audit = self.options.audit_network
         bridge.inbound.comparison = self.compare(peer, audit if audit >= 0 else audit_of(options))
         self.bridge = bridge
-        if there == self.broker.node_id:
+        if there == self.broker.ids.node_id:
             self.fail_loop()
             return
         bridge.accept(SessionWire(self), peer, int(self.broker.now))

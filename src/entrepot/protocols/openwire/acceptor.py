@@ -91,7 +91,9 @@ class Acceptor:
 
     def is_of_another(self, name: str, connection_id: str) -> bool:
         """Return whether the temporary destination ``name`` is there and not of this connection, whatever its name."""
-        if self.temporaries.get(name, connection_id) != connection_id or name.startswith(f"ID:{self.broker.node_id}-c"):
+        if self.temporaries.get(name, connection_id) != connection_id or name.startswith(
+            f"ID:{self.broker.ids.node_id}-c"
+        ):
             return True  # the second is how we call those of clients of STOMP: nobody may be there before them
         queue = self.broker.table.queues.get(name)
         if queue is not None and queue.owner != connection_id:

@@ -205,7 +205,7 @@ class Advisories:
             return
         for source in self._sources(where):
             self._made_count += 1
-            stands = ConsumerId(self.broker.node_id, QUEUE_SESSION, self._made_count)
+            stands = ConsumerId(self.broker.ids.node_id, QUEUE_SESSION, self._made_count)
             info = ConsumerInfo(consumer_id=stands, destination=source)
             self.made.setdefault(name, []).append(info)
             self.later(_virtual(source), info, self._count(info, source, where))
@@ -323,9 +323,9 @@ class Advisories:
     ) -> Message:
         broker = self.broker
         self.sequence += 1
-        producer = ProducerId(connection_id=broker.node_id, value=ADVISER, session_id=ADVISER_SESSION)
+        producer = ProducerId(connection_id=broker.ids.node_id, value=ADVISER, session_id=ADVISER_SESSION)
         told: dict[str, object] = {
-            "originBrokerId": broker.node_id,
+            "originBrokerId": broker.ids.node_id,
             "originBrokerName": broker.options.name,
             "originBrokerURL": self.url,
         }
@@ -381,7 +381,7 @@ class Advisories:
                     wanted = passes(queue_of, message)
                     self.about = None
                     if wanted:
-                        message.number = self.broker.next_number()
+                        message.number = self.broker.ids.next_number()
                         queue_of.accept(message)
 
 

@@ -139,7 +139,7 @@ class Announced(NoticePort):
         topic = _topic(word, where)
         if not self.advisories.is_read(topic):
             return
-        identity = self.broker.identity_of(message)
+        identity = self.broker.ids.identity_of(message)
         told: dict[str, object] = {}
         if word != "MessageDLQd":
             told[MESSAGE_ID] = identity
@@ -150,7 +150,7 @@ class Announced(NoticePort):
         if "discarded" in detail:
             told["discardedCount"] = int(detail["discarded"])
         try:
-            shown = presented(message, where, identity, self.broker.node_id, None)
+            shown = presented(message, where, identity, self.broker.ids.node_id, None)
             if not policy.advises_bodies:
                 shown = without_body(shown)
         except EntrepotError:
@@ -163,7 +163,9 @@ class Announced(NoticePort):
         if not self.advisories.is_read(topic):
             return
         try:
-            made = presented(message, ActiveMQTopic(topic), self.broker.identity_of(message), self.broker.node_id, None)
+            made = presented(
+                message, ActiveMQTopic(topic), self.broker.ids.identity_of(message), self.broker.ids.node_id, None
+            )
             self.advisories.later_send(topic, message_of(made, topic))
         except EntrepotError:
             return  # one that cannot be said cannot be shown
@@ -186,7 +188,7 @@ class Announced(NoticePort):
         if message.language is OPENWIRE_LANGUAGE:
             producer_id = OPENWIRE_LANGUAGE.opened(message).producer_id
         if producer_id is None:
-            producer_id = ProducerId(connection_id=self.broker.node_id, value=1, session_id=FOREIGN_SESSION)
+            producer_id = ProducerId(connection_id=self.broker.ids.node_id, value=1, session_id=FOREIGN_SESSION)
         return producer_id
 
     # -- queues and topics --------------------------------------------------------------------------------------------
@@ -271,7 +273,7 @@ class Announced(NoticePort):
     def _stranger(self, where: Destination, key: str, detail: dict[str, str]) -> ConsumerInfo:
         """Return what an OpenWire client would have said of itself."""
         return ConsumerInfo(
-            consumer_id=ConsumerId(connection_id=self.broker.node_id, session_id=ADVISER_SESSION, value=int(key)),
+            consumer_id=ConsumerId(connection_id=self.broker.ids.node_id, session_id=ADVISER_SESSION, value=int(key)),
             destination=where,
             client_id=detail.get("client") or detail.get("connection", ""),
             subscription_name=detail.get("subscription") or None,

@@ -152,7 +152,7 @@ class OpenWireSubscription(Subscription):
         """Return a consumer that writes to this subscription's connection."""
         if self.consumers:
             self.several = True
-        key = self.session.broker.consumer_key()
+        key = self.session.broker.ids.consumer_key()
         self.session.advisories.own[str(key)] = self.info  # the session tells of it, with more than the core knows
         return OpenWireConsumer(self.session, self, queue, key)
 

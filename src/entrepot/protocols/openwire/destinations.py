@@ -60,7 +60,7 @@ class Destinations:
             raise InvalidDestination(f"{qualified_name(where)} was made by another connection")
         session.acceptor.temporaries[name] = session.connection_id
         if is_queue(where) and name not in session.broker.table.queues:
-            queue = session.broker.create_queue(name, name, ANYCAST, durable=False, owner=session.connection_id)
+            queue = session.broker.queues.create(name, name, ANYCAST, durable=False, owner=session.connection_id)
             queue.temporary = True
         session.temporary[where] = True
         session.advisories.temporary_added(command)

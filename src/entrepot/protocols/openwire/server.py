@@ -495,7 +495,7 @@ class OpenWireSession(Session):
         self.inactivity = wire.max_inactivity_ms * MILLISECOND
         self.write(
             BrokerInfo(
-                broker_id=BrokerId(value=self.broker.node_id),
+                broker_id=BrokerId(value=self.broker.ids.node_id),
                 broker_url=self.acceptor.url,
                 peer_broker_infos=list(self.acceptor.cluster.infos(self.options)),
                 broker_name=self.broker.options.name,
@@ -974,7 +974,7 @@ class OpenWireSession(Session):
     ) -> None:
         assert where is not None
         broker = self.broker
-        made = presented(message, where, broker.identity_of(message), broker.node_id, self._large_body(message))
+        made = presented(message, where, broker.ids.identity_of(message), broker.ids.node_id, self._large_body(message))
         made.broker_out_time = broker.wall
         dispatch = MessageDispatch(
             consumer_id=subscription.consumer_id, destination=where, message=made, redelivery_counter=counter

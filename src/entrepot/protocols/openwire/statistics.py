@@ -157,7 +157,7 @@ class Statistics(Service):
             return
         broker = self.broker
         self._sequence += 1
-        producer = ProducerId(connection_id=broker.node_id, value=STATISTICIAN, session_id=ADVISER_SESSION)
+        producer = ProducerId(connection_id=broker.ids.node_id, value=STATISTICIAN, session_id=ADVISER_SESSION)
         made = map_message(figures)
         made.producer_id = producer
         made.message_id = MessageId(producer_id=producer, producer_sequence_id=self._sequence)
@@ -169,7 +169,7 @@ class Statistics(Service):
         broker.granted = True  # full or not
         try:
             place = names.parse_one(question.reply_to)
-            if broker.service_at(place.name) is not None:
+            if broker.addresses.service_at(place.name) is not None:
                 return  # a broker that asks itself would never end
             target = broker.target([place])
             made.destination = named(place.name, place.routing == MULTICAST, place.temporary)
@@ -196,7 +196,7 @@ class Statistics(Service):
         octets = sum(int(queue.backlog.octets) for queue in queues)
         return {
             "brokerName": self.broker.options.name,
-            "brokerId": self.broker.node_id,
+            "brokerId": self.broker.ids.node_id,
             "size": _long(sum(int(queue.count) for queue in queues)),
             "enqueueCount": _long(counts.came),
             "dequeueCount": _long(counts.left),
@@ -275,7 +275,7 @@ class Statistics(Service):
         in_flight = len(consumer.in_flight)
         return {
             "brokerName": self.broker.options.name,
-            "brokerId": self.broker.node_id,
+            "brokerId": self.broker.ids.node_id,
             "destinationName": place_of(queue).physical_name,
             "clientId": consumer.connection,
             "connectionId": "" if identity is None else identity.connection_id or "",

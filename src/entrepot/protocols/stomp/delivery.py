@@ -103,11 +103,11 @@ class StompConsumer(Consumer):
             session.choke()
 
     def _write_identity(self, writer: BytesWriter, message: Message) -> None:
-        identity = self.session.broker.identity_of(message)
+        identity = self.session.broker.ids.identity_of(message)
         octets = octets_of(identity, self.session.reader.version)
         writer.write(octets)
         # A copy keeps the identity of its original, which then does not say its number, also where the prefix is ours.
-        if self.tracked and identity != f"{self.session.broker.identity.message_prefix}{message.number}":
+        if self.tracked and identity != f"{self.session.broker.ids.node.message_prefix}{message.number}":
             self.subscription.remember(octets, int(message.number))
 
     def ended(self, why: str) -> None:

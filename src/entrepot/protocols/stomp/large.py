@@ -36,7 +36,7 @@ class Inflow:
         self.written: i64 = 0  # since the disk was asked last
         self.refusal: EntrepotError | None = broker.journal.refusal()  # then the body is read and thrown away
         if self.refusal is None:
-            self.blob = broker.next_number()
+            self.blob = broker.ids.next_number()
             broker.journal.overflow.create(self.blob)
 
     def write(self, piece: bytes) -> None:
@@ -58,7 +58,7 @@ class Inflow:
         """
         self.written = 0
         journal = self.broker.journal
-        journal.put(KIND_NUMBERS, b"", int(self.broker.reserved).to_bytes(8, "big"))
+        journal.put(KIND_NUMBERS, b"", int(self.broker.ids.reserved).to_bytes(8, "big"))
         journal.confirm(waiter, b"")
 
     def message_now(self) -> Message:

@@ -83,7 +83,7 @@ class Leasing:
         self.waiting: list[_Claim] = []
         self.reads: list[Reading] = []
         self.page: BytesWriter = BytesWriter()
-        self.id_prefix: bytes = session.broker.identity.message_prefix.encode()
+        self.id_prefix: bytes = session.broker.ids.node.message_prefix.encode()
 
     def command(self, command: i64, headers: dict[str, str]) -> None:
         """Obey one frame. Raises Refused."""
@@ -96,7 +96,7 @@ class Leasing:
             topic = "topic" in headers
             self._begin(lease, headers.get("from", ""))
             lease.attach(journal, None if topic else selector_of(headers.get("selector", "")))
-            answer["node"] = broker.node_id
+            answer["node"] = broker.ids.node_id
             answer["queue"] = lease.queue.name
         elif command == codec.CLAIM:
             self._claim(lease, epoch, headers)
@@ -116,7 +116,7 @@ class Leasing:
         if written in ("", "earliest"):
             return
         if written == "latest":
-            lease.begin(int(self.session.broker.number), 0)
+            lease.begin(int(self.session.broker.ids.number), 0)
             return
         since = whole_number(written, "from")
         if since <= 0:
@@ -268,7 +268,7 @@ class Leasing:
         if rare is None and message.language is STOMP_LANGUAGE:
             identity = self.id_prefix + b"%d" % int(message.number)
         else:
-            identity = broker.identity_of(message).encode()
+            identity = broker.ids.identity_of(message).encode()
         if message.language is not STOMP_LANGUAGE:
             tail, body_at = tail_of(message)
         lines = tail[: body_at - 1]
@@ -313,7 +313,7 @@ class Leasing:
         headers = {
             "subscription": reading.identity,
             "destination": self._kind(reading) + queue.address,
-            "message-id": f"{session.broker.node_id}:{queue.name}:{first}",
+            "message-id": f"{session.broker.ids.node_id}:{queue.name}:{first}",
             "form": FORM,
             "position": str(first),
             "count": str(count),

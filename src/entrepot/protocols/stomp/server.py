@@ -525,10 +525,10 @@ class StompSession(Session):
         self.reader.version = version
         self.reader.connected = True
         self.connected = True
-        self.id_prefix = octets_of(self.broker.identity.message_prefix, version)
+        self.id_prefix = octets_of(self.broker.ids.node.message_prefix, version)
         answer = {
             "version": f"{version // 10}.{version % 10}",
-            "session": f"{self.broker.node_id}-{self.number}",
+            "session": f"{self.broker.ids.node_id}-{self.number}",
             "server": "entrepot/" + self.broker.options.version,
             "heart-beat": self._agree(headers.get("heart-beat", self.options.heartbeat_default)),
         }
@@ -660,7 +660,7 @@ class StompSession(Session):
         if self.broker.send(message, target) == BLOCKED:
             self._block(target)
         if special.get(b"receipt-message-id") == b"true":
-            self.answer_with({"message-id": self.broker.identity_of(message)}, receipt)
+            self.answer_with({"message-id": self.broker.ids.identity_of(message)}, receipt)
         else:
             self._answer(receipt, message.durable or message.rare is not None)
 
@@ -767,11 +767,11 @@ class StompSession(Session):
         alias = destination.stomp()
         name = self.temporary.get(alias)
         if name is None:
-            name = self.broker.temporary_name(self.number, destination.name)
+            name = self.broker.ids.temporary_name(self.number, destination.name)
             self.broker.access.create(self.subject, Destination(name, destination.routing, True))
             self.temporary[alias] = name
             if destination.routing != MULTICAST:
-                queue = self.broker.create_queue(name, name, ANYCAST, durable=False, owner=str(self.number))
+                queue = self.broker.queues.create(name, name, ANYCAST, durable=False, owner=str(self.number))
                 queue.temporary = True
             else:
                 self.broker.notices.notice(notices.TEMPORARY_TOPIC_CREATED, name, {})
@@ -1137,7 +1137,7 @@ class StompSession(Session):
 
     def new_key(self) -> i64:
         """Return a key for a consumer of this connection."""
-        return self.broker.consumer_key()
+        return self.broker.ids.consumer_key()
 
     # -- leases and stages --------------------------------------------------------------------------------------------
 
@@ -1225,7 +1225,7 @@ class StompSession(Session):
         writer = self.out
         writer.write(b"MESSAGE\n")
         write_headers(writer, headers, version)
-        writer.write(b"message-id:" + octets_of(self.broker.identity_of(message), version))
+        writer.write(b"message-id:" + octets_of(self.broker.ids.identity_of(message), version))
         self.write_fixed(writer, message, 0)
         self.write_rest(writer, message, asked)
         self.note()

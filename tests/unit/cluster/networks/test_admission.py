@@ -203,15 +203,15 @@ def test_what_another_clock_dates_into_the_future_waits_no_longer_than_twice_the
         one.number = number
         return back.rule.refusal(one, back.queue)
 
-    first = int(rig.broker.number)
+    first = int(rig.broker.ids.number)
     assert "2000 ms (replayDelay)" in left(first)
     rig.send("Q")
-    assert "4000 ms" in left(int(rig.broker.number)), "it came behind the first"
+    assert "4000 ms" in left(int(rig.broker.ids.number)), "it came behind the first"
     rig.wait(2000)
     assert not left(first)
-    assert left(int(rig.broker.number))
+    assert left(int(rig.broker.ids.number))
     rig.wait(2000)
-    assert not left(int(rig.broker.number))
+    assert not left(int(rig.broker.ids.number))
     assert not left(first)
 
 

@@ -445,7 +445,7 @@ def test_what_a_composite_fills_is_demand_for_the_composite(unread: bool) -> Non
     assert b.broker is not None
     b.neighbourhood.acceptor.advisories.virtual = True
     b.neighbourhood.acceptor.advisories.virtual_on_creation = unread
-    b.broker.add_divert(composite("all", False, [(Destination("one", ANYCAST), None)]))
+    b.broker.table.add_divert(composite("all", False, [(Destination("one", ANYCAST), None)]))
     if unread:
         b.send("queue://one", "makes the queue")
     else:
@@ -546,7 +546,7 @@ def test_a_temporary_queue_of_another_protocol_does_not_come_back_to_its_own_bro
 
     def make() -> None:
         assert a.broker is not None
-        queue = a.broker.create_queue(name, name, ANYCAST, durable=False, owner="9")
+        queue = a.broker.queues.create(name, name, ANYCAST, durable=False, owner="9")
         queue.temporary = True
 
     a.turn(make)
@@ -979,7 +979,7 @@ def test_a_large_body_that_is_lost_on_disk_stays_behind_as_a_dead_letter(harm: s
     def store() -> None:
         assert a.broker is not None
         overflow = a.broker.journal.overflow
-        blob = a.broker.next_number()
+        blob = a.broker.ids.next_number()
         overflow.create(blob)
         overflow.write(blob, bytes(2000))
         overflow.seal(blob)

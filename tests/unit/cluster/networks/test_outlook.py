@@ -159,7 +159,7 @@ def test_a_conduit_brings_what_no_selector_wants() -> None:
     network.run(500)
     assert local(network, "B") == ["conduit"]
     (queue,) = told(network, "B")["queues"]
-    assert queue["head_path"] == [network.sites["A"].broker.node_id]  # type: ignore[union-attr]
+    assert queue["head_path"] == [network.sites["A"].broker.ids.node_id]  # type: ignore[union-attr]
     assert "conduitSubscriptions=false" in queue["reasons"][0]["remedy"]
 
 
@@ -230,7 +230,7 @@ def test_a_message_is_found_on_its_way_with_its_path() -> None:
     result: Any = search.result()
     (place,) = result["places"]
     assert place["state"] == "waiting"
-    nodes = [network.sites[name].broker.node_id for name in "AB"]  # type: ignore[union-attr]
+    nodes = [network.sites[name].broker.ids.node_id for name in "AB"]  # type: ignore[union-attr]
     assert place["path"] == nodes
 
 

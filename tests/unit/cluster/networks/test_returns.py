@@ -186,10 +186,10 @@ def test_a_store_that_is_set_up_again_from_its_files_of_yesterday_loses_nothing(
 
     broker = a.broker
     assert broker is not None
-    before = int(broker.number)
+    before = int(broker.ids.number)
     a.turn(lambda: unnamed("one"))
     network.run(300)
-    broker.number = before
+    broker.ids.number = before
     a.turn(lambda: unnamed("two"))
     network.run(300)
     assert b.broker is not None

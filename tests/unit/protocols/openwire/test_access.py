@@ -51,7 +51,7 @@ def hub() -> Hub:
         Rule("outbox", ANYCAST, {"shop": WRITE}),
     ]
     rig.broker.access.protect(Directory(users), rules, Rule(">", UNTYPED, {"admins": EVERYTHING}))
-    rig.broker.create_queue("outbox", "outbox", ANYCAST, durable=True)
+    rig.broker.queues.create("outbox", "outbox", ANYCAST, durable=True)
     return Hub(rig)
 
 

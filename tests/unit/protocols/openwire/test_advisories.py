@@ -358,7 +358,7 @@ def test_topics_of_the_configuration_and_of_before_are_told_to_who_asks() -> Non
 def virtual(*, created: bool = False) -> tuple[Hub, Client]:
     hub, watcher = watching({})
     for one in (MIX, NEWS):
-        hub.rig.broker.add_divert(one)
+        hub.rig.broker.table.add_divert(one)
     hub.acceptor.advisories.virtual = True
     hub.acceptor.advisories.virtual_on_creation = created
     return hub, watcher

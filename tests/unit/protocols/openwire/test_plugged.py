@@ -138,7 +138,7 @@ def test_slashes_and_dots_mean_the_same() -> None:
 def counting() -> Client:
     hub = Hub(Rig())
     statistics = Statistics(hub.acceptor, lambda: {"openwire": "tcp://here:1"}, "/data")
-    hub.rig.broker.offer_family(PREFIX, statistics)
+    hub.rig.broker.addresses.offer_family(PREFIX, statistics)
     return hub.client()
 
 

@@ -294,7 +294,7 @@ def test_destinations_and_producers_are_made_by_who_may() -> None:
         boss.session.producers.clear()
         assert refusals(say(scene, boss, destined(0)(scene, boss, where))) == [], kind
     free = commands.ActiveMQQueue("free")
-    scene.rig.broker.create_queue("free", "free", ANYCAST, durable=True)
+    scene.rig.broker.queues.create("free", "free", ANYCAST, durable=True)
     assert refusals(say(scene, boss, destined(1)(scene, boss, free))) == []
     assert "free" not in scene.rig.broker.table.queues
 
@@ -312,7 +312,7 @@ def hostile(scene: Scene, structure: Structure, kind: schema.Type) -> None:
         "SessionId": SessionId(java.name, 1),
         "ConsumerId": scene.consumer,
         "ProducerId": ProducerId(java.name, 1, 1),
-        "BrokerId": BrokerId(value=scene.rig.broker.node_id),
+        "BrokerId": BrokerId(value=scene.rig.broker.ids.node_id),
         "MessageId": first.message.message_id,
         "TransactionId": BRANCH,
         "Destination": commands.ActiveMQQueue("secret"),

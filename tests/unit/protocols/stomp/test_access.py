@@ -34,7 +34,7 @@ def rig() -> Rig:
         Rule("outbox", ANYCAST, {"shop": WRITE}),
     ]
     made.broker.access.protect(Directory(users), rules)
-    made.broker.create_queue("outbox", "outbox", ANYCAST, durable=True)
+    made.broker.queues.create("outbox", "outbox", ANYCAST, durable=True)
     return made
 
 
