@@ -38,22 +38,33 @@ $(STAMPS)/venv:
 	@mkdir -p $(STAMPS)
 	@touch $@
 
-$(STAMPS)/packages-$(EXTRAS): $(STAMPS)/venv pyproject.toml $(CONSTRAINTS)
-	@echo "installing the pinned packages ($(EXTRAS))"
+# In three steps, so that the compiler, and the story of the demo, need not wait for the download of Spark.
+INSTALL := ENTREPOT_PURE=1 $(PIP) install --constraint $(CONSTRAINTS) --no-build-isolation --editable
+
+$(STAMPS)/packages-story: $(STAMPS)/venv pyproject.toml $(CONSTRAINTS)
 	@$(PIP) install --constraint $(CONSTRAINTS) setuptools
-	@ENTREPOT_PURE=1 $(PIP) install --constraint $(CONSTRAINTS) --no-build-isolation --editable '.[$(EXTRAS)]'
-	@rm -f $(STAMPS)/packages-*
+	@$(INSTALL) . stomp.py
+	@touch $@
+
+$(STAMPS)/packages-compiler: $(STAMPS)/packages-story
+	@$(INSTALL) '.[dev]'
+	@touch $@
+
+$(STAMPS)/packages-$(EXTRAS): $(STAMPS)/packages-compiler
+	@echo "installing the pinned packages ($(EXTRAS))"
+	@$(INSTALL) '.[$(EXTRAS)]'
 	@touch '$@'
 
-setup: $(STAMPS)/packages-$(EXTRAS) compiled ## make .venv with the pinned packages, and the compiled build
+setup: ## make .venv with the pinned packages, and the compiled build
+	@$(MAKE) --no-print-directory --jobs=2 $(STAMPS)/packages-$(EXTRAS) compiled
 
-compiled: $(STAMPS)/packages-$(EXTRAS) ## bring build/compiled up to date (does nothing when it is)
+compiled: $(STAMPS)/packages-compiler ## bring build/compiled up to date (does nothing when it is)
 	@$(PY) tools/compiled_build.py --launcher
 
 # The compiler works on one core while the plain tests run on another.
-test: $(STAMPS)/packages-$(EXTRAS) ## units and simulation on the plain build, then every test on the compiled one
+test: $(STAMPS)/packages-compiler ## units and simulation on the plain build, then every test on the compiled one
 	@$(PY) tools/compiled_build.py --launcher & compiling=$$!; passed=yes; \
-		$(PY) tools/run_tests.py plain || passed=no; \
+		$(MAKE) --no-print-directory $(STAMPS)/packages-$(EXTRAS) && $(PY) tools/run_tests.py plain || passed=no; \
 		wait $$compiling && test $$passed = yes
 	@$(PY) tools/run_tests.py compiled
 
@@ -107,8 +118,14 @@ bench-audit: setup ## measure audits of 1, 3 and 10 million records; ARGS="..."
 interop: setup ## test against programs that others wrote
 	@$(PY) tools/run_tests.py compiled tests/interop $(ARGS)
 
-demo: setup ## three brokers, real clients, two kills, a short story; leaves nothing behind
-	@$(COMPILED) $(PY) demo/run.py $(ARGS)
+# The story begins on what is ready, while Spark is fetched and the rest compiled; its last chapter needs both.
+demo: $(STAMPS)/packages-story ## three brokers, real clients, three kills, a short story; leaves nothing behind
+	@mkdir -p build
+	@$(MAKE) --no-print-directory setup >build/setup.log 2>&1 & setting_up=$$!; passed=yes; \
+		PYTHONPATH=$$($(PY) tools/source_tree.py) $(PY) demo/run.py story $(ARGS) || passed=no; \
+		kill -0 $$setting_up 2>/dev/null && echo "the last chapter waits for Spark and the compiler (build/setup.log)"; \
+		wait $$setting_up || { cat build/setup.log; exit 2; }; \
+		$(COMPILED) $(PY) demo/run.py landing $(ARGS) && test $$passed = yes
 
 pipeline-soak: setup ## kill Spark drivers, workers and brokers under the pipeline; ROUNDS=200
 	$(COMPILED) $(PY) tests/spark/soak.py --rounds $(ROUNDS) $(ARGS)

@@ -3,6 +3,8 @@
 A ``.so`` beside a ``.py`` shadows it, so compiled modules never land in ``src/``. They live in ``build/compiled/``, a
 complete copy of the package, and a stamp there says from which bytes it was made. This module only compares; it is on
 the way of every start of the development ``entrepot`` command and imports little. ``compiled_build`` does the work.
+
+``python tools/source_tree.py`` prints the folder, for ``PYTHONPATH``.
 """
 
 from __future__ import annotations
@@ -87,3 +89,7 @@ def import_root() -> Path:
     """Return the folder to import entrepot from: the compiled copy if it is fresh and not declined, else ``src``."""
     declined = os.environ.get("ENTREPOT_PURE", "").lower() not in {"", "0", "no", "false"}
     return SOURCE if declined or not compiled_is_fresh() else COMPILED
+
+
+if __name__ == "__main__":
+    print(import_root())
