@@ -136,7 +136,7 @@ pipeline-clusters: setup ## the same on local-cluster and under a standalone mas
 $(STAMPS)/spark-%: ## a Python with another PySpark
 	@python3 -m venv build/spark-$*
 	@build/spark-$*/bin/pip install --quiet 'pyspark==$*.*' 'pandas<3' pyarrow 'protobuf>=6.33.5' \
-		click rich msgspec mypy_extensions librt==0.16.0 pytest pytest-timeout pytest-xdist pytest-rerunfailures hypothesis
+		click rich msgspec h11 mypy_extensions librt==0.16.0 pytest pytest-timeout pytest-xdist pytest-rerunfailures hypothesis
 	@touch $@
 
 pipeline-versions: setup $(STAMPS)/spark-4.1 $(STAMPS)/spark-4.0 ## the pipeline under PySpark 4.1, and 4.0 refused

@@ -41,22 +41,20 @@ from entrepot.io.leases import CLOCK
 from entrepot.io.links import Links, log_bridges, verify
 from entrepot.io.local import Door
 from entrepot.io.options import no_option
-from entrepot.io.polled import PolledSessions
 from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.io.standby import Standby
 from entrepot.io.tcp import AUTO, Listener, Listening
 from entrepot.io.traces import LIMIT_OCTETS, TraceFiles
+from entrepot.io.web import WebGreeter
 from entrepot.journal.limits import StoreLimits
 from entrepot.journal.log import JournalCore, JournalOptions, RecoveryReport
 from entrepot.journal.memory import MemoryJournal
 from entrepot.management.census import OpenConnections
 from entrepot.protocols.openwire.options import OpenWireOptions, Published
 from entrepot.protocols.openwire.options import read_option as read_openwire_option
-from entrepot.protocols.openwire.polling import PollSession
 from entrepot.protocols.session import HTTP, OPENWIRE, STOMP, Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
 from entrepot.protocols.stomp.uri import read_option
-from entrepot.protocols.tunnel import TunnelServer
 
 DEFAULT_LISTEN: Final = ("stomp://127.0.0.1:61613", "auto://127.0.0.1:61616")
 MEMORY_LIMIT: Final = 512 * MIB
@@ -476,17 +474,9 @@ class Node:
         def greet_stomp(shell: Shell, peer: str) -> Session:
             return made.greet_stomp(shell, stomp, peer)
 
-        sessions = PolledSessions(self.turn, frame_max=openwire.wire.max_frame_size)
-
-        def poll(peer: str, shell: Shell) -> Session:
-            return PollSession(shell, sessions, self.turn.now, peer)
-
-        def tunnel(shell: Shell, peer: str) -> Session:
-            return TunnelServer(shell, lambda inner: greet(inner, peer), self.turn.now, partial(poll, peer))
-
-        greeters = {OPENWIRE: greet, STOMP: greet_stomp, HTTP: tunnel}
-        listener = Listener(listening, self.turn, greeters)
-        sessions.carry = partial(listener.carry, greet)
+        web = WebGreeter(self.turn, greet, frame_max=openwire.wire.max_frame_size)
+        listener = Listener(listening, self.turn, {OPENWIRE: greet, STOMP: greet_stomp, HTTP: web})
+        web.carry = partial(listener.carry, greet)
         return listener
 
     def _places(self) -> dict[str, str]:

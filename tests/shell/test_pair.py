@@ -41,12 +41,14 @@ def test_the_backup_is_small(start: Start) -> None:
 
 
 def test_a_broker_loads_nothing_that_few_need() -> None:
-    """Each costs a waiting broker 0.2 to 1 MB: passwords, PKCS#12, XML in messages, options that are misspelt."""
+    """Each costs a waiting broker 0.2 to 1 MB: passwords, PKCS#12, XML in messages, HTTP, misspelt options."""
     code = "import sys, entrepot.node; print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = out.stdout.split()
     assert "entrepot.io.tls" in loaded
-    assert not [each for each in ("hashlib", "tempfile", "shutil", "xml.parsers.expat", "difflib") if each in loaded]
+    assert not [
+        each for each in ("h11", "hashlib", "tempfile", "shutil", "xml.parsers.expat", "difflib") if each in loaded
+    ]
 
 
 @pytest.mark.timeout(60 + 30 * ROUNDS)

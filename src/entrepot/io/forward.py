@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import socket
-from typing import Final
 
+from entrepot.base.errors import PeerError
 from entrepot.io.options import TransportOptions
-
-HEAD_OCTETS_MAX: Final = 16 * 1024
+from entrepot.protocols.http import Answers
 
 
 async def through_proxy(
@@ -25,8 +24,7 @@ async def through_proxy(
     try:
         sock.setblocking(False)
         await loop.sock_connect(sock, address)
-        await loop.sock_sendall(sock, _request(options, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"))
-        status = await _status(loop, sock)
+        status = await _ask(loop, sock, options, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
     except BaseException:
         sock.close()
         raise
@@ -39,25 +37,22 @@ async def through_proxy(
     return sock
 
 
-def _request(options: TransportOptions, place: str) -> bytes:
-    lines = [f"CONNECT {place} HTTP/1.1", f"Host: {place}"]
+async def _ask(loop: asyncio.AbstractEventLoop, sock: socket.socket, options: TransportOptions, place: str) -> int:
+    """Return the status of the answer, read octet by octet: what follows belongs to the other side. Raises OSError."""
+    fields = []
     if options.proxy_user:
         credentials = f"{options.proxy_user}:{options.proxy_password}".encode()
-        lines.append("Proxy-Authorization: Basic " + base64.b64encode(credentials).decode())
-    return "\r\n".join([*lines, "", ""]).encode()
-
-
-async def _status(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> int:
-    """Read the answer's head, octet by octet behind its first line: what follows belongs to the other side."""
-    head = b""
-    while not head.endswith(b"\r\n\r\n"):
-        piece = await loop.sock_recv(sock, 1)
-        if not piece:
-            raise ConnectionResetError(0, "the proxy closed the connection")
-        head += piece
-        if len(head) > HEAD_OCTETS_MAX:
-            raise ConnectionRefusedError(0, "the proxy's answer is no HTTP")
-    words = head.split(b" ", 2)
-    if len(words) < 2 or not words[1].isdigit():
-        raise ConnectionRefusedError(0, "the proxy's answer is no HTTP")
-    return int(words[1])
+        fields = [("Proxy-Authorization", "Basic " + base64.b64encode(credentials).decode())]
+    http = Answers(lambda head: 0)
+    try:
+        await loop.sock_sendall(sock, http.ask("CONNECT", place, place, fields))
+        while (answer := http.next() or http.head) is None:
+            piece = await loop.sock_recv(sock, 1)
+            if not piece:
+                raise ConnectionResetError(0, "the proxy closed the connection")
+            http.feed(piece)
+    except PeerError as error:
+        if http.head is None:
+            raise ConnectionRefusedError(0, f"the proxy's answer is no HTTP: {error.message}") from error
+        answer = http.head  # its body is longer than nothing; nobody reads it
+    return answer.status

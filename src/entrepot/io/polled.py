@@ -107,11 +107,11 @@ class ExchangeTransport(Unattached, Inner):
 
 
 class PolledSessions(Exchanges):
-    """The sessions of one listener. ``carry`` is the listener's, and set once that is there."""
+    """The sessions of one listener, whose ``carry`` it is."""
 
-    def __init__(self, turn: Turn, *, frame_max: int) -> None:
+    def __init__(self, turn: Turn, carry: Carry, *, frame_max: int) -> None:
         self.turn: Final = turn
-        self.carry: Carry | None = None
+        self.carry: Final = carry
         self._body_max: Final = TEXT_FACTOR * min(frame_max, FRAME_OCTETS_MAX)
         self._open: dict[bytes, Exchange] = {}
 
@@ -119,7 +119,7 @@ class PolledSessions(Exchanges):
         """Open one; return why not, or ""."""
         if client_id in self._open:
             return "a session of this clientID is open already"
-        connection = None if self.carry is None else self.carry(peer)
+        connection = self.carry(peer)
         if connection is None:
             return "this listener admits no more connections"
         made = ExchangeTransport(self.turn, connection, partial(self._forget, client_id), self._body_max)

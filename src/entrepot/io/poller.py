@@ -20,7 +20,7 @@ from entrepot.base.errors import MalformedFrame, PeerError
 from entrepot.io.connection import Connection, Turn
 from entrepot.io.options import TransportOptions
 from entrepot.io.polled import Unattached
-from entrepot.protocols.http import Message, MessageReader, deflate, inflate, request
+from entrepot.protocols.http import Answers, Field, Message, deflate, inflate
 from entrepot.protocols.openwire.relay import Relay
 
 IDLE_S: Final = 20.0
@@ -29,7 +29,7 @@ LAST_WORDS_S: Final = 3.0  # for what is still to be posted when the connection 
 BODY_OCTETS_MAX: Final = 256 * MIB
 HIGH_OCTETS: Final = 1 * MIB
 LOW_OCTETS: Final = 256 * 1024
-GZIPPED: Final = "Content-Type: application/x-gzip"
+GZIPPED: Final = ("Content-Type", "application/x-gzip")
 
 Opener = Callable[[Callable[[], asyncio.Protocol]], Awaitable[None]]
 
@@ -43,7 +43,7 @@ class Wire(asyncio.Protocol):
         self.loop: Final = loop
         self.transport: asyncio.Transport | None = None
         self.used = loop.time()
-        self._reader: Final = MessageReader(lambda head: BODY_OCTETS_MAX, answers=True)
+        self._http: Final = Answers(lambda head: BODY_OCTETS_MAX)
         self._answer: asyncio.Future[Message] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -51,22 +51,21 @@ class Wire(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)  # uvloop's are no subclasses
 
     def data_received(self, data: bytes) -> None:
-        """Part of an answer came."""
+        """Part of an answer came; b"" is the end of it all."""
+        self._http.feed(data)
         try:
-            answers = self._reader.feed(data)
+            answer = self._http.next()
         except PeerError as error:
             self._fail(ConnectionResetError(0, error.message))
             return
-        if answers and self._answer is not None and not self._answer.done():
-            self._answer.set_result(answers[0])
-        elif answers:
+        if answer is not None and self._answer is not None and not self._answer.done():
+            self._answer.set_result(answer)
+        elif answer is not None:
             self._fail(ConnectionResetError(0, "an answer came that nobody asked for"))
 
     def eof_received(self) -> None:
-        """The other side says no more."""
-        answer = self._reader.end()
-        if answer is not None and self._answer is not None and not self._answer.done():
-            self._answer.set_result(answer)
+        """The other side says no more: an answer without a length ends with that."""
+        self.data_received(b"")
 
     def connection_lost(self, error: Exception | None) -> None:
         """It is closed."""
@@ -80,17 +79,17 @@ class Wire(asyncio.Protocol):
         fresh = self.loop.time() - self.used < IDLE_S
         return fresh and self.transport is not None and not self.transport.is_closing()
 
-    async def ask(self, octets: bytes, *, bodiless: bool = False) -> Message:
-        """Return the answer to a request. Raises OSError."""
+    async def ask(self, method: str, path: str, host: str, fields: list[Field], body: bytes) -> Message:
+        """Return the answer to a request. Raises OSError, MalformedFrame."""
         if self.transport is None:
             raise ConnectionResetError(0, "the connection is closed")
-        self._reader.bodiless = bodiless
+        octets = self._http.ask(method, path, host, fields, body)
         self._answer = self.loop.create_future()
         self.transport.write(octets)
         async with asyncio.timeout(ANSWER_S):
             answer = await self._answer
         self.used = self.loop.time()
-        if not answer.lasting:
+        if not self._http.ready():
             self.close()
         return answer
 
@@ -106,6 +105,13 @@ class Wire(asyncio.Protocol):
             self.transport.abort()
 
 
+class _Way:
+    """One direction, and the connection that serves it now."""
+
+    def __init__(self) -> None:
+        self.wire: Wire | None = None
+
+
 class Poller(Unattached):
     """A transport without a socket of its own: what is written to it is posted, what is fetched is received."""
 
@@ -116,10 +122,11 @@ class Poller(Unattached):
         self._options: Final = options
         self._host: Final = host
         self._path: Final = path
-        self._client_id: Final = f"clientID: ID:entrepot-{uuid.uuid4()}"
+        self._client_id: Final = ("clientID", f"ID:entrepot-{uuid.uuid4()}")
         self._relay: Final = Relay()
         self._connection: Connection | None = None
-        self._wires: dict[str, Wire] = {}
+        self._fetching: Final = _Way()
+        self._posting: Final = _Way()
         self._packs = False
         self._posts: deque[bytes] = deque()
         self._octets = 0
@@ -134,11 +141,11 @@ class Poller(Unattached):
     async def start(self, connection: Connection) -> Connection:
         """Open a session and drive ``connection`` with it. Raises OSError."""
         try:
-            answer = await self._ask("GET", request("HEAD", self._path, self._host, self._client_id), bodiless=True)
+            answer = await self._ask(self._fetching, "HEAD", self._client_id)
             if answer.status != 200:
                 raise ConnectionRefusedError(0, f"it answers {_shown(answer)} instead of opening a session")
             if self._options.compressed:
-                answer = await self._ask("GET", request("OPTIONS", self._path, self._host))
+                answer = await self._ask(self._fetching, "OPTIONS")
                 self._packs = b"gzip" in answer.fields.get(b"accepts-encoding", b"")
         except BaseException as error:
             self._close_wires()
@@ -146,8 +153,7 @@ class Poller(Unattached):
                 raise ConnectionRefusedError(0, error.message) from error
             raise
         self._connection = connection
-        transport = self._wires["GET"].transport
-        self.beneath = transport
+        self.beneath = self._fetching.wire.transport if self._fetching.wire is not None else None
         connection.connection_made(self)
         connection.data_received(self._relay.greeting)
         loop = self.turn.loop
@@ -198,11 +204,10 @@ class Poller(Unattached):
     # -- the two directions -------------------------------------------------------------------------------------------
 
     async def _fetch(self) -> None:
-        octets = request("GET", self._path, self._host, self._client_id, "Accept-Encoding: gzip")
         try:
             while not self._ended:
                 await self._reading.wait()
-                answer = await self._ask("GET", octets)
+                answer = await self._ask(self._fetching, "GET", self._client_id, ("Accept-Encoding", "gzip"))
                 if answer.status == 408:  # there was nothing to fetch
                     continue
                 if answer.status != 200:
@@ -236,7 +241,7 @@ class Poller(Unattached):
                         return
                     continue
                 text = self._posts.popleft()
-                answer = await self._ask("POST", self._posted(text))
+                answer = await self._posted(text)
                 if answer.status != 200:
                     raise ConnectionResetError(0, f"a POST is answered with {_shown(answer)}")
                 self._octets -= len(text)
@@ -246,23 +251,23 @@ class Poller(Unattached):
         except OSError as error:
             self._end(error)
 
-    def _posted(self, text: bytes) -> bytes:
+    async def _posted(self, text: bytes) -> Message:
         if self._packs and len(text) > self._options.compressed_from:
-            return request("POST", self._path, self._host, self._client_id, GZIPPED, body=deflate(text))
-        return request("POST", self._path, self._host, self._client_id, body=text)
+            return await self._ask(self._posting, "POST", self._client_id, GZIPPED, body=deflate(text))
+        return await self._ask(self._posting, "POST", self._client_id, body=text)
 
-    async def _ask(self, way: str, octets: bytes, *, bodiless: bool = False) -> Message:
-        wire = self._wires.get(way)
+    async def _ask(self, way: _Way, method: str, *fields: Field, body: bytes = b"") -> Message:
+        wire = way.wire
         if wire is None or not wire.usable:
             if wire is not None:
                 wire.close()
             made = wire = Wire(self.turn.loop)
             async with asyncio.timeout(ANSWER_S):
                 await self._opener(lambda: made)
-            self._wires[way] = wire
+            way.wire = wire
             if self._ended:
                 self._close_wires()
-        return await wire.ask(octets, bodiless=bodiless)
+        return await wire.ask(method, self._path, self._host, list(fields), body)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -282,9 +287,10 @@ class Poller(Unattached):
             self.turn.loop.call_soon(connection.connection_lost, error)
 
     def _close_wires(self) -> None:
-        for wire in self._wires.values():
-            wire.close()
+        for way in (self._fetching, self._posting):
+            if way.wire is not None:
+                way.wire.close()
 
 
 def _shown(answer: Message) -> str:
-    return f"{answer.first.decode('latin-1')[:100]!r}"
+    return f"'{answer.status} {answer.reason.decode('latin-1')[:100]}'"

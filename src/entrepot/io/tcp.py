@@ -25,15 +25,12 @@ from entrepot.base.environment import SECOND
 from entrepot.base.errors import AddressInUse, InvalidOption, InvalidURI, MalformedFrame, OperatorError
 from entrepot.base.uri import NO_PORT, Endpoint, parse
 from entrepot.io.connection import Connection, Turn
-from entrepot.io.forward import through_proxy
 from entrepot.io.local import enter
 from entrepot.io.options import TransportOptions, read
-from entrepot.io.poller import Poller
 from entrepot.io.proxy import read_header
 from entrepot.io.tls import client_context, server_context
 from entrepot.protocols.detection import DetectingSession
 from entrepot.protocols.session import AMQP, HTTP, MQTT, OPENWIRE, STOMP, Session, Shell
-from entrepot.protocols.tunnel import TunnelClient
 
 HTTPS: Final = "https"
 DEFAULT_PORTS: Final[Mapping[str, int]] = {
@@ -452,6 +449,8 @@ class Way:
                 connection.peer = endpoint.format()
             await loop.create_unix_connection(factory, sock=enter(endpoint.host or endpoint.path.strip("/")))
         elif self.options.proxy_host:
+            from entrepot.io.forward import through_proxy  # noqa: PLC0415 - h11 is loaded where HTTP is spoken
+
             sock = await through_proxy(loop, self.options, endpoint.host, self.port)
             try:
                 await loop.create_connection(factory, sock=sock, ssl=context, server_hostname=host)
@@ -464,6 +463,9 @@ class Way:
 
 async def _dial_http(way: Way, turn: Turn, make: Greeter, lost: Callable[[Connection], None]) -> Connection:
     """Ask for OpenWire; poll a place that has it only as ActiveMQ does."""
+    from entrepot.io.poller import Poller  # noqa: PLC0415 - h11 is loaded where HTTP is spoken
+    from entrepot.protocols.tunnel import TunnelClient  # noqa: PLC0415 - as above
+
     decided: asyncio.Future[bool] = turn.loop.create_future()
 
     def decide(switched: bool) -> None:

@@ -1,221 +1,208 @@
-"""A stream of octets cut into HTTP/1.1 messages, requests or answers (RFC 9112); and messages written.
+"""HTTP/1.1 by h11: requests that come and are answered, requests that are asked and their answers, with bounds.
 
-Nothing is kept beyond a head of `HEAD_OCTETS_MAX` and a body of what its reader permits for that head. A body's length
-is told by ``Content-Length`` or by chunks; a message that says both, or says one twice, is refused: two readers of the
-same stream must never disagree where a message ends.
+h11 decides where a message ends, who may speak next and whether a connection may be used again. Added here are bounds
+of bodies, and the refusal of a message that tells its length by ``Content-Length`` and by chunks: h11 obeys the chunks,
+as RFC 9112 permits, and two readers of one stream must never disagree where a message ends.
+
+Import this module where HTTP is really spoken: a broker without HTTP does not load h11.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
 from typing import Final
+from urllib.parse import quote
+
+import h11
 
 from entrepot.base.errors import LimitExceeded, MalformedFrame
 
-HEAD_OCTETS_MAX: Final = 16 * 1024
-CHUNK_LINE_OCTETS_MAX: Final = 256
+HEAD_OCTETS_MAX: Final = 16 * 1024  # of a head, and of the line before a chunk
 GZIP: Final = 31  # zlib: the window of 32 KiB, with the head and tail of gzip
-REASONS: Final = {
-    200: "OK",
-    400: "Bad Request",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    408: "Request Timeout",
-    409: "Conflict",
-    413: "Content Too Large",
-    503: "Service Unavailable",
-}
+SAFE: Final = "%/:?#[]@!$&'()*+,;=~"  # of a target: what stays as it is
+TOO_LARGE: Final = (413, 431)
+
+Field = tuple[str, str]
 
 
 class Message:
-    """One message. ``fields``: names in lower case; of repeated ones the last, except for the length."""
+    """One message. ``method`` and ``target`` are those of a request; ``status`` and ``reason`` those of an answer.
 
-    __slots__ = ("body", "fields", "first")
-
-    def __init__(self, first: bytes, fields: dict[bytes, bytes]) -> None:
-        self.first = first
-        self.fields = fields
-        self.body = b""
-
-    @property
-    def method(self) -> bytes:
-        """Return the word that a request begins with."""
-        return self.first.partition(b" ")[0]
-
-    @property
-    def status(self) -> int:
-        """Return the status of an answer, 0 for what is none."""
-        words = self.first.split(b" ", 2)
-        good = len(words) > 1 and words[0].startswith(b"HTTP/1.") and words[1].isdigit() and len(words[1]) == 3
-        return int(words[1]) if good else 0
-
-    @property
-    def lasting(self) -> bool:
-        """Say whether the connection may be used again."""
-        said = self.fields.get(b"connection", b"").lower()
-        if b"HTTP/1.0" in self.first:
-            return b"keep-alive" in said
-        return b"close" not in said
-
-
-def read_head(head: bytes) -> Message:
-    """Return the message that ``head`` (without the empty line) begins. Raises MalformedFrame."""
-    lines = head.split(b"\r\n")
-    fields: dict[bytes, bytes] = {}
-    for line in lines[1:]:
-        name, colon, value = line.partition(b":")
-        if not colon or not name or name != name.strip():
-            raise MalformedFrame(f"a line of the head is no field: {line[:60]!r}")
-        key, value = name.lower(), value.strip()
-        if key in (b"content-length", b"transfer-encoding") and fields.get(key, value) != value:
-            raise MalformedFrame("the head tells two lengths")
-        fields[key] = value
-    if b"content-length" in fields and b"transfer-encoding" in fields:
-        raise MalformedFrame("the head tells two lengths")
-    if b"HTTP/1." not in lines[0]:
-        raise MalformedFrame(f"this is no HTTP/1: {lines[0][:60]!r}")
-    return Message(lines[0], fields)
-
-
-class MessageReader:
-    """Reads messages from one side of a connection. ``body_max`` says for a head how long its body may be.
-
-    ``bodiless``: the next message is the answer to HEAD. ``answers``: a message without length lasts until the end.
+    ``fields``: names in lower case; of repeated ones the last.
     """
 
-    def __init__(self, body_max: Callable[[Message], int], *, answers: bool = False) -> None:
-        self.bodiless = False
-        self._body_max = body_max
-        self._answers = answers
-        self._data = bytearray()
-        self._message: Message | None = None
+    __slots__ = ("body", "fields", "method", "reason", "status", "target")
+
+    def __init__(self, event: h11.Request | h11.Response | h11.InformationalResponse) -> None:
+        self.fields: dict[bytes, bytes] = dict(event.headers)
+        self.body = b""
+        self.method = self.target = self.reason = b""
+        self.status = 0
+        if isinstance(event, h11.Request):
+            self.method, self.target = event.method, event.target
+        else:
+            self.status, self.reason = event.status_code, event.reason
+
+
+class _Stream:
+    """One side of a connection. ``body_max`` says for a head how long its body may be."""
+
+    def __init__(self, role: type[h11.CLIENT] | type[h11.SERVER], body_max: Callable[[Message], int]) -> None:
+        self._h11: Final = h11.Connection(role, max_incomplete_event_size=HEAD_OCTETS_MAX)
+        self._body_max: Final = body_max
         self._limit = 0
-        self._left = 0  # octets of the body, or of its chunk with the line end, that are still to come
-        self._chunked = False
-        self._trailing = False
-        self._endless = False
         self._body = bytearray()
+        self.head: Message | None = None
+        """The message whose head has come, and whose end has not."""
 
     @property
     def begun(self) -> bool:
         """Say whether part of a message has come."""
-        return bool(self._data) or self._message is not None
+        return self.head is not None or bool(self.rest)
 
-    def feed(self, data: bytes) -> list[Message]:
-        """Return the messages that ``data`` completes. Raises MalformedFrame, LimitExceeded."""
-        self._data += data
-        found: list[Message] = []
-        while self._step(found):
-            pass
-        return found
+    @property
+    def rest(self) -> bytes:
+        """Return what came and was not read: behind an upgrade it belongs to the other protocol."""
+        return self._h11.trailing_data[0]
 
-    def end(self) -> Message | None:
-        """The stream has ended: return the message that only that could end."""
-        if self._message is None or not self._endless:
-            return None
-        return self._complete()
+    def feed(self, data: bytes) -> None:
+        """Take what came; b"" is the end of the stream. `next` says what it was."""
+        self._h11.receive_data(data)
 
-    def _step(self, found: list[Message]) -> bool:
-        """Do one thing with what has come; False when more must come."""
-        if self._message is None:
-            return self._head(found)
-        if self._chunked and self._left == 0:
-            return self._chunk(found)
-        if not self._endless and len(self._data) < self._left:
-            return False
-        if self._endless:
-            self._take(len(self._data))
-            return False
-        self._take(self._left)
-        if self._chunked:
-            if self._body[-2:] != b"\r\n":
-                raise MalformedFrame("a chunk does not end where it should")
-            del self._body[-2:]
-            self._left = 0
-        else:
-            found.append(self._complete())
-        return True
-
-    def _head(self, found: list[Message]) -> bool:
-        while self._data[:2] == b"\r\n":  # RFC 9112, 2.2: empty lines before a message mean nothing
-            del self._data[:2]
-        end = self._data.find(b"\r\n\r\n", 0, HEAD_OCTETS_MAX)
-        if end < 0:
-            if len(self._data) >= HEAD_OCTETS_MAX:
-                raise LimitExceeded(f"the head of a message is longer than {HEAD_OCTETS_MAX} octets")
-            return False
-        message = read_head(bytes(self._data[:end]))
-        del self._data[: end + 4]
-        if self._answers and 100 <= message.status < 200 and message.status != 101:
-            return True  # a remark before the answer
-        self._message = message
-        self._limit = self._body_max(message)
-        self._measure(message)
-        if self._left == 0 and not self._chunked and not self._endless:
-            found.append(self._complete())
-        return True
-
-    def _measure(self, message: Message) -> None:
-        """See how long the body will be."""
-        length = message.fields.get(b"content-length")
-        coding = message.fields.get(b"transfer-encoding", b"").lower()
-        self._left = 0
-        self._chunked = self._endless = self._trailing = False
-        if self.bodiless or message.status in (101, 204, 304):
-            return
-        if coding:
-            if coding != b"chunked":
-                raise MalformedFrame(f"the transfer coding {coding[:60]!r} is not known")
-            self._chunked = True
-        elif length is not None:
-            if not length.isdigit() or len(length) > 12:
-                raise MalformedFrame(f"{length[:60]!r} is no length")
-            self._left = int(length)
-            if self._left > self._limit:
-                raise LimitExceeded(f"a body of {self._left} octets is longer than {self._limit}")
-        else:
-            self._endless = self._answers
-
-    def _chunk(self, found: list[Message]) -> bool:
-        """Read the line before a chunk, or a line behind the last."""
-        end = self._data.find(b"\r\n", 0, CHUNK_LINE_OCTETS_MAX)
-        if end < 0:
-            if len(self._data) >= CHUNK_LINE_OCTETS_MAX:
-                raise LimitExceeded(f"the line before a chunk is longer than {CHUNK_LINE_OCTETS_MAX} octets")
-            return False
-        line = bytes(self._data[:end])
-        del self._data[: end + 2]
-        if self._trailing:
-            if not line:
-                found.append(self._complete())
-            return True
+    def next(self) -> Message | None:
+        """Return the next message that is complete, None when more must come. Raises MalformedFrame, LimitExceeded."""
         try:
-            size = int(line.partition(b";")[0].strip(), 16) if line[:1].isalnum() else -1
-        except ValueError:
-            size = -1
-        if size < 0:
-            raise MalformedFrame(f"{line[:60]!r} is no size of a chunk")
-        if len(self._body) + size > self._limit:
-            raise LimitExceeded(f"a body is longer than {self._limit} octets")
-        self._trailing = size == 0
-        self._left = size + 2 if size else 0
-        return True
+            return self._next()
+        except h11.RemoteProtocolError as error:
+            kind = LimitExceeded if error.error_status_hint in TOO_LARGE else MalformedFrame
+            raise kind(f"this is no HTTP/1.1: {error}") from error
 
-    def _take(self, count: int) -> None:
-        if self._endless and len(self._body) + count > self._limit:
+    def _next(self) -> Message | None:
+        while True:
+            event = self._h11.next_event()
+            if isinstance(event, h11.Data):
+                self._take(event.data)
+            elif isinstance(event, h11.EndOfMessage):
+                return self._complete()
+            elif isinstance(event, h11.InformationalResponse):
+                if event.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
+                    return Message(event)
+            elif isinstance(event, h11.Request | h11.Response):
+                self._begin(Message(event))
+            else:  # NEED_DATA, PAUSED, ConnectionClosed
+                return None
+
+    def _begin(self, message: Message) -> None:
+        length = message.fields.get(b"content-length")
+        if length is not None and b"transfer-encoding" in message.fields:
+            raise MalformedFrame("the head tells two lengths")
+        self.head = message
+        self._limit = self._body_max(message)
+        if length is not None and message.method and int(length) > self._limit:  # an answer to HEAD has no body
+            raise LimitExceeded(f"a body of {int(length)} octets is longer than {self._limit}")
+
+    def _take(self, data: bytes | bytearray) -> None:
+        if len(self._body) + len(data) > self._limit:
             raise LimitExceeded(f"a body is longer than {self._limit} octets")
-        self._body += self._data[:count]
-        del self._data[:count]
+        self._body += data
 
     def _complete(self) -> Message:
-        message = self._message
+        message = self.head
         assert message is not None
         message.body = bytes(self._body)
         self._body.clear()
-        self._message = None
-        self.bodiless = False
+        self.head = None
         return message
+
+    def _send(self, event: h11.Event) -> bytes:
+        return self._h11.send(event) or b""
+
+    def _again(self) -> bool:
+        """Say whether the connection may be used again, and make it ready for that."""
+        if self._h11.our_state is not h11.DONE or self._h11.their_state is not h11.DONE:
+            return False
+        self._h11.start_next_cycle()
+        return True
+
+
+class Requests(_Stream):
+    """The side that is asked. A request is answered before the next one is read."""
+
+    def __init__(self, body_max: Callable[[Message], int]) -> None:
+        super().__init__(h11.SERVER, body_max)
+        self._bodiless = False  # the request is HEAD
+        self.lasting = True
+        """Whether the connection may be used again."""
+
+    def feed(self, data: bytes) -> None:
+        """Take what came. Empty lines before a request mean nothing (RFC 9112, 2.2)."""
+        if data[:1] in (b"\r", b"\n") and self._h11.their_state is h11.IDLE and not self.rest:
+            data = data.lstrip(b"\r\n")
+            if not data:
+                return
+        super().feed(data)
+
+    def _begin(self, message: Message) -> None:
+        self._bodiless = message.method == b"HEAD"
+        super()._begin(message)
+
+    def encouragement(self) -> bytes:
+        """Return what makes a client go on that waits to be asked for its body, or b""."""
+        if not self._h11.they_are_waiting_for_100_continue:
+            return b""
+        return self._send(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue"))
+
+    def answer(self, status: int, body: bytes = b"", fields: Iterable[Field] = ()) -> bytes:
+        """Return the octets of an answer. Behind one to what could not be read the connection must end."""
+        head = h11.Response(
+            status_code=status,
+            headers=[("Content-Length", str(len(body))), *fields],
+            reason=HTTPStatus(status).phrase.encode(),
+        )
+        octets = self._send(head)
+        if body and not self._bodiless:
+            octets += self._send(h11.Data(data=body))
+        octets += self._send(h11.EndOfMessage())
+        self.lasting = self._again()
+        return octets
+
+    def switch(self, protocol: str) -> bytes:
+        """Return the octets that grant the upgrade which the request asked for; `rest` is no HTTP then."""
+        fields = [("Connection", "Upgrade"), ("Upgrade", protocol)]
+        return self._send(h11.InformationalResponse(status_code=101, headers=fields, reason=b"Switching Protocols"))
+
+
+class Answers(_Stream):
+    """The side that asks, one request after the other."""
+
+    def __init__(self, body_max: Callable[[Message], int]) -> None:
+        super().__init__(h11.CLIENT, body_max)
+
+    def ask(self, method: str, target: str, host: str, fields: Iterable[Field] = (), body: bytes = b"") -> bytes:
+        """Return the octets of a request. Raises MalformedFrame for fields that HTTP cannot carry."""
+        length = [("Content-Length", str(len(body)))] if body else []
+        named = host.encode("ascii", "replace").decode()
+        try:
+            head = h11.Request(
+                method=method,
+                target=quote(target or "/", safe=SAFE),
+                headers=[("Host", named), *fields, *length],
+            )
+        except h11.LocalProtocolError as error:
+            raise MalformedFrame(f"{host!r} cannot be asked for {target!r}: {error}") from error
+        octets = self._send(head)
+        if body:
+            octets += self._send(h11.Data(data=body))
+        return octets + self._send(h11.EndOfMessage())
+
+    def ready(self) -> bool:
+        """Say whether another request may be asked on this connection; call it once, when the answer is there.
+
+        What came behind the answer was asked for by nobody.
+        """
+        return not self.rest and self._again()
 
 
 def inflate(octets: bytes, most: int) -> bytes:
@@ -236,17 +223,3 @@ def deflate(octets: bytes) -> bytes:
     """Return ``octets`` packed with gzip."""
     packer = zlib.compressobj(6, zlib.DEFLATED, GZIP)
     return packer.compress(octets) + packer.flush()
-
-
-def answer(status: int, body: bytes = b"", *fields: str) -> bytes:
-    """Return the octets of an answer."""
-    lines = [f"HTTP/1.1 {status} {REASONS[status]}", f"Content-Length: {len(body)}", *fields, "", ""]
-    return "\r\n".join(lines).encode("latin-1") + body
-
-
-def request(method: str, path: str, host: str, *fields: str, body: bytes = b"") -> bytes:
-    """Return the octets of a request."""
-    lines = [f"{method} {path or '/'} HTTP/1.1", f"Host: {host}", *fields]
-    if body:
-        lines.append(f"Content-Length: {len(body)}")
-    return "\r\n".join([*lines, "", ""]).encode("ascii", "replace") + body

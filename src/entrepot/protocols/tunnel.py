@@ -9,8 +9,7 @@ then     OpenWire in both directions, as on a socket
 This is a form of our own, between brokers and clients of this project (RFC 9110, 7.8): as fast as a socket, where
 ActiveMQ's ``http:`` transport (`openwire/polling.py`) needs a request for each command. Both are served on one port:
 who asks for no upgrade polls. Who dials asks for the upgrade first, and polls where it is not given. Reverse proxies
-that pass WebSocket pass it too. Neither side keeps more than `HEAD_OCTETS_MAX` of the other's head; what stands behind
-it belongs to OpenWire.
+that pass WebSocket pass it too. What stands behind a head that switches belongs to OpenWire.
 """
 
 from __future__ import annotations
@@ -19,35 +18,20 @@ from collections.abc import Callable
 from typing import Final
 
 from entrepot.base.environment import SECOND, Duration, Instant
+from entrepot.base.errors import PeerError
+from entrepot.protocols.http import Answers, Message, Requests
 from entrepot.protocols.session import HTTP, NEVER, Session, Shell
 
-PROTOCOL: Final = b"openwire"
+PROTOCOL: Final = "openwire"
 PATH: Final = "/openwire"
-HEAD_OCTETS_MAX: Final = 8 * 1024
 TIMEOUT: Final = 10 * SECOND  # for the whole of the other side's head
+SWITCHED: Final = 101
 
 Maker = Callable[[Shell], Session]
 
 
-def request(host: str, path: str) -> bytes:
-    """Return the head of a client that wants to speak OpenWire."""
-    return (
-        f"GET {path or PATH} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: {PROTOCOL.decode()}\r\n\r\n"
-    ).encode("ascii", "replace")
-
-
-def headers_of(head: bytes) -> dict[bytes, bytes]:
-    """Return the header fields of ``head``, names in lower case; of repeated ones the last."""
-    found: dict[bytes, bytes] = {}
-    for line in head.split(b"\r\n")[1:]:
-        name, colon, value = line.partition(b":")
-        if colon:
-            found[name.strip().lower()] = value.strip()
-    return found
-
-
 class _Tunnel(Session):
-    """Reads one head. ``make`` makes the session that has the connection afterwards."""
+    """Waits for one head. ``make`` makes the session that has the connection afterwards."""
 
     def __init__(self, shell: Shell, make: Maker, opened: Instant, timeout: Duration) -> None:
         super().__init__(shell)
@@ -55,25 +39,6 @@ class _Tunnel(Session):
         self.make = make
         self.due: Instant = opened + timeout
         self.refused = ""
-        self.start = b""
-
-    def receive(self, data: bytes, now: Instant) -> None:
-        """Look whether the head is complete."""
-        if self.closing:
-            return
-        if not data:
-            self.refuse("the other side closed before it answered")
-            return
-        self.start += data
-        head, end, rest = self.start.partition(b"\r\n\r\n")
-        if end:
-            self.headed(head, rest, now)
-        elif len(self.start) > HEAD_OCTETS_MAX:
-            self.refuse(f"the head of the HTTP message is longer than {HEAD_OCTETS_MAX} octets")
-
-    def headed(self, head: bytes, rest: bytes, now: Instant) -> None:
-        """Decide."""
-        raise NotImplementedError
 
     def proceed(self, rest: bytes, now: Instant) -> None:
         """Give the connection to OpenWire."""
@@ -115,18 +80,33 @@ class TunnelServer(_Tunnel):
     ) -> None:
         super().__init__(shell, make, opened, timeout)
         self.otherwise = otherwise
+        self._http: Final = Requests(lambda head: 0)
+        self._start = b""  # bounded as a head is: `Requests` refuses a longer one
 
-    def headed(self, head: bytes, rest: bytes, now: Instant) -> None:
-        """Switch, or let somebody else read it from its beginning."""
-        if head.startswith(b"GET ") and headers_of(head).get(b"upgrade", b"").lower() == PROTOCOL:
-            self.writer.write(
-                b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + PROTOCOL + b"\r\n\r\n"
-            )
-            self.proceed(rest, now)
+    def receive(self, data: bytes, now: Instant) -> None:
+        """Switch once the head is complete, or let somebody else read it from its beginning."""
+        if self.closing:
             return
+        if not data:
+            self.refuse("the other side closed before it asked")
+            return
+        self._start += data
+        self._http.feed(data)
+        try:
+            request = self._http.next()
+        except PeerError:
+            self._give_away(now)
+            return
+        if request is not None and _asks_to_switch(request):
+            self.writer.write(self._http.switch(PROTOCOL))
+            self.proceed(self._http.rest, now)
+        elif request is not None or self._http.head is not None:
+            self._give_away(now)
+
+    def _give_away(self, now: Instant) -> None:
         session = self.otherwise(self.shell)
         self.shell.become(session)
-        session.receive(self.start, now)
+        session.receive(self._start, now)
 
 
 class TunnelClient(_Tunnel):
@@ -145,16 +125,34 @@ class TunnelClient(_Tunnel):
     ) -> None:
         super().__init__(shell, make, opened, timeout)
         self.decided = decided
-        self.writer.write(request(host, path))
+        self._http: Final = Answers(lambda head: 0)
+        fields = [("Connection", "Upgrade"), ("Upgrade", PROTOCOL)]
+        self.writer.write(self._http.ask("GET", path or PATH, host, fields))
         self.note()
 
-    def headed(self, head: bytes, rest: bytes, now: Instant) -> None:
-        """Go on, or give up."""
-        words = head.split(b"\r\n")[0].split(b" ")
-        if len(words) >= 2 and words[0].startswith(b"HTTP/1.") and words[1] == b"101":
+    def receive(self, data: bytes, now: Instant) -> None:
+        """Go on once the head is complete, or give up."""
+        if self.closing:
+            return
+        if not data:
+            self.refuse("the other side closed before it answered")
+            return
+        self._http.feed(data)
+        try:
+            answer = self._http.next()
+        except PeerError as error:
+            if self._http.head is None:
+                self.refuse(error.message)
+                return
+            answer = None  # it has a body, which nobody reads
+        if answer is not None and answer.status == SWITCHED:
             self.decided(True)
-            self.proceed(rest, now)
-        else:  # ActiveMQ, as a rule: no fault of anybody
+            self.proceed(self._http.rest, now)
+        elif answer is not None or self._http.head is not None:  # ActiveMQ, as a rule: no fault of anybody
             self.closing = True
             self.note()
             self.decided(False)
+
+
+def _asks_to_switch(request: Message) -> bool:
+    return request.method == b"GET" and request.fields.get(b"upgrade", b"").lower() == PROTOCOL.encode()

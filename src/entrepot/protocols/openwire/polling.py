@@ -18,12 +18,13 @@ answer is lost with its connection is lost with the session, and what it deliver
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 from entrepot.base.environment import KIB, MIB, SECOND, Instant
 from entrepot.base.errors import LimitExceeded, PeerError
 from entrepot.base.machines import machine_of
-from entrepot.protocols.http import Message, MessageReader, answer, deflate, inflate
+from entrepot.protocols.http import Field, Message, Requests, deflate, inflate
 from entrepot.protocols.openwire.relay import Relay
 from entrepot.protocols.session import HTTP, NEVER, Session, Shell
 
@@ -40,6 +41,8 @@ STRANGE: Final = (
     b"which says in the header clientID whose request it is; this one does not\n"
 )
 GZIPPED: Final = b"application/x-gzip"
+ALLOWED: Final = ("Allow", "GET, HEAD, POST, OPTIONS")
+LAST: Final = ("Connection", "close")
 
 
 class Inner:
@@ -184,12 +187,11 @@ class PollSession(Session):
         self.refused = ""
         self.requests = 0
         self._due: Instant = opened + REQUEST_TIMEOUT
-        self._reader: Final = MessageReader(self._body_max)
+        self._http: Final = Requests(self._body_max)
         self._exchange: Exchange | None = None  # that a request waits for
         self._request: Message | None = None
-        self._behind: list[Message] = []
         self._serving = False
-        self._held = b""
+        self._held = 0  # octets that came behind the request that waits
 
     # -- the contract of a session ------------------------------------------------------------------------------------
 
@@ -199,12 +201,15 @@ class PollSession(Session):
             return
         if not data:
             self._close("")
-        elif self._request is not None:
-            self._held += data
-            if len(self._held) > HELD_OCTETS_MAX:
-                self._close("it sent far more requests than it waited for answers")
-        else:
-            self._read(data, now)
+            return
+        self._http.feed(data)
+        if self._request is None:
+            self._due = now + REQUEST_TIMEOUT
+            self._next(now)
+            return
+        self._held += len(data)
+        if self._held > HELD_OCTETS_MAX:
+            self._close("it sent far more requests than it waited for answers")
 
     def deadline(self) -> Instant:
         """Return when a poll is answered, or the connection closed."""
@@ -216,17 +221,17 @@ class PollSession(Session):
             return
         exchange = self._exchange
         if self._request is None:
-            self._close("it did not finish its request in time" if self._reader.begun else "")
+            self._close("it did not finish its request in time" if self._http.begun else "")
         elif exchange is not None and self._request.method == b"GET":
             exchange.left(self, now, broken=False)
-            self._answer(answer(408), now)
+            self._answer(now, 408)
         else:
             self._due = NEVER  # a POST that is held back waits as long as the session does
 
     def shut(self, why: str, now: Instant) -> None:
         """Say that we stop."""
         if self._request is not None:
-            self.writer.write(answer(503, why.encode("utf-8", "replace"), "Connection: close"))
+            self.writer.write(self._http.answer(503, why.encode("utf-8", "replace"), [LAST]))
         self.closing = True
         self.note()
 
@@ -248,67 +253,63 @@ class PollSession(Session):
         body = len(text).to_bytes(4, "big") + text if text else b""
         packs = self._request is not None and b"gzip" in self._request.fields.get(b"accept-encoding", b"")
         if packs and len(body) >= PACKED_FROM_OCTETS:
-            self._answer(answer(200, deflate(body), "Content-Encoding: gzip"), now)
+            self._answer(now, 200, deflate(body), [("Content-Encoding", "gzip")])
         else:
-            self._answer(answer(200, body), now)
+            self._answer(now, 200, body)
 
     def taken(self, now: Instant) -> None:
         """Answer the POST: the session has taken it."""
         self._exchange = None
-        self._answer(answer(200), now)
+        self._answer(now, 200)
 
     def outrun(self, now: Instant) -> None:
         """Answer the poll: another one waits in its place."""
         self._exchange = None
-        self._answer(answer(409, b"another request waits for the next command\n"), now)
+        self._answer(now, 409, b"another request waits for the next command\n")
 
     # -- requests -----------------------------------------------------------------------------------------------------
-
-    def _read(self, data: bytes, now: Instant) -> None:
-        try:
-            self._behind += self._reader.feed(data)
-        except PeerError as error:
-            self._refuse(413 if isinstance(error, LimitExceeded) else 400, error.message)
-            return
-        self._due = now + REQUEST_TIMEOUT
-        self._next(now)
 
     def _next(self, now: Instant) -> None:
         """Serve requests until one must wait."""
         self._serving = True
-        while self._behind and self._request is None and not self.closing:
-            request = self._behind.pop(0)
+        while self._request is None and not self.closing:
+            try:
+                request = self._http.next()
+            except PeerError as error:
+                self._refuse(413 if isinstance(error, LimitExceeded) else 400, error.message)
+                break
+            if request is None:
+                self.writer.write(self._http.encouragement())
+                self.note()
+                break
             self.requests += 1
+            self._held = 0
             self._serve(request, now)
         self._serving = False
-        if self._request is None and not self.closing:
-            if self._held:
-                held, self._held = self._held, b""
-                self._read(held, now)
-            elif not self._reader.begun:
-                self._due = now + IDLE_TIMEOUT
+        if self._request is None and not self.closing and not self._http.begun:
+            self._due = now + IDLE_TIMEOUT
 
     def _serve(self, request: Message, now: Instant) -> None:
         self._request = request
         method = request.method
         client_id = request.fields.get(CLIENT_ID, b"")
         if method == b"OPTIONS":
-            self._answer(answer(200, b"", "Accepts-Encoding: gzip", "Allow: GET, HEAD, POST, OPTIONS"), now)
+            self._answer(now, 200, b"", [("Accepts-Encoding", "gzip"), ALLOWED])
         elif method not in (b"HEAD", b"GET", b"POST"):
-            self._answer(answer(405, b"", "Allow: GET, HEAD, POST, OPTIONS"), now)
+            self._answer(now, 405, b"", [ALLOWED])
         elif not 0 < len(client_id) <= CLIENT_ID_OCTETS_MAX:
-            self._answer(answer(400, b"" if method == b"HEAD" else STRANGE), now)
+            self._answer(now, 400, STRANGE)
         elif method == b"HEAD":
             why = self.exchanges.open(client_id, self.peer, self.shell)
             self.refused = why or self.refused
-            self._answer(answer(200 if not why else 400), now)
+            self._answer(now, 200 if not why else 400)
         else:
             self._address(request, client_id, now)
 
     def _address(self, request: Message, client_id: bytes, now: Instant) -> None:
         exchange = self._found(client_id)
         if exchange is None:
-            self._answer(answer(404, b"there is no such session; HEAD opens one\n"), now)
+            self._answer(now, 404, b"there is no such session; HEAD opens one\n")
             return
         self._exchange = exchange
         if request.method == b"GET":
@@ -337,23 +338,20 @@ class PollSession(Session):
 
     def _body_max(self, head: Message) -> int:
         exchange = self._found(head.fields.get(CLIENT_ID, b""))
-        if head.fields.get(b"expect", b"").lower() == b"100-continue":
-            self.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            self.note()
         return STRANGER_OCTETS_MAX if exchange is None else exchange.body_max
 
-    def _answer(self, octets: bytes, now: Instant) -> None:
-        request, self._request = self._request, None
-        self.writer.write(octets)
+    def _answer(self, now: Instant, status: int, body: bytes = b"", fields: Iterable[Field] = ()) -> None:
+        self._request = None
+        self.writer.write(self._http.answer(status, body, fields))
         self.note()
-        if request is None or not request.lasting:
+        if not self._http.lasting:
             self.closing = True
         self._due = now + REQUEST_TIMEOUT
         if not self._serving:
             self._next(now)
 
     def _refuse(self, status: int, why: str) -> None:
-        self.writer.write(answer(status, (why + "\n").encode("utf-8", "replace"), "Connection: close"))
+        self.writer.write(self._http.answer(status, (why + "\n").encode("utf-8", "replace"), [LAST]))
         self._close(why)
 
     def _close(self, why: str) -> None:
