@@ -11,15 +11,15 @@ from source_tree import ROOT, SOURCE
 
 sys.path.insert(0, str(SOURCE))
 
+from entrepot.analysis.model import Network
+from entrepot.analysis.picture import picture
+from entrepot.analysis.rules import judge
+from entrepot.analysis.survey import member_of, network_of
+from entrepot.analysis.text import draw
 from entrepot.base.settings import Dialect  # the line above must come first
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.config.classic.policy_elements import KINDS
 from entrepot.config.files import read
-from entrepot.config.topology.model import Network
-from entrepot.config.topology.picture import picture
-from entrepot.config.topology.rules import judge
-from entrepot.config.topology.survey import member_of, network_of
-from entrepot.config.topology.text import draw
 from entrepot.config.vocabulary import SEVERITY, Attribute, Does
 
 FOLDER: Final = ROOT / "docs" / "networks"

@@ -19,14 +19,14 @@ import classic
 import ours
 import pytest
 
+from entrepot.analysis.graph import served
+from entrepot.analysis.model import Network
+from entrepot.analysis.rules import judge
+from entrepot.analysis.survey import member_of, network_of
 from entrepot.cli.configuration import examine
 from entrepot.client.connection import connect
 from entrepot.client.message import Message
 from entrepot.config.findings import Severity
-from entrepot.config.topology.graph import served
-from entrepot.config.topology.model import Network
-from entrepot.config.topology.rules import judge
-from entrepot.config.topology.survey import member_of, network_of
 
 PATIENCE = 20.0
 QUIET = 1.0  # s without a message, after others have crossed

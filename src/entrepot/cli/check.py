@@ -7,18 +7,18 @@ from typing import Any, Final
 
 import click
 
+from entrepot.analysis.hops import WORDS, Grade, Hop, Risk, ends, way, weakest
+from entrepot.analysis.model import Member, Network
+from entrepot.analysis.picture import picture
+from entrepot.analysis.rules import report
+from entrepot.analysis.survey import machines, member_of, network_of
+from entrepot.analysis.text import carried, draw
 from entrepot.base.errors import InvalidConfiguration
 from entrepot.cli.configuration import counted, examine
 from entrepot.cli.output import output_option
 from entrepot.cli.output import show as show_rows
 from entrepot.config.findings import Finding, Findings, Severity
 from entrepot.config.reading import Reading
-from entrepot.config.topology.hops import WORDS, Grade, Hop, Risk, ends, way, weakest
-from entrepot.config.topology.model import Member, Network
-from entrepot.config.topology.picture import picture
-from entrepot.config.topology.rules import report
-from entrepot.config.topology.survey import machines, member_of, network_of
-from entrepot.config.topology.text import carried, draw
 
 PATH_COLUMNS: Final = ("path", "hop", "from", "to", "grade", "what", "remedy")
 COLUMNS: Final = ("severity", "line", "path", "what", "remedy")

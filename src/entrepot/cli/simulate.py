@@ -7,11 +7,11 @@ from typing import Any, Final
 import click
 from msgspec import to_builtins
 
+from entrepot.analysis.survey import machines, member_of, network_of
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.cli.configuration import examine, show
 from entrepot.cli.output import output_option, to_json
 from entrepot.config.model import BrokerConfig
-from entrepot.config.topology.survey import machines, member_of, network_of
 from entrepot.simulation.rehearsal import Load, Outcome, rehearse
 from entrepot.simulation.sites import Blueprint
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from entrepot.analysis.cluster_rules import DEFAULTS_REFUSED_SINCE
+from entrepot.analysis.model import Channel, CoreBridge, Issue, Link, Member, Network
 from entrepot.base.patterns import ARTEMIS, matches
 from entrepot.config.findings import Severity
-from entrepot.config.topology.cluster_rules import DEFAULTS_REFUSED_SINCE
-from entrepot.config.topology.model import Channel, CoreBridge, Issue, Link, Member, Network
 
 Stop = tuple[int, str]  # a node of the network, and an address there
 Step = tuple[Stop, bool, Channel | None]  # where it leads, whether only for some messages, by which bridge

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from entrepot.analysis.access import ACCESS_RULES
+from entrepot.analysis.bridge_rules import BRIDGE_RULES
+from entrepot.analysis.channels import CHANNEL_RULES
+from entrepot.analysis.circle_rules import REPLAY, SHOWN_MAX, circles, named, priorities, some
+from entrepot.analysis.cluster_rules import CLUSTER_RULES
+from entrepot.analysis.graph import UNREACHED, components, distances, passes, served, shortest
+from entrepot.analysis.model import ANY_HOST, Channel, Issue, Link, Listener, Member, Network
 from entrepot.base.patterns import MIXED, overlaps
 from entrepot.config.findings import Findings, Severity
-from entrepot.config.topology.access import ACCESS_RULES
-from entrepot.config.topology.bridge_rules import BRIDGE_RULES
-from entrepot.config.topology.channels import CHANNEL_RULES
-from entrepot.config.topology.circle_rules import REPLAY, SHOWN_MAX, circles, named, priorities, some
-from entrepot.config.topology.cluster_rules import CLUSTER_RULES
-from entrepot.config.topology.graph import UNREACHED, components, distances, passes, served, shortest
-from entrepot.config.topology.model import ANY_HOST, Channel, Issue, Link, Listener, Member, Network
 
 Rule = Callable[[Network], Iterable[Issue]]
 

@@ -13,17 +13,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from entrepot.base.errors import AccessDenied, InvalidConfiguration, InvalidOption, InvalidURI
-from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse
-from entrepot.cluster.networks.discovery import MULTICAST_HOST, MULTICAST_PORT, parse_connector
-from entrepot.config.findings import Severity
-from entrepot.config.model import BrokerConfig, NetworkConnector
-from entrepot.config.reading import Bean, Reading
-from entrepot.config.security import protect
-from entrepot.config.topology.bridges import bridges
-from entrepot.config.topology.clusters import Cluster
-from entrepot.config.topology.graph import components
-from entrepot.config.topology.model import (
+from entrepot.analysis.bridges import bridges
+from entrepot.analysis.clusters import Cluster
+from entrepot.analysis.graph import components
+from entrepot.analysis.model import (
     ANY_HOST,
     AUTO,
     LOOPBACK,
@@ -42,6 +35,13 @@ from entrepot.config.topology.model import (
     Replay,
     Spot,
 )
+from entrepot.base.errors import AccessDenied, InvalidConfiguration, InvalidOption, InvalidURI
+from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse
+from entrepot.cluster.networks.discovery import MULTICAST_HOST, MULTICAST_PORT, parse_connector
+from entrepot.config.findings import Severity
+from entrepot.config.model import BrokerConfig, NetworkConnector
+from entrepot.config.reading import Bean, Reading
+from entrepot.config.security import protect
 from entrepot.config.xml import Element
 from entrepot.core.access import Access
 from entrepot.core.directory import Subject

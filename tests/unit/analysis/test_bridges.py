@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from entrepot.analysis.hops import Grade, way
+from entrepot.analysis.picture import picture
+from entrepot.analysis.text import draw
 from entrepot.config.findings import Severity
-from entrepot.config.topology.hops import Grade, way
-from entrepot.config.topology.picture import picture
-from entrepot.config.topology.text import draw
 
 from .test_clusters import GROUP, Cluster, found, joined, policy, static
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from entrepot.analysis.model import ANY_HOST, FOREVER, Channel, Issue, Link, Listener, Member, Network
 from entrepot.base.patterns import MIXED, matches
 from entrepot.config.findings import Severity
 from entrepot.config.model import IncludedDestination
-from entrepot.config.topology.model import ANY_HOST, FOREVER, Channel, Issue, Link, Listener, Member, Network
 from entrepot.protocols.openwire.negotiation import UNLIMITED
 
 DESCEND: Final = (">", "#")

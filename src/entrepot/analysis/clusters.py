@@ -10,11 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from entrepot.base.errors import InvalidConfiguration, InvalidURI
-from entrepot.base.uri import Composite, Endpoint, parse
-from entrepot.config.findings import Severity
-from entrepot.config.reading import Reading
-from entrepot.config.topology.model import (
+from entrepot.analysis.model import (
     AUTO,
     FOREVER,
     Address,
@@ -26,6 +22,10 @@ from entrepot.config.topology.model import (
     Part,
     Spot,
 )
+from entrepot.base.errors import InvalidConfiguration, InvalidURI
+from entrepot.base.uri import Composite, Endpoint, parse
+from entrepot.config.findings import Severity
+from entrepot.config.reading import Reading
 from entrepot.config.xml import Element
 
 PORT: Final = 61616

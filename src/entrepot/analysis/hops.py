@@ -14,10 +14,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from entrepot.analysis.clusters import OFF, OFF_WITH_REDISTRIBUTION, STRICT
+from entrepot.analysis.graph import passes, shortest
+from entrepot.analysis.model import CoreBridge, Link, Member, Network
 from entrepot.base.errors import InvalidOption
-from entrepot.config.topology.clusters import OFF, OFF_WITH_REDISTRIBUTION, STRICT
-from entrepot.config.topology.graph import passes, shortest
-from entrepot.config.topology.model import CoreBridge, Link, Member, Network
 
 
 class Grade(IntEnum):

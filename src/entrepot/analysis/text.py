@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from entrepot.analysis.graph import UNREACHED, distances, served
+from entrepot.analysis.model import FOREVER, Channel, Link, Network
 from entrepot.config.model import IncludedDestination
-from entrepot.config.topology.graph import UNREACHED, distances, served
-from entrepot.config.topology.model import FOREVER, Channel, Link, Network
 
 BOTH: Final = "<=>"
 ONWARD: Final = "-->"

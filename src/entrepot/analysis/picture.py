@@ -10,9 +10,9 @@ import math
 from html import escape
 from typing import Final
 
-from entrepot.config.topology.layout import GAP, Point, place
-from entrepot.config.topology.model import Channel, Link, Listener, Network
-from entrepot.config.topology.text import carried, ttl
+from entrepot.analysis.layout import GAP, Point, place
+from entrepot.analysis.model import Channel, Link, Listener, Network
+from entrepot.analysis.text import carried, ttl
 
 BOX_HEIGHT: Final = 46.0
 BOX_WIDTH_MIN: Final = 96.0

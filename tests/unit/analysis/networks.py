@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from entrepot.analysis.model import Issue, Network
+from entrepot.analysis.rules import judge
+from entrepot.analysis.survey import member_of, network_of
 from entrepot.config import artemis
 from entrepot.config.classic import interpret
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.sources import Sources
-from entrepot.config.topology.model import Issue, Network
-from entrepot.config.topology.rules import judge
-from entrepot.config.topology.survey import member_of, network_of
 from entrepot.config.xml import parse
 
 SPOKEN = ("openwire", "stomp", "http")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Final
 
-from entrepot.config.topology.model import Link
+from entrepot.analysis.model import Link
 
 Point = tuple[float, float]
 

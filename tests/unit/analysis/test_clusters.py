@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from entrepot.analysis.graph import served
+from entrepot.analysis.model import Issue
+from entrepot.analysis.picture import picture
+from entrepot.analysis.text import draw
 from entrepot.config.findings import Severity
-from entrepot.config.topology.graph import served
-from entrepot.config.topology.model import Issue
-from entrepot.config.topology.picture import picture
-from entrepot.config.topology.text import draw
 
 from .networks import Files
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from entrepot.analysis.graph import circle
+from entrepot.analysis.model import FOREVER, Channel, Issue, Link, Network
 from entrepot.config.findings import Severity
-from entrepot.config.topology.graph import circle
-from entrepot.config.topology.model import FOREVER, Channel, Issue, Link, Network
 
 SHOWN_MAX: Final = 4  # pairs or names that one sentence lists
 PRIORITY: Final = "decreaseNetworkConsumerPriority"

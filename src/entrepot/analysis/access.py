@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from entrepot.analysis.model import Accounts, Channel, Issue, Network
 from entrepot.config.findings import Severity
-from entrepot.config.topology.model import Accounts, Channel, Issue, Network
 
 
 def credentials(network: Network) -> Iterator[Issue]:

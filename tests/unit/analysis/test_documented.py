@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from entrepot.analysis.graph import UNREACHED, served
+from entrepot.analysis.rules import judge
+from entrepot.analysis.survey import member_of, network_of
 from entrepot.config.files import read
 from entrepot.config.findings import Severity
-from entrepot.config.topology.graph import UNREACHED, served
-from entrepot.config.topology.rules import judge
-from entrepot.config.topology.survey import member_of, network_of
 
-CONF = Path(__file__).parents[4] / "docs" / "networks" / "conf"
+CONF = Path(__file__).parents[3] / "docs" / "networks" / "conf"
 DEFINES = {"dmz.password": "first", "guest.password": "second"}
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from entrepot.analysis.hops import Grade, Hop, ends, way, weakest
 from entrepot.base.errors import InvalidOption
-from entrepot.config.topology.hops import Grade, Hop, ends, way, weakest
 
 from .networks import Files, connector, listed
 from .test_clusters import MOVES, Cluster, joined, static

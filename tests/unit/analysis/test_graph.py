@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entrepot.config.topology.graph import (
+from entrepot.analysis.graph import (
     UNREACHED,
     circle,
     components,
@@ -16,7 +16,7 @@ from entrepot.config.topology.graph import (
     served,
     shortest,
 )
-from entrepot.config.topology.model import Channel, Link, Spot
+from entrepot.analysis.model import Channel, Link, Spot
 
 NODES = 5
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from entrepot.config.findings import Severity
-from entrepot.config.topology.clusters import OFF, OFF_WITH_REDISTRIBUTION, ON_DEMAND, STRICT
-from entrepot.config.topology.graph import components
-from entrepot.config.topology.model import (
+from entrepot.analysis.clusters import OFF, OFF_WITH_REDISTRIBUTION, ON_DEMAND, STRICT
+from entrepot.analysis.graph import components
+from entrepot.analysis.model import (
     ANY_HOST,
     Channel,
     Clustering,
@@ -18,6 +17,7 @@ from entrepot.config.topology.model import (
     Network,
     Part,
 )
+from entrepot.config.findings import Severity
 
 DEFAULTS_REFUSED_SINCE: Final = "2.54"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from entrepot.config.topology.model import FOREVER, Link
+from entrepot.analysis.model import FOREVER, Link
 
 UNREACHED: Final = -1
 

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from entrepot.config.topology.layout import place
-from entrepot.config.topology.picture import picture
-from entrepot.config.topology.text import draw
+from entrepot.analysis.layout import place
+from entrepot.analysis.picture import picture
+from entrepot.analysis.text import draw
 
 from .networks import Files, chain, connector, listed
 

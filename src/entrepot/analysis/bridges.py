@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from entrepot.analysis.clusters import CHECK_MS, TTL_MS, Cluster
+from entrepot.analysis.model import FOREVER, Address, Channel, CoreBridge
 from entrepot.base.errors import InvalidSelector
 from entrepot.config.findings import Severity
 from entrepot.config.model import QueueEntry
-from entrepot.config.topology.clusters import CHECK_MS, TTL_MS, Cluster
-from entrepot.config.topology.model import FOREVER, Address, Channel, CoreBridge
 from entrepot.config.xml import Element
 from entrepot.model.predicate import compile_selector
 
