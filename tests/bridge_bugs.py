@@ -176,7 +176,29 @@ def _never_lets_go_back(genuine: Any) -> Any:
 
 
 def _ignores_the_number(genuine: Any) -> Any:
-    return lambda queue, identity, number, came: genuine(queue, identity, 0, came)
+    return lambda queue, message, number, came: genuine(queue, message, 0, came)
+
+
+def _looks_at_every_mark(genuine: Any) -> Any:
+    return lambda self, stream, number, mark: stream.sender.has(mark)
+
+
+@contextmanager
+def _without_numbers() -> Iterator[None]:
+    with patched(comparison, "mark_of", _ignores_the_number), patched(Copies, "seen", _looks_at_every_mark):
+        yield
+
+
+def _knows_by_the_highest(genuine: Any) -> Any:
+    return lambda self, stream, number, mark: number <= stream.highest
+
+
+def _begins_with_no_number(genuine: Any) -> Any:
+    def take_back(self: Copies, sender: Any, chunk: Any, value: bytes) -> None:
+        genuine(self, sender, chunk, value)
+        sender.highest = chunk.highest = -1
+
+    return take_back
 
 
 def _sees_no_path(genuine: Any) -> Any:
@@ -215,9 +237,11 @@ OTHERS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "temporary destinations are not served another way": lambda: patched(Bridge, "adopt_temporary", _nothing),
     "temporary destinations stay beyond a bridge": lambda: patched(Bridge, "_drop_temporary", _keeps_what_is_gone),
     "static destinations are not served": lambda: patched(AdvisoryDemand, "_static", _no_effects),
-    "a return is taken for a repetition": lambda: patched(comparison, "mark_of", _ignores_the_number),
+    "a return is taken for a repetition": _without_numbers,
     "a return is taken for a repetition by its id": lambda: patched(comparison, "path_of", _sees_no_path),
     "copies are forgotten in a restart": lambda: patched(Copies, "board", _nothing),
+    "what came out of order is taken for a repetition": lambda: patched(Copies, "seen", _knows_by_the_highest),
+    "no number is known after a restart": lambda: patched(Copies, "_take_back", _begins_with_no_number),
     "nothing goes back for who moved": lambda: patched(Replay, "refusal", _never_lets_go_back),
 }
 

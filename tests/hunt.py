@@ -25,6 +25,7 @@ RARE = (  # what needs a coincidence that networks drawn for it have
     "nothing goes back for who moved",
     "a return is taken for a repetition",
     "a return is taken for a repetition by its id",
+    "no number is known after a restart",
 )
 
 

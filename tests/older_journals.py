@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from entrepot.core.broker import BrokerCore, selector_or_none
-from entrepot.core.copies import mark_of
+from entrepot.core.copies import Sender, hash_of, mark_of
 from entrepot.core.queue import Queue
 from entrepot.core.transaction import Transaction
 from entrepot.journal.log import Waiter
@@ -121,8 +121,10 @@ def memories(rig: Rig) -> None:
     rig.broker.sequences.note("ID:producer:1", 41, durable=True)
     rig.broker.sequences.note("ID:producer:1", 42, durable=True)
     rig.journal.begin()
-    rig.broker.copies.note("west-1", mark_of("auto", "ID:x:1", 7, 1), durable=True)
-    rig.broker.copies.note("west-1", mark_of("auto", "ID:x:2", 8, 2), durable=True)
+    stream = rig.broker.copies.stream("west-1", "auto")
+    for number in (7, 8):
+        mark = mark_of(stream.queue, hash_of(f"ID:x:{number}"), number, number - 6)
+        rig.broker.copies.note(stream, number, mark, durable=True)
     rig.journal.end()
     rig.send("later", "s1", annotations={"AMQ_SCHEDULED_DELAY": 5 * HOUR})
     rig.send("topic://news", "s2", annotations={"AMQ_SCHEDULED_CRON": "0 * * * *", "AMQ_SCHEDULED_REPEAT": 2})
@@ -185,12 +187,17 @@ def described(rig: Rig) -> dict[str, Any]:
         ],
         "duplicates": {name: [each.hex() for each in one.ids] for name, one in broker.duplicates.addresses.items()},
         "sequences": {name: int(last) for name, last in broker.sequences.last.items()},
-        "copies": {name: sorted(one.known) for name, one in broker.copies.senders.items()},
+        "copies": {name: _marks(one) for name, one in broker.copies.senders.items()},
         "scheduled": sorted(int(number) for number in broker.schedules),
         "stages": sorted([one.sink, one.batch, one.part, int(one.count)] for one in broker.stages.of("sink")),
         "decided": broker.stages.decide("sink", 1, ["b"]),
         "sinks": {name: sink.owner for name, sink in broker.stages.ledger.sinks.items()},
     }
+
+
+def _marks(sender: Sender) -> list[int]:
+    sender.has(0)  # makes them known
+    return sorted([*sender.known, *sender.former])
 
 
 def _queue(rig: Rig, name: str) -> dict[str, Any]:

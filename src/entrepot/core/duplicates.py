@@ -86,6 +86,13 @@ def _key(address: str, identity: bytes) -> bytes:
     return address.encode() + b"\0" + identity
 
 
+class Passed:
+    """The highest number of one producer's messages that other brokers brought, in whatever order."""
+
+    def __init__(self) -> None:
+        self.highest: i64 = NEVER_SENT
+
+
 class Sequences:
     """The last message of each producer that waits for answers: one that is sent again is known by its number.
 
@@ -99,21 +106,26 @@ class Sequences:
         self.journal: JournalCore = journal
         self.last: dict[str, i64] = {}
         self.kept: dict[str, bool] = {}
-        self.passed: dict[str, i64] = {}  # highest that other brokers brought, in whatever order: for `had` alone
+        self.passed: dict[str, Passed] = {}  # by producer, for `had` alone
 
     def had(self, producer: str, sequence: i64) -> bool:
         """Return whether the message ``sequence`` of ``producer`` was here, as far as anybody remembers."""
-        if self.seen(producer, sequence) or sequence <= self.passed.get(producer, NEVER_SENT):
+        passed = self.passed.get(producer)
+        if self.seen(producer, sequence) or (passed is not None and sequence <= passed.highest):
             return True
         return any(sequence <= last for name, last in self.last.items() if name.partition("\t")[0] == producer)
 
-    def pass_by(self, producer: str, sequence: i64) -> None:
-        """Another broker brought a message of ``producer``, who may send us those before it himself yet."""
-        if producer not in self.passed and len(self.passed) >= PRODUCERS_KEPT:
-            for oldest in self.passed:
-                del self.passed[oldest]
-                break
-        self.passed[producer] = max(sequence, self.passed.get(producer, NEVER_SENT))
+    def passing(self, producer: str) -> Passed:
+        """Return where to note what other brokers bring of ``producer``, who may send us what is before it himself."""
+        passed = self.passed.get(producer)
+        if passed is None:
+            if len(self.passed) >= PRODUCERS_KEPT:
+                for oldest in self.passed:
+                    del self.passed[oldest]
+                    break
+            passed = Passed()
+            self.passed[producer] = passed
+        return passed
 
     def seen(self, producer: str, sequence: i64) -> bool:
         """Return whether ``producer`` sent the message ``sequence`` before."""

@@ -82,7 +82,13 @@ KINDS: Final = [
     Kind(KIND_NUMBERS, "message numbers", "empty", "i64: numbers up to here may have been given", "core/identities.py"),
     Kind(KIND_SEQUENCE, "last message of a producer", "producer, UTF-8", "i64 sequence", "core/duplicates.py"),
     Kind(KIND_BRANCH, "prepared branch", "XID", "MessagePack: `BranchRecord`", "core/branches.py"),
-    Kind(KIND_COPIES, "marks of copies", "u64 serial · sender, UTF-8", "n u64 mark", "core/copies.py"),
+    Kind(
+        KIND_COPIES,
+        "marks of copies",
+        "u64 serial · sender, UTF-8",
+        "u8 1 · i64 highest number · n i64 mark; before it n u64 mark",
+        "core/copies.py",
+    ),
     Kind(KIND_UUID, "UUID of the node", "empty", "16 octets", "core/recovery.py"),
     Kind(
         KIND_STAGE,

@@ -26,7 +26,7 @@ from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import lists_of
 from entrepot.core.broker import BrokerCore
 from entrepot.core.controls import Census
-from entrepot.core.copies import Copies
+from entrepot.core.copies import Copies, Stream
 from entrepot.core.ports import NoticePort
 from entrepot.journal.log import JournalCore, JournalOptions, Waiter
 from entrepot.journal.memory import MemoryJournal
@@ -111,13 +111,13 @@ class WatchedCopies(Copies):
         self.site: Final = site
         self.memory: Final[dict[tuple[str, int], None]] = {}
 
-    def note(self, sender: str, mark: int, durable: bool) -> None:
+    def note(self, stream: Stream, number: int, mark: int, durable: bool) -> None:
         """Note a copy; one that was taken before must have been known."""
-        key = (sender, mark)
+        key = (stream.sender.name, int(mark))
         if key in self.memory or key in self.site.copies_kept:
-            self.site.world.violation(f"{self.site.name} takes a copy of {sender.strip()} again")
+            self.site.world.violation(f"{self.site.name} takes a copy of {stream.sender.name.strip()} again")
         self.memory[key] = None
-        super().note(sender, mark, durable)
+        super().note(stream, number, mark, durable)
         if durable and self.journal.pages:
             self.journal.confirm(Noted(self.site.copies_kept, key), b"")
 

@@ -19,12 +19,14 @@ from mypy_extensions import i64
 from entrepot.cluster.networks.admission import ADVISORY, path_of
 from entrepot.cluster.networks.options import Compared, NetworkConnectorOptions
 from entrepot.core.broker import BrokerCore
-from entrepot.core.copies import mark_of
+from entrepot.core.copies import Stream, former_mark_of, hash_of, mark_of, mixed
+from entrepot.core.duplicates import Passed
 from entrepot.core.repetitions import SAME_COPY, SAME_ID
 from entrepot.core.routing import Target
 from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
+from entrepot.protocols.openwire.commands import ProducerId
 from entrepot.protocols.openwire.ids import text_of
 
 NOT_SAID: Final = -1
@@ -33,6 +35,7 @@ COPIES: Final = 1
 IDS: Final = 2
 OURS: Final = "entrepot"
 NAME_MOST: Final = 200
+ORIGINS_KEPT: Final = 10_000
 
 
 def is_ours(program: str) -> bool:
@@ -44,6 +47,25 @@ def audit_of(options: NetworkConnectorOptions) -> int:
     """Return what a connector says about what comes back over it, as `Comparison` takes it."""
     said = options.check_duplicates_on_duplex
     return NOT_SAID if said is Compared.OURS else int(said is Compared.ALL)
+
+
+class Origin:
+    """One producer whose messages a connection brings. ``hash``: 64 bits of its id (`core/copies.py`)."""
+
+    def __init__(self, producer_id: ProducerId, text: str, passed: Passed) -> None:
+        self.connection_id: str | None = producer_id.connection_id
+        self.session_id: i64 = producer_id.session_id
+        self.value: i64 = producer_id.value
+        self.hash: i64 = hash_of(text)
+        self.passed: Passed = passed
+
+    def is_of(self, producer_id: ProducerId) -> bool:
+        """Return whether this is what is known of ``producer_id``."""
+        return (
+            self.value == producer_id.value
+            and self.session_id == producer_id.session_id
+            and self.connection_id == producer_id.connection_id
+        )
 
 
 class Comparison:
@@ -65,31 +87,94 @@ class Comparison:
         elif audit == 1:
             self.how = IDS
         self.dropped: i64 = 0
+        # What the last message was, since the next one is mostly of the same kind.
+        self._origin: Origin | None = None
+        self._origins: dict[ProducerId, Origin] = {}
+        self._target: Target | None = None
+        self._way: int = NOTHING  # how what is sent to this target is compared
+        self._stream: Stream | None = None
 
     def send(self, message: Message, command: commands.Message, target: Target, durable: bool) -> int:
         """Send ``message`` unless it is a repetition; return what `BrokerCore.send` says. Raises as that does."""
         broker = self.broker
         message_id = command.message_id
-        if self.how == NOTHING or message_id is None or target.routing != ANYCAST or target.name.startswith(ADVISORY):
+        if message_id is None:
             return broker.send(message, target)
-        if self.how == IDS:
-            if broker.ids.node_id not in path_of(command.broker_path):
-                identity = text_of(message_id).encode("utf-8", "surrogatepass")
-                if broker.duplicates.seen(target.name, identity):
-                    self.dropped += 1
-                    return broker.repeated(message, target, SAME_ID)
-                message.need_rare().duplicate_id = identity
+        identity: i64 = 0
+        producer_id = message_id.producer_id
+        if producer_id is None:
+            identity = hash_of(text_of(message_id))
+        else:
+            sequence: i64 = message_id.producer_sequence_id
+            origin = self._origin
+            if origin is None or not origin.is_of(producer_id):
+                origin = self._origin_of(producer_id)
+            origin.passed.highest = max(origin.passed.highest, sequence)
+            identity = mixed(origin.hash, sequence)
+        stream = self._stream
+        if target is not self._target or (stream is not None and stream.stale):
+            stream = self._aim(target)
+        if stream is None:
+            if self._way == IDS:
+                return self._send_by_id(message, command, target)
             return broker.send(message, target)
-        queue = f"{target.name}::{target.queue_name}" if target.queue_name else target.name
-        mark = mark_of(queue, text_of(message_id), message_id.broker_sequence_id, command.broker_in_time)
-        if broker.copies.seen(self.sender, mark):
+        number: i64 = message_id.broker_sequence_id
+        mark = mark_of(stream.queue, identity, number, command.broker_in_time)
+        copies = broker.copies
+        if copies.seen(stream, number, mark) or (stream.sender.former and self._came_formerly(stream, command, target)):
             self.dropped += 1
             return broker.repeated(message, target, SAME_COPY)
+        if not durable:
+            verdict = broker.send(message, target)
+            copies.note(stream, number, mark, False)
+            return verdict
         journal = broker.journal
         journal.begin()
         try:
             verdict = broker.send(message, target)
-            broker.copies.note(self.sender, mark, durable)
+            copies.note(stream, number, mark, True)
         finally:
             journal.end()
         return verdict
+
+    def _send_by_id(self, message: Message, command: commands.Message, target: Target) -> int:
+        broker = self.broker
+        message_id = command.message_id
+        if message_id is not None and broker.ids.node_id not in path_of(command.broker_path):
+            identity = text_of(message_id).encode("utf-8", "surrogatepass")
+            if broker.duplicates.seen(target.name, identity):
+                self.dropped += 1
+                return broker.repeated(message, target, SAME_ID)
+            message.need_rare().duplicate_id = identity
+        return broker.send(message, target)
+
+    def _aim(self, target: Target) -> Stream | None:
+        """Note how what is sent to ``target`` is compared; return what came there before, None if that is not asked."""
+        compared = target.routing == ANYCAST and not target.name.startswith(ADVISORY)
+        self._target = target
+        self._way = self.how if compared else NOTHING
+        self._stream = self.broker.copies.stream(self.sender, _queue_of(target)) if self._way == COPIES else None
+        return self._stream
+
+    def _origin_of(self, producer_id: ProducerId) -> Origin:
+        origin = self._origins.get(producer_id)
+        if origin is None:
+            if len(self._origins) >= ORIGINS_KEPT:
+                self._origins.clear()
+            text = text_of(producer_id)
+            origin = Origin(producer_id, text, self.broker.sequences.passing(text))
+            self._origins[producer_id] = origin
+        self._origin = origin
+        return origin
+
+    def _came_formerly(self, stream: Stream, command: commands.Message, target: Target) -> bool:
+        """Return whether this copy is known from a journal of the layout before."""
+        message_id = command.message_id
+        assert message_id is not None
+        number = message_id.broker_sequence_id
+        mark = former_mark_of(_queue_of(target), text_of(message_id), number, command.broker_in_time)
+        return mark in stream.sender.former
+
+
+def _queue_of(target: Target) -> str:
+    return f"{target.name}::{target.queue_name}" if target.queue_name else target.name

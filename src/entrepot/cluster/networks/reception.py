@@ -156,9 +156,6 @@ class NetworkSession(OpenWireSession):
         if comparison is None:
             comparison = self.compare(peer, self.options.audit_network)
             self.comparison = comparison
-        message_id = command.message_id
-        if message_id is not None and message_id.producer_id is not None:
-            self.broker.sequences.pass_by(text_of(message_id.producer_id), message_id.producer_sequence_id)
         message = self._arrived(command, target)
         frame = self.response(command)
         durable = message.durable and not is_temporary_target(target)

@@ -150,10 +150,11 @@ def test_what_one_user_sends_says_nothing_about_what_another_one_does() -> None:
     network = start(("a", "b"))
     b = network.sites["b"]
     assert b.broker is not None
-    mark = 7
-    b.broker.copies.note("mallory\tID:a", mark, False)
-    assert b.broker.copies.seen("mallory\tID:a", mark)
-    assert not b.broker.copies.seen("\tID:a", mark)
+    copies = b.broker.copies
+    hers = copies.stream("mallory\tID:a", "Q")
+    copies.note(hers, 7, 70, False)
+    assert copies.seen(hers, 7, 70)
+    assert not copies.seen(copies.stream("\tID:a", "Q"), 7, 70)
 
 
 def test_what_a_bridge_brings_says_nothing_about_what_its_producer_sends_himself() -> None:
