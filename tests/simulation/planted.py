@@ -30,6 +30,7 @@ from entrepot.journal.record import head_valid
 from entrepot.model.address import parse
 from entrepot.model.message import DEFAULT_PRIORITY, Message
 from entrepot.protocols.stomp.server import StompSession
+from entrepot.protocols.stomp.writing import Writing
 from entrepot.simulation.machine import FusedDisk, Parts
 from entrepot.simulation.network import Link
 
@@ -134,7 +135,7 @@ def never_seen(self: Duplicates, address: str, identity: bytes) -> bool:
 
 
 def always_open(self: Window) -> bool:
-    return not self.paused
+    return self.pauses == 0
 
 
 RECOVERED = Lease.recovered
@@ -184,10 +185,10 @@ def publish_all(self: Stages, sink: str, batch: int, parts: list[str], author: A
     return PUBLISH(self, sink, batch, parts, author)
 
 
-WRITE_FIXED = StompSession.write_fixed
+WRITE_FIXED = Writing.write_fixed
 
 
-def without_the_mark(self: StompSession, writer: Any, message: Message, deliveries: int) -> None:
+def without_the_mark(self: Writing, writer: Any, message: Message, deliveries: int) -> None:
     WRITE_FIXED(self, writer, message, 0)
 
 
@@ -268,7 +269,7 @@ BUGS = {
     "a group loses its owner": Bug(patches=((Groups, "owner", owner_or_nobody),)),
     "duplicates are not looked for": Bug(patches=((Duplicates, "seen", never_seen),)),
     "credit is not looked at": Bug(patches=((Window, "is_open", always_open),)),
-    "the redelivered mark is forgotten": Bug(patches=((StompSession, "write_fixed", without_the_mark),)),
+    "the redelivered mark is forgotten": Bug(patches=((Writing, "write_fixed", without_the_mark),)),
     "a date is made an instant once": Bug(patches=((Dates, "adjust", never_set),)),
     "a broker that stops hands out what comes back": Bug(patches=((Queue, "cease", goes_on),)),
     "a leaving consumer takes back what its transaction settles": Bug(

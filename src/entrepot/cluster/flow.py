@@ -7,6 +7,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.cluster.source import Feed
+from entrepot.core.consumer import Pause
 from entrepot.model.message import Message
 
 CLOSED: Final = 1  # the link is not open
@@ -29,7 +30,7 @@ class FlowControl:
         """Take nothing more, for ``reason``."""
         self.reasons |= reason
         for feed in self.feeds:
-            feed.window.paused = True
+            feed.window.pause(Pause.LINK)
 
     def release(self, reason: int) -> None:
         """``reason`` is over: take what waits, unless there is another one."""
@@ -41,8 +42,10 @@ class FlowControl:
 
     def apply(self, feed: Feed) -> None:
         """Let ``feed`` take messages, or not. What it takes may make a new reason, which holds for those after it."""
-        feed.window.paused = self.reasons != 0 or feed.retiring
-        if not feed.window.paused:
+        if self.reasons:
+            feed.window.pause(Pause.LINK)
+        else:
+            feed.window.lift(Pause.LINK)
             feed.window.reopen()
 
     def writable(self, ready: bool) -> None:

@@ -29,6 +29,7 @@ from entrepot.cluster.flow import CLOSED, FlowControl, octets_of
 from entrepot.cluster.source import Feed, LinkConsumer, Outlet, settle
 from entrepot.cluster.supervision import INTERVALS_SILENT, Supervision
 from entrepot.core.broker import BrokerCore
+from entrepot.core.consumer import Pause
 from entrepot.core.queue import NONE_DELIVERED
 from entrepot.model.message import Message
 from entrepot.protocols.failover import Dial, Drop, GiveUp, Warn
@@ -374,7 +375,7 @@ class LinkCore(Outlet):
         if self.state is not State.OPEN and not (feed.stays and self.state not in (State.DRAINING, State.CLOSED)):
             raise Fault(f"link {self.name}: a feed needs an open link, it is {self.state.value}")
         self.feeds[feed] = None
-        feed.window.paused = self.flow.reasons != 0
+        feed.window.pauses = Pause.LINK if self.flow.reasons else 0  # it may have been here before
         try:
             self.broker.subscribe(feed)
         except EntrepotError:
@@ -387,7 +388,7 @@ class LinkCore(Outlet):
         if feed not in self.feeds:
             return
         del self.feeds[feed]
-        feed.window.paused = True
+        feed.window.pause(Pause.RETIRING)
         if feed.under_way > 0:
             for key in [key for key, (consumer, _) in self.under_way.items() if consumer.feed is feed]:
                 self.doubts[self.under_way.pop(key)[1]] = None
@@ -404,7 +405,7 @@ class LinkCore(Outlet):
         """
         if feed not in self.feeds:
             return True
-        feed.window.paused = True
+        feed.window.pause(Pause.RETIRING)
         feed.retiring = True
         if feed.under_way > 0:
             return False
@@ -416,6 +417,7 @@ class LinkCore(Outlet):
         if feed not in self.feeds or not feed.retiring:
             return False
         feed.retiring = False
+        feed.window.lift(Pause.RETIRING)
         self.flow.apply(feed)
         return True
 
@@ -511,7 +513,7 @@ class LinkCore(Outlet):
             return None
         consumer, number = found
         feed = consumer.feed
-        feed.window.paused = True
+        feed.window.pause(Pause.RETIRING)
         feed.retiring = True
         feed.under_way -= 1
         queue = consumer.queue

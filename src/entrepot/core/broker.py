@@ -34,7 +34,7 @@ from entrepot.core.arrival import Stamps
 from entrepot.core.bereaved import DEAD_CAUSE, take_body_off
 from entrepot.core.branches import Branches
 from entrepot.core.browser import Browser
-from entrepot.core.consumer import Consumer, Window
+from entrepot.core.consumer import Consumer, Pause, Window
 from entrepot.core.copies import Copies
 from entrepot.core.duplicates import Duplicates, Sequences
 from entrepot.core.effort import Rest
@@ -1109,7 +1109,7 @@ class BrokerCore(Host):
             for pattern, key in zip(subscription.patterns, subscription.pattern_keys, strict=True):
                 self.notices.notice(notices.FOLLOWER_DETACHED, pattern, _who(subscription, key))
             subscription.pattern_keys.clear()
-        subscription.window.paused = True  # what one queue frees of its credit is not for the next one
+        subscription.window.pause(Pause.RETIRING)  # what one queue frees of its credit is not for the next one
         subscription.window.consumers.clear()
         consumers = subscription.consumers
         subscription.consumers = []

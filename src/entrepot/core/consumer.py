@@ -23,10 +23,23 @@ if TYPE_CHECKING:
 UNLIMITED: Final = 1 << 62
 
 
+class Pause:
+    """Why nothing is dispatched to a window, whatever its credit. Each reason is set and lifted by one module."""
+
+    SOCKET: Final = 1  # the peer does not read fast enough (`protocols/serving/outlet.py`)
+    OPENING: Final = 2  # what the client must hear before its first message is not said yet
+    PULL: Final = 4  # it gets a message when it asks for one, and asks for none (`openwire/delivery.py`)
+    ANSWER: Final = 8  # the answer to an acknowledgement comes before what it makes room for
+    MOVING: Final = 16  # the client is to go to another broker (`openwire/departure.py`)
+    ENDING: Final = 32  # its connection ends: what others give back is not for this one
+    RETIRING: Final = 64  # the core is detaching it, or a bridge takes no more from it
+    LINK: Final = 128  # its link takes nothing at this moment (`cluster/flow.py`)
+
+
 class Window:
     """Credit: how many messages and octets may be unsettled at once. Several consumers of one subscription share it.
 
-    ``paused`` is set while the peer's socket is full: nothing is dispatched, whatever the credit.
+    ``pauses`` is a set of reasons, bits of `Pause`; nothing is dispatched while there is one.
     """
 
     def __init__(self, messages: i64, octets: i64 = UNLIMITED) -> None:
@@ -34,15 +47,23 @@ class Window:
         self.octets: i64 = octets
         self.used: i64 = 0
         self.used_octets: i64 = 0
-        self.paused: bool = False
+        self.pauses: i64 = 0
         self.consumers: list[Consumer] = []
 
     def is_open(self) -> bool:
         """Return whether one more message may be dispatched."""
-        return self.used < self.messages and self.used_octets < self.octets and not self.paused
+        return self.used < self.messages and self.used_octets < self.octets and self.pauses == 0
+
+    def pause(self, reason: i64) -> None:
+        """Dispatch nothing, for ``reason`` of `Pause`."""
+        self.pauses |= reason
+
+    def lift(self, reason: i64) -> None:
+        """``reason`` holds no more; call `reopen` after it."""
+        self.pauses &= ~reason
 
     def reopen(self) -> None:
-        """Tell the queues that there may be credit again: call after raising a limit or clearing ``paused``."""
+        """Tell the queues that there may be credit again: call after raising a limit or lifting a pause."""
         consumers = self.consumers
         if len(consumers) > 1:  # each queue of a wildcard is first in its turn, or a busy one would starve the others
             consumers.append(consumers.pop(0))

@@ -33,6 +33,9 @@ MQTT: Final = "mqtt"
 HTTP: Final = "http"
 UNKNOWN: Final = "unknown"
 
+STOP_SPACE: Final = 1  # why a session reads nothing: the broker has no room,
+STOP_DISK: Final = 2  # or the disk is far behind a body that is streamed to it
+
 DETECTION_OCTETS: Final = 14  # the longest start that is looked at: size, type and magic of an OpenWire WireFormatInfo
 
 
@@ -67,6 +70,7 @@ class Session:
     def __init__(self, shell: Shell) -> None:
         self.shell: Shell = shell
         self.readable: bool = True
+        self.stops: i64 = 0  # why it is not ``readable``, where several reasons may come together
         self.unfinished: bool = False
         self.closing: bool = False
         self.protocol: str = UNKNOWN
@@ -97,6 +101,18 @@ class Session:
         if not self.noted:
             self.noted = True
             self.shell.dirty()
+
+    def stop_reading(self, why: i64) -> None:
+        """Read nothing, because of ``why`` (STOP_...)."""
+        self.stops |= why
+        self.readable = False
+
+    def read_on(self, why: i64) -> None:
+        """Read again, unless there are other reasons than ``why`` not to."""
+        self.stops &= ~why
+        if not self.readable and self.stops == 0:
+            self.readable = True
+            self.shell.resumed()
 
     def pending(self) -> i64:
         """Return how many octets wait in ``writer``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from entrepot.cluster.flow import CLOSED, NO_CREDIT, STREAMING, UNREAD, FlowControl, octets_of
 from entrepot.cluster.link import LinkCore, LinkOptions
 from entrepot.cluster.source import Feed
+from entrepot.core.consumer import Pause
 from entrepot.model import address as names
 from kit import Rig
 
@@ -20,23 +21,23 @@ def made() -> tuple[FlowControl, Feed, Feed]:
 
 def test_a_feed_is_stopped_while_there_is_any_reason() -> None:
     flow, first, _ = made()
-    assert not first.window.paused
+    assert not first.window.pauses
     for reason in (UNREAD, STREAMING, NO_CREDIT):
         flow.hold(reason)
     for reason in (UNREAD, STREAMING):
         flow.release(reason)
-        assert first.window.paused
+        assert first.window.pauses
     flow.release(NO_CREDIT)
-    assert not first.window.paused
+    assert not first.window.pauses
 
 
 def test_a_feed_that_retires_is_not_opened_again() -> None:
     flow, first, second = made()
     flow.writable(False)
-    first.retiring = True
+    first.window.pause(Pause.RETIRING)
     flow.writable(True)
-    assert first.window.paused
-    assert not second.window.paused
+    assert first.window.pauses
+    assert not second.window.pauses
 
 
 def test_what_nobody_counts_is_granted_to_nobody() -> None:
@@ -45,11 +46,11 @@ def test_what_nobody_counts_is_granted_to_nobody() -> None:
     assert not flow.bounded
     flow.limited(10)
     flow.spend(11)
-    assert first.window.paused
+    assert first.window.pauses
     flow.granted(1)
-    assert first.window.paused, "what was overdrawn is owed"
+    assert first.window.pauses, "what was overdrawn is owed"
     flow.granted(1)
-    assert not first.window.paused
+    assert not first.window.pauses
 
 
 def test_a_large_body_counts() -> None:

@@ -262,10 +262,10 @@ def test_selective_consumers_are_not_blocked_by_what_they_do_not_want():
 def test_a_selective_consumer_whose_socket_was_full_gets_what_came_meanwhile():
     rig = Rig()
     reader = rig.reader("Q", 10, selector="TRUE")
-    reader.window.paused = True
+    reader.window.pauses = 1
     rig.send_all("Q", range(3))
     assert reader.bodies == []
-    reader.window.paused = False
+    reader.window.pauses = 0
     reader.window.reopen()
     rig.turn()
     assert reader.bodies == numbers(3)

@@ -186,7 +186,7 @@ def test_no_credit() -> None:
 
 def test_a_consumer_that_does_not_read_its_socket() -> None:
     rig = Rig()
-    rig.reader(Q).window.paused = True
+    rig.reader(Q).window.pauses = 1
     rig.send(Q)
     assert codes(rig) == {"not-reading": 1}
 

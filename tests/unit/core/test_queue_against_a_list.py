@@ -172,7 +172,7 @@ class QueueAgainstList(RuleBasedStateMachine):
     @rule(reader=readers, shut=st.booleans())
     def socket(self, reader: Reader, shut: bool) -> None:
         if not reader.closed:
-            reader.window.paused = shut
+            reader.window.pauses = int(shut)
             reader.window.reopen()
             self.rig.turn()
             self.look()

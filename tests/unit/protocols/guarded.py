@@ -73,7 +73,7 @@ class Scene:
         boss.say("SEND", {"destination": "/queue/secret", "AMQ_SCHEDULED_DELAY": "3600000"}, b"later")
         boss.ask("SUBSCRIBE", id="temp-q", destination="/temp-queue/inbox", ack="client")
         boss.ask("SUBSCRIBE", id="temp-t", destination="/temp-topic/news", ack="client")
-        self.temporary_queue, self.temporary_topic = boss.session.temporary.values()
+        self.temporary_queue, self.temporary_topic = boss.session.places.temporary.values()
         self.send_to_temporary()
         boss.ask(
             "SUBSCRIBE",
@@ -156,7 +156,7 @@ class Scene:
             "told": sorted(str(where.physical_name) for where in self.hub.acceptor.advisories.temporaries),
             "stored": self.rig.journal.usage().messages,
             "boss": (self.boss.session.closing, self.java_boss.session.closing),
-            "boss reads": (len(self.boss.session.subscriptions), len(self.java_boss.session.consumers)),
+            "boss reads": (len(self.boss.session.consuming.named), len(self.java_boss.session.consumers)),
         }
 
     def settle(self) -> None:

@@ -12,6 +12,7 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import InvalidDestination, ProtocolViolation, Refused, SubscriptionInUse
 from entrepot.core.broker import selector_or_none
+from entrepot.core.consumer import Pause
 from entrepot.core.queue import UNKNOWN_DELIVERED
 from entrepot.model.address import MULTICAST
 from entrepot.model.address import Destination as Address
@@ -73,7 +74,7 @@ class Consuming:
         self._settings(subscription, info, addresses[0])
         session.opening(subscription, info, addresses[0])
         self._may_consume(info.destination, addresses, subscription.durable_name)
-        subscription.window.paused = True
+        subscription.window.pause(Pause.OPENING)
         try:
             session.broker.subscribe(subscription)
         except SubscriptionInUse:
@@ -171,7 +172,7 @@ class Consuming:
     def end_all(self, subscriptions: list[OpenWireSubscription], last_delivered: i64) -> None:
         """End several at once: what one gives back is not for the next one."""
         for subscription in subscriptions:
-            subscription.window.paused = True
+            subscription.window.pause(Pause.ENDING)
         for subscription in subscriptions:
             self.end(subscription, last_delivered)
 

@@ -14,7 +14,7 @@ from mypy_extensions import i32, i64
 
 from entrepot.base.environment import Instant
 from entrepot.core.browser import Browser
-from entrepot.core.consumer import UNLIMITED, Consumer
+from entrepot.core.consumer import UNLIMITED, Consumer, Pause
 from entrepot.core.effort import Rest
 from entrepot.core.queue import ADVISORY, Queue
 from entrepot.core.subscription import Subscription
@@ -169,12 +169,14 @@ class OpenWireSubscription(Subscription):
         window = self.window
         if self.pulling:
             window.messages = UNLIMITED
-            window.paused = self.session.choked or self.session.held_back or self.pulls == 0
+            window.pauses = self._pauses() | (Pause.PULL if self.pulls == 0 else 0)
         else:
             window.messages = self.base + self.extension - self.owed
-            window.paused = self.session.choked or self.session.held_back
-        if not window.paused:
-            window.reopen()
+            window.pauses = self._pauses()
+        window.reopen()
+
+    def _pauses(self) -> i64:
+        return (Pause.SOCKET if self.session.choked else 0) | (Pause.MOVING if self.session.held_back else 0)
 
     def extend(self, count: i64) -> None:
         """The client saw ``count`` messages more and will settle them later (classic.md 4.2)."""
@@ -217,7 +219,7 @@ class OpenWireSubscription(Subscription):
             timeout_ms = SEARCH_MS  # what it wants may be there and was not come to yet
         if timeout_ms < 0:
             self.pulls = 0
-            self.window.paused = True
+            self.window.pause(Pause.PULL)
             return False
         self.pull_due = NEVER if timeout_ms == 0 else now + timeout_ms * 1_000_000
         return True
@@ -235,14 +237,14 @@ class OpenWireSubscription(Subscription):
         if self.pulls > 0:
             self.pulls -= 1
         if self.pulls == 0:
-            self.window.paused = True
+            self.window.pause(Pause.PULL)
             self.pull_due = NEVER
 
     def pull_ended(self) -> None:
         """The time for a pull is over."""
         self.pulls = 0
         self.pull_due = NEVER
-        self.window.paused = True
+        self.window.pause(Pause.PULL)
 
     # -- acknowledgement ----------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from entrepot.base.errors import (
     TransactionError,
 )
 from entrepot.core.broker import BLOCKED, SpaceWaiter
+from entrepot.core.consumer import Pause
 from entrepot.core.directory import Subject
 from entrepot.core.effort import OCTETS_SHIFT
 from entrepot.core.loans import LOAN_FREE, LOAN_LAST, Loan
@@ -81,13 +82,7 @@ from entrepot.protocols.openwire.delivery import OpenWireConsumer, OpenWireSubsc
 from entrepot.protocols.openwire.departure import Departure
 from entrepot.protocols.openwire.destinations import Destinations
 from entrepot.protocols.openwire.frames import FirstEncoding, Structure
-from entrepot.protocols.openwire.ids import (
-    AckType,
-    components,
-    is_queue,
-    is_temporary,
-    text_of,
-)
+from entrepot.protocols.openwire.ids import AckType, components, is_queue, is_temporary, text_of
 from entrepot.protocols.openwire.negotiation import WireFormat, offer_of
 from entrepot.protocols.openwire.options import UNCOUNTED, OpenWireOptions
 from entrepot.protocols.openwire.refusals import check_count, shown, throwable_of
@@ -891,7 +886,7 @@ class OpenWireSession(Session):
             self.answer(ack, False)
             return
         window = subscription.window
-        window.paused = True
+        window.pause(Pause.ANSWER)
         try:
             waits = waits_for_disk(ack, subscription)
             used = window.used
@@ -1090,7 +1085,7 @@ class OpenWireSession(Session):
         if not self.choked:
             self.choked = True
             for subscription in self.consumers.values():
-                subscription.window.paused = True
+                subscription.window.pause(Pause.SOCKET)
 
     def _unchoke(self) -> None:
         if self.choked and not self.detached:

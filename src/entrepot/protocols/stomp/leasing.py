@@ -7,7 +7,7 @@ end with it. A READ is written page by page, as fast as the peer reads: nobody c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from librt.strings import BytesWriter
 from mypy_extensions import i64
@@ -19,14 +19,16 @@ from entrepot.core.ports import ClaimWaiter
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.message import Message
+from entrepot.protocols.serving.outlet import Outlet, Source
+from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.stomp import codec
-from entrepot.protocols.stomp.codec import V12, octets_of
+from entrepot.protocols.stomp.answers import Answers
+from entrepot.protocols.stomp.codec import V12, Reader, octets_of
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE, tail_of
-from entrepot.protocols.stomp.delivery import selector_of, whole_number, write_headers
+from entrepot.protocols.stomp.headers import selector_of, whole_number, write_headers
+from entrepot.protocols.stomp.places import Places
 from entrepot.protocols.stomp.ranges import FORM, OCTETS, PERSISTENT, REDELIVERED, write_entry
-
-if TYPE_CHECKING:
-    from entrepot.protocols.stomp.server import StompSession
+from entrepot.protocols.stomp.writing import Writing
 
 WAIT_MS_MAX: Final = 60_000  # a longer wait would look like a dead connection to whatever stands between
 WAITS_MAX: Final = 1_000  # on one connection
@@ -58,7 +60,7 @@ class _Claim(ClaimWaiter):
         leasing = self.leasing
         if leasing is not None:
             leasing.waiting.remove(self)
-            leasing.session.refuse(error, self.receipt)
+            leasing.answers.refuse(error, self.receipt)
 
 
 class Reading:
@@ -75,15 +77,23 @@ class Reading:
         self.batch: bool = False
 
 
-class Leasing:
+class Leasing(Source):
     """What one connection does with leases."""
 
-    def __init__(self, session: StompSession) -> None:
-        self.session: StompSession = session
+    def __init__(
+        self, session: ServerSession, reader: Reader, answers: Answers, writing: Writing, places: Places
+    ) -> None:
+        self.session: ServerSession = session
+        self.outlet: Outlet = session.outlet
+        self.reader: Reader = reader
+        self.answers: Answers = answers
+        self.writing: Writing = writing
+        self.places: Places = places
         self.waiting: list[_Claim] = []
         self.reads: list[Reading] = []
         self.page: BytesWriter = BytesWriter()
         self.id_prefix: bytes = session.broker.ids.node.message_prefix.encode()
+        session.outlet.add_source(self)
 
     def command(self, command: i64, headers: dict[str, str]) -> None:
         """Obey one frame. Raises Refused."""
@@ -109,7 +119,7 @@ class Leasing:
             answer["settled"] = str(settled)
         else:
             answer["returned"] = str(broker.leases.release(lease, epoch if "epoch" in headers else None))
-        self.answer(lease, answer, self.session.reader.receipt())
+        self.answer(lease, answer, self.reader.receipt())
 
     def _begin(self, lease: Lease, written: str) -> None:
         """Let a new lease begin where ``from`` says: at the first message, behind the last, or at a time. Raises."""
@@ -133,17 +143,17 @@ class Leasing:
         topic = headers.get("topic", "")
         if not topic:
             written = headers.get("queue", headers.get("destination", ""))
-            place = session.real(names.parse_one(written))
+            place = self.places.real(names.parse_one(written))
             # A lease is found by the name of its queue, whatever kind of destination that looks like.
             looked_up = place if place.queue else Destination(place.name, ANYCAST, place.temporary)
-            session.may_consume([looked_up], "")
+            self.places.may_consume([looked_up], "")
             return leases.need(place, group, attach)
         if "queue" in headers:
             raise Refused("a lease reads a queue or a topic, not both")
-        destination = session.real(names.parse_one(topic, MULTICAST))
+        destination = self.places.real(names.parse_one(topic, MULTICAST))
         if destination.routing != MULTICAST or destination.queue:
             raise Refused(f"{topic!r} is no topic", remedy="use the header queue for a queue or address::queue")
-        session.check_owner([destination])
+        self.places.check_owner([destination])
         session.broker.access.consume(session.subject, [destination], True)
         name = headers.get("subscription", "")
         client_id = headers.get("client-id", "")
@@ -160,14 +170,14 @@ class Leasing:
             fields["epoch"] = str(lease.epoch)
             fields["base"] = str(lease.base)
             fields["tail"] = str(lease.tail)
-            self.session.answer_with(fields, receipt)
+            self.answers.answer_with(fields, receipt)
 
     # -- CLAIM --------------------------------------------------------------------------------------------------------
 
     def _claim(self, lease: Lease, epoch: int, headers: dict[str, str]) -> None:
         session = self.session
         broker = session.broker
-        receipt = session.reader.receipt()
+        receipt = self.reader.receipt()
         start = whole_number(headers.get("start", str(lease.tail)), "start")
         most = whole_number(headers.get("max", str(CLAIM_DEFAULT)), "max")
         wait_ms = whole_number(headers.get("wait", "0"), "wait")
@@ -198,17 +208,21 @@ class Leasing:
         lease.may_read(epoch, low, high)
         if len(self.reads) >= READS_MAX:
             raise Refused(f"{READS_MAX} reads wait on this connection", remedy="read fewer and wider ranges")
-        reading = Reading(lease, epoch, low, high, self.session.reader.receipt())
+        reading = Reading(lease, epoch, low, high, self.reader.receipt())
         reading.identity = headers.get("id", headers.get("group", ""))
         reading.batch = form == FORM
         self.reads.append(reading)
         if len(self.reads) == 1:
             self.pump()
 
+    def relieved(self) -> None:
+        """The peer reads again."""
+        self.pump()
+
     def pump(self) -> None:
-        """Write what is asked for until the peer has enough; the session calls this again when it takes more."""
-        session = self.session
-        while self.reads and not session.choked:
+        """Write what is asked for until the peer has enough; `relieved` goes on when it takes more."""
+        outlet = self.outlet
+        while self.reads and not outlet.choked:
             reading = self.reads[0]
             try:
                 if reading.at < reading.high:
@@ -218,7 +232,7 @@ class Leasing:
                     self.answer(reading.lease, {"count": str(reading.high - reading.low)}, reading.receipt)
             except (Refused, StorageError) as error:
                 self.reads.pop(0)
-                session.refuse(error, reading.receipt)
+                self.answers.refuse(error, reading.receipt)
 
     def _write_page(self, reading: Reading) -> None:
         lease = reading.lease
@@ -238,7 +252,7 @@ class Leasing:
             "destination": self._kind(reading) + message.address,
         }
         reading.at += 1
-        self.session.write_message(message, headers)
+        self.writing.write_message(message, headers)
 
     def _write_batch(self, reading: Reading, messages: list[Message]) -> None:
         """Write messages many to a frame; one whose body is on disk for its length is a frame of its own between."""
@@ -305,7 +319,7 @@ class Leasing:
         if count == 0:
             return
         session = self.session
-        writer = session.out
+        writer = self.outlet.out
         body = self.page.getvalue()
         self.page.truncate(0)
         queue = reading.lease.queue
@@ -320,11 +334,11 @@ class Leasing:
             "content-type": "application/x-entrepot-range",
             "content-length": str(len(body)),
         }
-        write_headers(writer, headers, session.reader.version)
+        write_headers(writer, headers, self.reader.version)
         writer.append(10)
         writer.write(body)
         writer.write(b"\0\n")
-        session.wrote_leased(count)
+        self.writing.note_batch(count)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ the connection. Every answer waits until the journal has what it says.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mypy_extensions import i64
 
@@ -15,11 +15,11 @@ from entrepot.core.counting import NOBODY, Author
 from entrepot.core.routing import Target
 from entrepot.core.stage import Publication, Stage, StageWaiter
 from entrepot.model.message import Message
+from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.stomp import codec
-from entrepot.protocols.stomp.delivery import whole_number
-
-if TYPE_CHECKING:
-    from entrepot.protocols.stomp.server import StompSession
+from entrepot.protocols.stomp.answers import Answers
+from entrepot.protocols.stomp.codec import Reader
+from entrepot.protocols.stomp.headers import whole_number
 
 OPEN_MAX: Final = 1_000  # stages that one connection may have open
 
@@ -44,14 +44,16 @@ class _Published(StageWaiter):
         staging = self.staging
         if staging is not None:
             staging.waiting.remove(self)
-            staging.session.refuse(error, self.receipt)
+            staging.answers.refuse(error, self.receipt)
 
 
 class Staging:
     """What one connection does with stages. ``open`` has those that it writes into, by part."""
 
-    def __init__(self, session: StompSession) -> None:
-        self.session: StompSession = session
+    def __init__(self, session: ServerSession, reader: Reader, answers: Answers) -> None:
+        self.session: ServerSession = session
+        self.reader: Reader = reader
+        self.answers: Answers = answers
         self.open: dict[str, Stage] = {}
         self.waiting: list[_Published] = []
 
@@ -71,7 +73,7 @@ class Staging:
 
     def _obey(self, command: i64, sink: str, batch: int, headers: dict[str, str]) -> None:
         stages = self.session.broker.stages
-        receipt = self.session.reader.receipt()
+        receipt = self.reader.receipt()
         answer: dict[str, str] = {"sink": sink, "batch": str(batch)}
         author = author_of(headers)
         if command == codec.STAGE:
@@ -96,7 +98,7 @@ class Staging:
         else:
             answer["dropped"] = str(stages.abandon(sink, batch, parts_of(headers) if "parts" in headers else None))
         if receipt:
-            self.session.answer_with(answer, receipt)
+            self.answers.answer_with(answer, receipt)
 
     def answer_published(self, publication: Publication, receipt: bytes) -> None:
         """Say how many messages were published."""
@@ -106,7 +108,7 @@ class Staging:
                 "batch": str(publication.batch),
                 "count": str(publication.count),
             }
-            self.session.answer_with(answer, receipt)
+            self.answers.answer_with(answer, receipt)
 
     def _stage(self, sink: str, batch: int, part: str, author: Author) -> None:
         self.open = {name: stage for name, stage in self.open.items() if not stage.dropped}

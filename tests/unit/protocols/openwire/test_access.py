@@ -174,7 +174,7 @@ def test_the_id_that_a_client_chooses_does_not_make_it_the_owner_of_a_temporary_
     for kind, temporary in (("queue", ActiveMQTempQueue), ("topic", ActiveMQTempTopic)):
         theirs = StompClient(hub.rig, login="boss", passcode="manager")
         theirs.subscribe(f"/temp-{kind}/inbox")
-        (name,) = theirs.session.temporary.values()
+        (name,) = theirs.session.places.temporary.values()
         thief = hub.client(name.rpartition(":")[0], connected=False)
         info = ConnectionInfo(connection_id=ConnectionId(thief.name), user_name="boss", password="manager")
         assert type(thief.ask(info)) is Response

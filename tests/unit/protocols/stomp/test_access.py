@@ -12,6 +12,7 @@ from entrepot.core.logins import Hasher
 from entrepot.core.management import install
 from entrepot.core.passwords import Kept, hashed
 from entrepot.model.address import ANYCAST, UNTYPED
+from entrepot.protocols.serving.life import OPENING
 from entrepot.protocols.session import Shell
 from entrepot.protocols.stomp.frames import Frame
 from entrepot.protocols.stomp.options import StompOptions
@@ -128,7 +129,7 @@ def test_management_is_for_managers(rig: Rig) -> None:
 def test_a_temporary_queue_is_read_by_its_own_connection(rig: Rig) -> None:
     client, other = Client(rig, **PASSES), boss(rig)
     client.subscribe("/temp-queue/mine")
-    (name,) = client.session.temporary.values()
+    (name,) = client.session.places.temporary.values()
     assert said(other.subscribe(f"/remote-temp-queue/{name}")).endswith("is read by the connection that made it")
     assert kinds(other.send(b"answer", f"/remote-temp-queue/{name}")) == ["RECEIPT"]
     assert bodies(client.hear()) == [b"answer"]
@@ -159,7 +160,7 @@ def test_a_client_id_is_taken_over_where_the_connector_allows_it() -> None:
     assert second.connected.command == "ERROR"
     thief = Client(rig, client_id="")
     thief.session.options.link_stealing = True
-    thief.session.connected = thief.session.reader.connected = False
+    thief.session.life, thief.session.reader.connected = OPENING, False
     thief.say("CONNECT", {"accept-version": "1.2", "host": "x", "client-id": "me"})
     assert kinds(thief.hear()) == ["CONNECTED"]
     assert "newer connection" in said(first.hear())
@@ -178,7 +179,7 @@ def test_no_way_of_reading_leads_to_the_temporary_destination_of_another_connect
             rig.broker.access.protect(None)
         client, other = Client(rig, **PASSES), boss(rig)
         client.subscribe("/temp-queue/inbox", ack="client")
-        (name,) = client.session.temporary.values()
+        (name,) = client.session.places.temporary.values()
         client.ask("UNSUBSCRIBE", id="1")
         other.send(b"secret", f"/remote-temp-queue/{name}")
         theirs = f"/remote-temp-queue/{name}"
@@ -195,7 +196,7 @@ def test_no_way_of_reading_leads_to_the_temporary_destination_of_another_connect
 def test_a_wildcard_does_not_reach_temporary_topics(rig: Rig) -> None:
     client, other = Client(rig, **PASSES), boss(rig)
     client.subscribe("/temp-topic/news")
-    (name,) = client.session.temporary.values()
+    (name,) = client.session.places.temporary.values()
     other.subscribe("/topic/>")
     other.subscribe("/queue/Consumer.x.>", id="2")
     other.send(b"for one", f"/remote-temp-topic/{name}")

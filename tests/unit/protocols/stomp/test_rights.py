@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from entrepot.protocols.serving.life import OPENING
 from entrepot.protocols.stomp import codec
 from entrepot.protocols.stomp.frames import Frame
 
@@ -299,7 +300,7 @@ def test_nothing_is_done_before_connect() -> None:
     for word, number in codec.COMMANDS.items():
         if number != codec.CONNECT:
             client = scene.stomp("none")
-            client.session.connected = client.session.reader.connected = False
+            client.session.life, client.session.reader.connected = OPENING, False
             client.session.subject = type(client.session.subject)("")
             client.session.receive(
                 word + b"\ndestination:/queue/secret\nid:1\nsink:x\nbatch:0\nqueue:secret\ngroup:g\n\nx\0",

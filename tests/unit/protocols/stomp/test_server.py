@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from entrepot.core.transaction import OCTETS_MAX
 from entrepot.journal.memory import MemoryJournal
+from entrepot.protocols.serving.life import LEAVING
+from entrepot.protocols.serving.outlet import WRITER_KEPT_OCTETS, WRITER_QUIET
 from entrepot.protocols.session import NEVER, Shell
 from entrepot.protocols.stomp.frames import Frame, FrameParser, encode_frame
 from entrepot.protocols.stomp.options import StompOptions
-from entrepot.protocols.stomp.server import WRITER_KEPT_OCTETS, WRITER_QUIET, StompSession
+from entrepot.protocols.stomp.server import StompSession
 from kit import MILLISECOND, SECOND, Rig
 
 LARGE = 1000  # octets from which bodies are streamed, here
@@ -300,7 +302,7 @@ def test_what_many_begin_and_do_not_end_is_bounded() -> None:
         for client in clients:
             client.feed(b"x" * (100 << 10))
     assert rig.broker.memory.lent <= (128 << 20) + 12 * (1 << 20) + (100 << 10)
-    ended = [client for client in clients if client.session.leaving]
+    ended = [client for client in clients if client.session.life >= LEAVING]
     assert ended
     assert b"frames that are not complete" in ended[0].session.writer.getvalue()
     for client in clients:
@@ -338,7 +340,7 @@ def test_a_transaction_that_grew_too_large_says_so_once_and_at_its_commit() -> N
     rig = Rig()
     client = Client(rig)
     client.ask("BEGIN", transaction="t")
-    client.session.transactions["t"].octets = OCTETS_MAX
+    client.session.transacting.transactions.open["t"].octets = OCTETS_MAX
     for _ in range(50):
         client.say("SEND", {"destination": "/queue/q", "transaction": "t"}, b"x")
     (error,) = client.hear()
@@ -531,7 +533,7 @@ def test_credit_is_what_the_page_says(destination: str, headers: dict[str, str],
     client.subscribe(destination, **{"ack": "client-individual", **headers})
     for _ in range(min(credit, 1200) + 10):
         client.say("SEND", {"destination": destination.partition("?")[0]}, b"x")
-    assert client.session.subscriptions["1"].window.messages == credit
+    assert client.session.consuming.named["1"].window.messages == credit
     assert len(bodies(client.hear())) == min(credit, min(credit, 1200) + 10)
 
 
@@ -549,7 +551,7 @@ def test_what_one_connection_may_have_open() -> None:
 def test_a_slow_reader_is_written_no_more_than_its_mark() -> None:
     rig = Rig()
     producer, consumer = Client(rig), Client(rig)
-    consumer.session.high = 20_000
+    consumer.session.outlet.high = 20_000
     consumer.subscribe(ack="auto")
     consumer.session.writable(False, rig.now)
     for _ in range(100):
@@ -576,7 +578,7 @@ def test_a_burst_leaves_no_buffer_behind() -> None:
     consumer.session.advance(rig.now)
     assert consumer.session.writer is not before
     assert consumer.session.deadline() == NEVER
-    assert consumer.session.out is consumer.session.writer
+    assert consumer.session.outlet.out is consumer.session.writer
     producer.send(b"still here")
     assert bodies(consumer.hear()) == [b"still here"]
 

@@ -1,0 +1,48 @@
+"""The life of a connection on the side of the server: what may follow what. [C]
+
+The table is the whole truth; `docs/states/connection.md` is drawn from it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from entrepot.base.errors import Fault
+
+# What a connection is. They grow, so that ``life < LEAVING`` is: it is read.
+OPENING: Final = 0  # it has not said who it is, or that is being looked at
+SERVING: Final = 1  # what it says is done
+LEAVING: Final = 2  # nothing more is read; answers that are still to come are given
+LEFT: Final = 3  # all is said: it is closed when that is written
+ENDED: Final = 4  # the connection is gone, and all that it held was given back
+
+# What happens to it.
+ENTER: Final = 0  # the broker let it in
+PART: Final = 1  # it takes leave, or was refused
+LEAVE: Final = 2  # the last word was said
+END: Final = 3  # the socket is closed
+
+LIVES: Final = ("OPENING", "SERVING", "LEAVING", "LEFT", "ENDED")
+EVENTS: Final = ("ENTER", "PART", "LEAVE", "END")
+
+TRANSITIONS: Final[dict[tuple[int, int], int]] = {
+    (OPENING, ENTER): SERVING,
+    (OPENING, PART): LEAVING,
+    (OPENING, LEAVE): LEFT,
+    (OPENING, END): ENDED,
+    (SERVING, PART): LEAVING,
+    (SERVING, LEAVE): LEFT,
+    (SERVING, END): ENDED,
+    (LEAVING, LEAVE): LEFT,
+    (LEAVING, END): ENDED,
+    (LEFT, LEAVE): LEFT,  # several things went wrong in one turn
+    (LEFT, END): ENDED,
+}
+
+
+def following(life: int, event: int) -> int:
+    """Return what a connection is after ``event``. Raises Fault for what cannot happen."""
+    found = TRANSITIONS.get((life, event))
+    if found is None:
+        raise Fault(f"{EVENTS[event]} cannot happen to a connection that is {LIVES[life]}")
+    return found

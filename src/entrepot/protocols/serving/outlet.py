@@ -1,0 +1,210 @@
+"""What goes out over one connection: the writer, when it holds too much, and who is stopped then. [C]
+
+Whoever delivers looks at ``high`` after writing and calls `Outlet.choke`. All that delivers unasked is known here: the
+subscriptions of the connection, and *sources* (reading by lease, a bridge). A choked outlet stops every one of them and
+lets every one go on; nothing else writes `Pause.SOCKET` for a client.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64, mypyc_attr
+
+from entrepot.base.environment import KIB, SECOND, Instant
+from entrepot.core.browser import Browser
+from entrepot.core.consumer import Pause
+from entrepot.core.effort import Effort, Rest
+from entrepot.core.subscription import Subscription
+from entrepot.model.address import Destination
+from entrepot.model.message import Message
+from entrepot.protocols.session import NEVER, Session, Shell
+
+WRITER_KEPT_OCTETS: Final = 64 * KIB  # a writer never shrinks: one that a burst made larger is let go
+WRITER_QUIET: Final = 5 * SECOND  # but not while there are bursts: growing anew each time cost a tenth of the rate
+BROWSE_STEP: Final = 200
+
+NO_SHELL: Final = Shell()
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Source:
+    """Whoever writes unasked without being a subscription: it stops when the peer reads too slowly."""
+
+    def choked(self) -> None:
+        """The peer reads too slowly."""
+
+    def relieved(self) -> None:
+        """The peer reads again: go on until `Outlet.choked`."""
+
+
+class Outlet:
+    """``out`` is where frames are written now: ``writer``, or what waits behind a body that comes from disk."""
+
+    def __init__(self, session: Session, high: i64) -> None:
+        self.shell: Shell = session.shell
+        self.writer: BytesWriter = session.writer
+        self.out: BytesWriter = self.writer
+        self.high: i64 = high  # octets that may wait before deliveries pause
+        self.noted: bool = False  # the shell knows that there is something to write
+        self.choked: bool = False  # too much waits: deliveries pause
+        self.socket_full: bool = False
+        self.wrote: i64 = 0  # when the peer was given something last
+        self.wide_at: i64 = 0  # when more than WRITER_KEPT_OCTETS were written last; 0: the writer is small
+        self.subscriptions: dict[ServedSubscription, None] = {}
+        self.sources: list[Source] | None = None
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def note(self) -> None:
+        """Tell the shell that there is something to write. Call it after writing."""
+        if not self.noted:
+            self.noted = True
+            self.shell.dirty()
+
+    def take(self, now: Instant) -> bytes:
+        """Return what is to be written now, and forget it."""
+        writer = self.writer
+        self.noted = False
+        if len(writer) == 0:
+            return b""
+        data = writer.getvalue()
+        writer.truncate(0)
+        if len(data) > WRITER_KEPT_OCTETS:
+            self.wide_at = now
+        self.wrote = now
+        return data
+
+    def due(self) -> Instant:
+        """Return when `shrink` has something to do."""
+        return int(self.wide_at) + WRITER_QUIET if self.wide_at > 0 else NEVER
+
+    def shrink(self, now: Instant) -> bool:
+        """Give back the memory of the last burst if there was none since; True: ``writer`` is another one now."""
+        if self.wide_at == 0 or now < self.wide_at + WRITER_QUIET:
+            return False
+        writer = self.writer
+        if len(writer) > 0:
+            self.wide_at = now
+            return False
+        self.wide_at = 0
+        self.writer = BytesWriter()
+        if self.out is writer:
+            self.out = self.writer
+        return True
+
+    def end(self) -> None:
+        """The connection is gone: the shell is told nothing more, and nobody goes on."""
+        self.shell = NO_SHELL
+        self.choked = True
+
+    # -- who delivers -------------------------------------------------------------------------------------------------
+
+    def feed(self, subscription: ServedSubscription) -> None:
+        """Let ``subscription`` deliver as fast as the peer reads."""
+        self.subscriptions[subscription] = None
+        if self.choked:
+            subscription.window.pause(Pause.SOCKET)
+
+    def starve(self, subscription: ServedSubscription) -> None:
+        """``subscription`` has ended."""
+        self.subscriptions.pop(subscription, None)
+
+    def add_source(self, source: Source) -> None:
+        """Let ``source`` write as fast as the peer reads."""
+        if self.sources is None:
+            self.sources = []
+        self.sources.append(source)
+
+    def pause(self, reason: i64) -> None:
+        """Let no subscription deliver, for ``reason``."""
+        for subscription in self.subscriptions:
+            subscription.window.pause(reason)
+
+    def choke(self) -> None:
+        """The peer reads too slowly: deliver no more until what is written has gone."""
+        if not self.choked:
+            self.choked = True
+            self.pause(Pause.SOCKET)
+            if self.sources is not None:
+                for source in self.sources:
+                    source.choked()
+
+    def relieve(self) -> None:
+        """What was written has gone: deliver again, until there is too much again."""
+        if not self.choked or self.shell is NO_SHELL:
+            return
+        self.choked = False
+        for subscription in self.subscriptions:
+            subscription.window.lift(Pause.SOCKET)
+        for subscription in list(self.subscriptions):
+            if self.choked:
+                return
+            subscription.relieved()
+        if self.sources is not None:
+            for source in list(self.sources):
+                if self.choked:
+                    return
+                source.relieved()
+
+
+class _Browsing(Rest):
+    """The rest of a browse, when its turn is over."""
+
+    def __init__(self, subscription: ServedSubscription) -> None:
+        super().__init__()
+        self.subscription: ServedSubscription = subscription
+
+    def resume(self) -> None:
+        """Show more."""
+        self.subscription.pump()
+
+
+class ServedSubscription(Subscription):
+    """A subscription of a connection: it delivers, or it shows what a browser sees, as fast as the peer reads."""
+
+    def __init__(self, outlet: Outlet, effort: Effort, destinations: list[Destination]) -> None:
+        super().__init__(destinations)
+        self.outlet: Outlet = outlet
+        self.effort: Effort = effort
+        self.browser: Browser | None = None
+        self.browsing: _Browsing | None = None
+
+    def relieved(self) -> None:
+        """The peer reads again."""
+        self.window.reopen()
+        self.pump()
+
+    def opened(self) -> None:
+        """Deliver: what the client must hear before the first message has been said."""
+        self.window.lift(Pause.OPENING)
+        self.window.reopen()
+
+    def pump(self) -> None:
+        """Write what the browser shows next, until the socket is full or the end is reached and marked."""
+        outlet = self.outlet
+        while not outlet.choked:
+            browser = self.browser
+            if browser is None:
+                return
+            if self.effort.is_over():
+                browsing = self.browsing
+                if browsing is None:
+                    browsing = _Browsing(self)
+                    self.browsing = browsing
+                self.effort.later(browsing)
+                return
+            for message in browser.next(BROWSE_STEP):
+                self.show(browser, message)
+            if browser.done:
+                self.browser = None
+                self.show_end()
+
+    def show(self, browser: Browser, message: Message) -> None:
+        """Write what ``browser`` came to. The protocol overrides this."""
+        raise NotImplementedError
+
+    def show_end(self) -> None:
+        """Say that a browser has shown all. The protocol overrides this."""
+        raise NotImplementedError

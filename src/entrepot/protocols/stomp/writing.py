@@ -1,0 +1,172 @@
+"""MESSAGE frames of one connection, and bodies that come from disk between them. [C]
+
+The lines that every MESSAGE has are made once for neighbours that differ in nothing; the tail of a message is written
+as it came, unless its consumer cannot read it so.
+"""
+
+from __future__ import annotations
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from entrepot.base.errors import BodyLost, StorageError
+from entrepot.core.bereaved import without_body
+from entrepot.core.broker import BrokerCore
+from entrepot.core.queue import Queue
+from entrepot.model.message import DEFAULT_PRIORITY, Message
+from entrepot.protocols.serving.outlet import Outlet
+from entrepot.protocols.stomp.codec import V12, Reader, decode_headers, octets_of
+from entrepot.protocols.stomp.convert import STOMP_LANGUAGE, is_octets, tail_of
+from entrepot.protocols.stomp.headers import write_headers
+from entrepot.protocols.stomp.large import Outflow
+
+
+class Writing:
+    """What a connection writes of messages. ``outflow``: the body that is being written from disk."""
+
+    def __init__(self, broker: BrokerCore, outlet: Outlet, reader: Reader) -> None:
+        self.broker: BrokerCore = broker
+        self.outlet: Outlet = outlet
+        self.reader: Reader = reader
+        self.id_prefix: bytes = b""
+        self.stamp: i64 = -1
+        self.stamp_lines: bytes = b""
+        self.outflow: Outflow | None = None
+        self.outflow_last: Outflow | None = None  # and the last of those that wait behind it
+        self.sent: i64 = 0
+
+    def write_fixed(self, writer: BytesWriter, message: Message, deliveries: i64) -> None:
+        """Append the lines that every MESSAGE has behind its ids."""
+        if message.timestamp == self.stamp and is_plain(message):
+            writer.write(self.stamp_lines)
+        else:
+            lines = fixed_lines(message)
+            if is_plain(message):
+                self.stamp = message.timestamp
+                self.stamp_lines = lines
+            writer.write(lines)
+        if message.durable:
+            writer.write(b"persistent:true\n")
+        if deliveries > 0 or message.redelivered:
+            writer.write(b"redelivered:true\n")
+        self.sent += 1
+
+    def write_rest(self, writer: BytesWriter, message: Message, asked: str = "", owner: Queue | None = None) -> None:
+        """Append annotations and the tail of a message that cannot be written as it is. ``owner``: see `Outflow`."""
+        rare = message.rare
+        if rare is not None and rare.large_id:
+            flaw = self.broker.journal.overflow.flaw(message)
+            if flaw:
+                message = without_body(message, flaw)
+                rare = message.rare
+        version = self.reader.version
+        tail = tail_for(message, version, asked)
+        if rare is not None:
+            if rare.annotations:
+                write_headers(writer, rare.annotations, version)
+            if message.address and "_AMQ_ORIG_ADDRESS" in rare.annotations:
+                origin = octets_of(rare.annotations["_AMQ_ORIG_ADDRESS"], version)
+                writer.write(b"original-destination:" + origin + b"\n")
+            if rare.large_id:
+                writer.write(tail)
+                self.begin_outflow(message, owner)
+                return
+        writer.write(tail)
+
+    def write_message(self, message: Message, headers: dict[str, str], asked: str = "") -> None:
+        """Write a MESSAGE that is no delivery: browsed or leased."""
+        version = self.reader.version
+        outlet = self.outlet
+        writer = outlet.out
+        writer.write(b"MESSAGE\n")
+        write_headers(writer, headers, version)
+        writer.write(b"message-id:" + octets_of(self.broker.ids.identity_of(message), version))
+        self.write_fixed(writer, message, 0)
+        self.write_rest(writer, message, asked)
+        outlet.note()
+        if len(outlet.out) > outlet.high:
+            outlet.choke()
+
+    def note_batch(self, count: i64) -> None:
+        """So many messages were written in one frame."""
+        self.sent += count
+        outlet = self.outlet
+        outlet.note()
+        if len(outlet.out) > outlet.high:
+            outlet.choke()
+
+    # -- bodies from disk ----------------------------------------------------------------------------------------------
+
+    def begin_outflow(self, message: Message, owner: Queue | None) -> None:
+        """Write the body of ``message`` from disk as the socket takes it; all else, other bodies too, waits."""
+        outflow = Outflow(self.broker, message, owner)
+        last = self.outflow_last
+        if self.outflow is None or last is None:
+            self.outflow = outflow
+        else:
+            last.following = outflow
+        self.outflow_last = outflow
+        self.outlet.out = outflow.after
+        self.outlet.choke()
+
+    def flow(self, outflow: Outflow) -> str:
+        """Write the next octets of a body. Return why it cannot be written to its end, usually ""."""
+        outlet = self.outlet
+        if not outlet.socket_full:
+            try:
+                outlet.writer.write(outflow.piece())
+            except StorageError as error:
+                # In the middle of a frame nothing can be said any more; that it ends before its length says enough.
+                if isinstance(error, BodyLost):
+                    outflow.lost()
+                return str(error)
+        if outflow.done:
+            outlet.writer.write(b"\0")
+            outlet.writer.write(outflow.after.getvalue())
+            self.outflow = outflow.following
+            if self.outflow is None:
+                outlet.out = outlet.writer
+            outflow.finish()
+        return ""
+
+    def end(self) -> None:
+        """The connection is gone: let go of the bodies."""
+        outflow = self.outflow
+        while outflow is not None:
+            outflow.finish()
+            outflow = outflow.following
+        self.outflow = None
+
+
+def tail_for(message: Message, version: i64, asked: str = "") -> bytes:
+    """Return the tail of ``message`` as a consumer of ``version`` can read it, in the form that it ``asked`` for."""
+    if message.language is not STOMP_LANGUAGE or (asked and not is_octets(message)):
+        tail, body_at = tail_of(message, asked)
+        if version == V12 or b"\\" not in tail[:body_at]:
+            return tail
+        return _rewritten(tail, body_at, version)
+    if not message.escaped or version == V12:
+        return message.raw
+    return _rewritten(message.raw, int(message.body_at), version)
+
+
+def _rewritten(tail: bytes, body_at: int, version: i64) -> bytes:
+    headers = decode_headers(tail[:body_at], V12, False)
+    writer = BytesWriter()
+    write_headers(writer, headers, version)
+    writer.append(10)
+    return writer.getvalue() + tail[body_at:]
+
+
+def fixed_lines(message: Message) -> bytes:
+    """Return the lines that every MESSAGE carries behind its ids (classic.md 6.3)."""
+    return b"\npriority:%d\nexpires:%d\ntimestamp:%d\n" % (
+        int(message.priority),
+        int(message.expiration),
+        int(message.timestamp),
+    )
+
+
+def is_plain(message: Message) -> bool:
+    """Return whether only the time stamp tells the fixed lines of ``message`` from those of its neighbours."""
+    return message.priority == DEFAULT_PRIORITY and message.expiration == 0

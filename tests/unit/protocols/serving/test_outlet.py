@@ -1,0 +1,188 @@
+"""Who is stopped when a peer reads too slowly, and who goes on when it reads again."""
+
+from __future__ import annotations
+
+from entrepot.base.environment import SECOND
+from entrepot.core.browser import Browser
+from entrepot.core.consumer import Consumer, Pause
+from entrepot.core.effort import Effort
+from entrepot.core.queue import Queue
+from entrepot.model.address import Destination
+from entrepot.model.message import Message
+from entrepot.protocols.serving.outlet import (
+    WRITER_KEPT_OCTETS,
+    WRITER_QUIET,
+    Outlet,
+    ServedSubscription,
+    Source,
+)
+from entrepot.protocols.session import Session, Shell
+from kit import Rig
+
+
+class Counting(Shell):
+    """Counts how often it was told that there is something to write."""
+
+    def __init__(self) -> None:
+        self.told = 0
+
+    def dirty(self) -> None:
+        self.told += 1
+
+
+class Fed(ServedSubscription):
+    """Notes that it may go on; ``chokes``: it then writes too much at once."""
+
+    def __init__(self, outlet: Outlet, *, chokes: bool = False) -> None:
+        super().__init__(outlet, Effort(), [])
+        self.chokes = chokes
+        self.went_on = 0
+        outlet.feed(self)
+
+    def relieved(self) -> None:
+        self.went_on += 1
+        if self.chokes:
+            self.outlet.choke()
+
+
+class Well(Source):
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def choked(self) -> None:
+        self.heard.append("choked")
+
+    def relieved(self) -> None:
+        self.heard.append("relieved")
+
+
+def an_outlet(shell: Shell | None = None) -> Outlet:
+    return Outlet(Session(shell or Shell()), 10)
+
+
+def test_the_shell_is_told_once_until_it_takes_what_there_is() -> None:
+    shell = Counting()
+    outlet = an_outlet(shell)
+    outlet.out.write(b"a")
+    outlet.note()
+    outlet.note()
+    assert shell.told == 1
+    assert outlet.take(7) == b"a"
+    assert outlet.wrote == 7
+    outlet.note()
+    assert shell.told == 2
+
+
+def test_nobody_is_told_of_a_connection_that_is_gone() -> None:
+    shell = Counting()
+    outlet = an_outlet(shell)
+    fed = Fed(outlet)
+    outlet.end()
+    outlet.note()
+    outlet.relieve()
+    assert shell.told == fed.went_on == 0
+
+
+def test_a_choked_outlet_stops_everybody_also_who_comes_later() -> None:
+    outlet = an_outlet()
+    first, well = Fed(outlet), Well()
+    outlet.add_source(well)
+    outlet.choke()
+    outlet.choke()
+    second = Fed(outlet)
+    assert first.window.pauses == second.window.pauses == Pause.SOCKET
+    assert well.heard == ["choked"]
+    outlet.relieve()
+    assert first.window.pauses == second.window.pauses == 0
+    assert (first.went_on, second.went_on, well.heard) == (1, 1, ["choked", "relieved"])
+
+
+def test_that_the_peer_reads_again_lifts_no_other_pause() -> None:
+    outlet = an_outlet()
+    fed = Fed(outlet)
+    fed.window.pause(Pause.MOVING)
+    fed.window.pause(Pause.OPENING)
+    outlet.choke()
+    outlet.relieve()
+    assert fed.window.pauses == Pause.MOVING | Pause.OPENING
+    fed.opened()
+    assert fed.window.pauses == Pause.MOVING
+
+
+def test_who_writes_too_much_at_once_stops_the_others_again() -> None:
+    outlet = an_outlet()
+    busy, other, well = Fed(outlet, chokes=True), Fed(outlet), Well()
+    outlet.add_source(well)
+    outlet.choke()
+    outlet.relieve()
+    assert (busy.went_on, other.went_on) == (1, 0)
+    assert other.window.pauses == Pause.SOCKET
+    assert well.heard == ["choked", "choked"]
+
+
+def test_one_that_has_ended_is_not_asked() -> None:
+    outlet = an_outlet()
+    fed = Fed(outlet)
+    outlet.starve(fed)
+    outlet.choke()
+    outlet.relieve()
+    assert fed.went_on == 0
+
+
+def test_the_memory_of_a_burst_is_given_back_when_there_was_none_for_a_while() -> None:
+    outlet = an_outlet()
+    before = outlet.writer
+    outlet.out.write(b"x" * (WRITER_KEPT_OCTETS + 1))
+    outlet.take(SECOND)
+    assert outlet.due() == SECOND + WRITER_QUIET
+    assert not outlet.shrink(SECOND + WRITER_QUIET - 1)
+    outlet.out.write(b"more")
+    assert not outlet.shrink(SECOND + WRITER_QUIET), "something waits in it"
+    assert outlet.due() == SECOND + 2 * WRITER_QUIET
+    outlet.take(SECOND)
+    assert outlet.shrink(SECOND + 2 * WRITER_QUIET)
+    assert outlet.out is outlet.writer is not before
+
+
+class Seen(ServedSubscription):
+    """A browser whose shows are noted."""
+
+    def __init__(self, outlet: Outlet, effort: Effort, browser: Browser) -> None:
+        super().__init__(outlet, effort, [Destination("q", 0, False)])
+        self.browser = browser
+        self.shown: list[int] = []
+        self.ends = 0
+        outlet.feed(self)
+
+    def consumer(self, queue: Queue) -> Consumer:
+        raise AssertionError("a browser consumes nothing")
+
+    def show(self, browser: Browser, message: Message) -> None:
+        self.shown.append(int(message.number))
+
+    def show_end(self) -> None:
+        self.ends += 1
+
+
+def test_a_browse_goes_on_where_its_turn_ended_and_is_ended_once() -> None:
+    rig = Rig()
+    for _ in range(450):
+        rig.send("/queue/q", "x")
+    rig.turn()
+    effort = rig.broker.effort
+    browser = rig.broker.browse_all([Destination("q", rig.queue("q").routing, False)], None)
+    outlet = an_outlet()
+    seen = Seen(outlet, effort, browser)
+    effort.allowance = 1
+    effort.spent = 1
+    seen.pump()
+    assert seen.shown == []
+    assert effort.rests
+    while effort.rests:
+        effort.go_on()
+    assert len(seen.shown) == 450
+    assert seen.ends == 1
+    seen.pump()
+    assert seen.ends == 1
