@@ -19,6 +19,9 @@ from entrepot.cluster.networks.admission import BrokerPath, Replay
 from entrepot.cluster.networks.bridge import Bridge
 from entrepot.cluster.networks.crossing import Crossing
 from entrepot.cluster.networks.demand import AdvisoryDemand, Interests
+from entrepot.cluster.networks.durables import Durables
+from entrepot.cluster.networks.forwarding import Forwarding
+from entrepot.cluster.networks.temporaries import Temporaries
 from entrepot.cluster.supervision import Supervision
 from entrepot.core.broker import BrokerCore
 from entrepot.core.copies import Copies
@@ -55,11 +58,11 @@ def _takes_a_loss_for_a_shutdown(genuine: Any) -> Any:
 def _stamps_no_path(genuine: Any) -> Any:
     strangers = count()
 
-    def forward(self: Bridge, *rest: Any) -> Any:
+    def forward(self: Forwarding, *rest: Any) -> Any:
         here, crossing = self._here, self._crossing
         stranger = f"nobody{next(strangers)}"  # a path names each broker once, and these have to count
         self._here = type(here)(stranger)
-        self._crossing = Crossing(self._producer, stranger, "")
+        self._crossing = Crossing(self.producer, stranger, "")
         try:
             return genuine(self, *rest)
         finally:
@@ -161,8 +164,8 @@ def _forgets_the_suppressed(genuine: Any) -> Any:
 
 
 def _keeps_what_is_gone(genuine: Any) -> Any:
-    def drop(self: Bridge, where: Any) -> None:
-        if self.wire is None:  # the connection ended: that much it does
+    def drop(self: Temporaries, where: Any) -> None:
+        if self.end.wire is None:  # the connection ended: that much it does
             genuine(self, where)
 
     return drop
@@ -215,7 +218,7 @@ def _stays_itself(genuine: Any) -> Any:
 HISTORIC: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "a bridge dies of an error in the handshake": lambda: patched(LinkCore, "failed", _dies_in_the_handshake),
     "a lost connection is taken for a shutdown": lambda: patched(LinkCore, "failed", _takes_a_loss_for_a_shutdown),
-    "the path is not stamped": lambda: patched(Bridge, "forward", _stamps_no_path),
+    "the path is not stamped": lambda: patched(Forwarding, "forward", _stamps_no_path),
     "demand is not told to who subscribes late": lambda: patched(Advisories, "replay", _nothing),
     "a message is settled before the peer has it": lambda: patched(Bridge, "forward", _settles_before_the_answer),
     "what was under way is forgotten": lambda: patched(LinkCore, "_clear", _forgets_what_was_under_way),
@@ -232,10 +235,10 @@ OTHERS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     ),
     "demand that was suppressed is forgotten": lambda: patched(Interests, "gone", _forgets_the_suppressed),
     "durable demand is not synced": lambda: patched(BrokerCore, "secure", _never_syncs_demand),
-    "a durable subscription that is superseded keeps what it holds": lambda: patched(Bridge, "_hand_over", _nothing),
-    "temporary destinations are not made beyond a bridge": lambda: patched(Bridge, "_make_temporary", _nothing),
+    "a durable subscription that is superseded keeps what it holds": lambda: patched(Durables, "hand_over", _nothing),
+    "temporary destinations are not made beyond a bridge": lambda: patched(Temporaries, "make", _nothing),
     "temporary destinations are not served another way": lambda: patched(Bridge, "adopt_temporary", _nothing),
-    "temporary destinations stay beyond a bridge": lambda: patched(Bridge, "_drop_temporary", _keeps_what_is_gone),
+    "temporary destinations stay beyond a bridge": lambda: patched(Temporaries, "drop", _keeps_what_is_gone),
     "static destinations are not served": lambda: patched(AdvisoryDemand, "_static", _no_effects),
     "a return is taken for a repetition": _without_numbers,
     "a return is taken for a repetition by its id": lambda: patched(comparison, "path_of", _sees_no_path),

@@ -12,8 +12,8 @@ from typing import Final
 
 from entrepot.base.environment import Duration, Entropy, Instant, WallTime
 from entrepot.base.errors import InvalidOption
-from entrepot.cluster.networks.bridge import Neighbourhood
 from entrepot.cluster.networks.connector import NetworkConnector, Perform
+from entrepot.cluster.networks.neighbourhood import Neighbourhood
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.cluster.networks.reception import NetworkSession
 from entrepot.cluster.zones import ZoneRules, check_zone

@@ -11,9 +11,10 @@ from entrepot.assembly import Assembly
 from entrepot.base.errors import OperatorError
 from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.link import Effect
-from entrepot.cluster.networks.bridge import LOOP, Bridge, Opening
+from entrepot.cluster.networks.bridge import LOOP, Bridge
 from entrepot.cluster.networks.connector import NetworkConnector, offered
 from entrepot.cluster.networks.discovery import Beacon, Found, Hearing
+from entrepot.cluster.networks.opening import Opening
 from entrepot.cluster.networks.reception import NetworkSession
 from entrepot.io.announcing import ZeroconfBrowser
 from entrepot.io.connection import Connection, Turn

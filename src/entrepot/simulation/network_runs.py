@@ -14,7 +14,8 @@ from typing import Final
 from entrepot.base.environment import MILLISECOND
 from entrepot.base.patterns import MIXED, matches
 from entrepot.cluster.networks.admission import message_path
-from entrepot.cluster.networks.bridge import BridgeFeed, subscription_of
+from entrepot.cluster.networks.durables import subscription_of
+from entrepot.cluster.networks.feed import BridgeFeed
 from entrepot.core.queue import Queue
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message
@@ -463,7 +464,7 @@ class NetworkRun:
             queue = site.broker.table.queues[name]
             feeds = [getattr(consumer, "feed", None) for consumer in queue.roster.consumers]
             paths = [message_path(message) for message in _messages(queue) if identity_of(message) == identity]
-            if not all(isinstance(feed, BridgeFeed) and feed.bridge.names.there_id in paths[0] for feed in feeds):
+            if not all(isinstance(feed, BridgeFeed) and feed.there_id in paths[0] for feed in feeds):
                 return False
         return True
 

@@ -18,9 +18,11 @@ from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.link import Effect
 from entrepot.cluster.networks.admission import message_path
-from entrepot.cluster.networks.bridge import Bridge, Neighbourhood, Opening
+from entrepot.cluster.networks.bridge import Bridge
 from entrepot.cluster.networks.comparison import OURS
 from entrepot.cluster.networks.connector import NetworkConnector, offered
+from entrepot.cluster.networks.neighbourhood import BridgeEnd, Neighbourhood
+from entrepot.cluster.networks.opening import Opening
 from entrepot.cluster.networks.outlook import outlook
 from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import lists_of
@@ -333,7 +335,7 @@ class Site:
         options.wire = replace(options.wire, provider_name=self.blueprint.program)
         return options
 
-    def bridges(self) -> list[Bridge]:
+    def bridges(self) -> list[BridgeEnd]:
         """Return every bridge here, whoever dialled."""
         return [] if self.neighbourhood is None or self.broker is None else list(self.neighbourhood.bridges)
 

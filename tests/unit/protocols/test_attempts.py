@@ -191,7 +191,7 @@ def test_what_is_no_command_ends_the_connection_and_nothing_else(number: int) ->
 
 def bridge(scene: Scene, user: str, broker_id: str = "other", client_id: str | None = None) -> JavaClient:
     """Return what another broker's duplex bridge would be, of ``user``."""
-    from entrepot.cluster.networks.bridge import Neighbourhood
+    from entrepot.cluster.networks.neighbourhood import Neighbourhood
     from entrepot.cluster.networks.reception import NetworkSession
     from entrepot.protocols.openwire.negotiation import WireFormatOptions
     from entrepot.protocols.openwire.options import OpenWireOptions
@@ -283,7 +283,7 @@ def test_temporary_destinations_are_made_over_a_bridge_by_who_may_make_some() ->
         told.data_structure = DestinationInfo(destination=where, operation_type=0)
         told.jms_type = "Advisory"
         session = client.session
-        session.bridge._make_temporary(told.data_structure)
+        session.bridge.temporaries.make(told.data_structure)
         assert (where.physical_name in scene.rig.broker.table.queues) is made, user
         client.session.detach("gone", scene.rig.now)
         scene.settle()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from entrepot.base.errors import AccessDenied, EntrepotError, InvalidDestination, Refused, StorageError
 from entrepot.cluster.networks.admission import ADVISORY
 from entrepot.cluster.networks.comparison import Comparison
+from entrepot.cluster.networks.neighbourhood import BridgeEnd
 from entrepot.cluster.networks.wires import Wire
 from entrepot.core.broker import BLOCKED, DUPLICATE, SpaceWaiter
 from entrepot.core.routing import Target
@@ -19,9 +20,6 @@ from entrepot.protocols.openwire.convert import message_of
 from entrepot.protocols.openwire.ids import components, is_queue, is_temporary
 from entrepot.protocols.openwire.refusals import throwable_of
 from entrepot.protocols.openwire.server import is_temporary_target
-
-if TYPE_CHECKING:
-    from entrepot.cluster.networks.bridge import Bridge
 
 TARGETS_KEPT: Final = 10_000
 
@@ -57,7 +55,7 @@ class Inbound:
     A broker that is full answers later; the other end has its prefetch on its way and no more.
     """
 
-    def __init__(self, bridge: Bridge) -> None:
+    def __init__(self, bridge: BridgeEnd) -> None:
         self.bridge: Final = bridge
         self.accepted = 0
         self.duplicates = 0

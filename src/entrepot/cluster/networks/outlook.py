@@ -13,8 +13,8 @@ from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.patterns import MIXED, matches
 from entrepot.cluster.link import State
 from entrepot.cluster.networks.admission import REPLAY_ON
-from entrepot.cluster.networks.bridge import Bridge, Neighbourhood
 from entrepot.cluster.networks.connector import NetworkConnector
+from entrepot.cluster.networks.neighbourhood import BridgeEnd, Neighbourhood
 from entrepot.protocols.openwire.ids import is_queue
 
 UNLIMITED: Final = -1
@@ -54,7 +54,7 @@ def outlook(
     return rows
 
 
-def _row(bridge: Bridge, name: str, *, topic: bool, now: Instant) -> dict[str, object]:
+def _row(bridge: BridgeEnd, name: str, *, topic: bool, now: Instant) -> dict[str, object]:
     link = bridge.link
     stalled = link.supervision.stalled_since and link.state is State.OPEN
     down = link.down_since if link.state is not State.OPEN and link.down_since else link.since

@@ -15,10 +15,12 @@ from entrepot.base.environment import Instant
 from entrepot.cluster.channel import CensusPort
 from entrepot.cluster.link import LinkCore, LinkOptions
 from entrepot.cluster.networks.admission import UNLIMITED, path_of
-from entrepot.cluster.networks.bridge import MESSAGES_PORTION, Bridge, Neighbourhood, durable_list
+from entrepot.cluster.networks.bridge import Bridge
 from entrepot.cluster.networks.comparison import Comparison, audit_of
+from entrepot.cluster.networks.durables import durable_list
+from entrepot.cluster.networks.neighbourhood import Neighbourhood
 from entrepot.cluster.networks.properties import read_properties
-from entrepot.cluster.networks.wires import SessionWire
+from entrepot.cluster.networks.wires import MESSAGES_PORTION, SessionWire
 from entrepot.core import trace as facts
 from entrepot.core.routing import Target
 from entrepot.model.address import Destination as Address

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Final
 
 from mypy_extensions import i32, i64, mypyc_attr
 
@@ -11,9 +11,12 @@ from entrepot.model.message import Message
 from entrepot.protocols.openwire.client import OpenWireClient
 from entrepot.protocols.openwire.commands import Command, Destination, ShutdownInfo
 from entrepot.protocols.openwire.convert import LAYOUT
+from entrepot.protocols.openwire.server import OpenWireSession
 
-if TYPE_CHECKING:
-    from entrepot.protocols.openwire.server import OpenWireSession
+# Two brokers that take whole chunks work in turns: each waits while the other one takes what its window holds. Portions
+# let both work at once (measured: 80 k against 137 k messages of 100 octets a second).
+MESSAGES_PORTION: Final = 16 * 1024  # of messages, some 80 small ones
+ANSWERS_PORTION: Final = 2 * 1024  # of answers, 14 octets each
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -283,7 +283,7 @@ def test_canaries_are_numbered_from_one_on_each_connection_apart_from_messages()
     network = Network(35, [("A", "B")]).start()
     (bridge,) = network.sites["A"].bridges()
     seen: list[MessageId] = []
-    genuine = bridge._canary_back
+    genuine = bridge.canary.came_back
 
     def note(message: commands.Message) -> bool:
         back = genuine(message)
@@ -291,7 +291,7 @@ def test_canaries_are_numbered_from_one_on_each_connection_apart_from_messages()
             seen.append(message.message_id)
         return back
 
-    bridge._canary_back = note  # type: ignore[method-assign]
+    bridge.canary.came_back = note  # type: ignore[method-assign]
     network.run(70 * INTERVAL // MILLISECOND)
     network.cut("A", "B")
     network.run(20)
@@ -300,7 +300,7 @@ def test_canaries_are_numbered_from_one_on_each_connection_apart_from_messages()
     by_producer: dict[str, list[int]] = {}
     for each in seen:
         assert each.producer_id is not None
-        assert each.producer_id != bridge._producer
+        assert each.producer_id != bridge.forwarding.producer
         by_producer.setdefault(str(each.producer_id), []).append(int(each.producer_sequence_id))
     before, after = by_producer.values()
     assert before == list(range(1, len(before) + 1))
@@ -312,8 +312,8 @@ def test_a_broker_that_refuses_the_canary_keeps_its_link() -> None:
     network = Network(32, [("A", "B")]).start()
     network.run(300)
     (bridge,) = network.sites["A"].bridges()
-    bridge.canary = ""
-    bridge._canary_topic = ""  # as after a refusal
+    bridge.canary.returns = False
+    bridge.canary.topic = ""  # as after a refusal
     network.run(5 * INTERVAL // MILLISECOND)
     assert bridge.link.state is State.OPEN
     assert bridge.link.counts.connections == 1
@@ -326,16 +326,16 @@ def test_a_lost_canary_costs_no_link_that_works() -> None:
     network.sites["B"].read(Q)
     network.run(300)
     (bridge,) = network.sites["A"].bridges()
-    genuine = bridge._canary_back
+    genuine = bridge.canary.came_back
     swallowed = []
 
     def swallow(message: object) -> bool:
-        if not swallowed and bridge.canary and bridge._flying:
+        if not swallowed and bridge.canary.returns and bridge.canary.flying:
             swallowed.append(message)
             return True
         return genuine(message)  # type: ignore[arg-type]
 
-    bridge._canary_back = swallow  # type: ignore[method-assign]
+    bridge.canary.came_back = swallow  # type: ignore[method-assign]
     for number in range(60):
         network.sites["A"].send(Q, f"m{number}")
         network.run(100)
@@ -555,7 +555,7 @@ def test_a_temporary_queue_of_another_protocol_does_not_come_back_to_its_own_bro
         broker = network.sites[other].broker
         assert broker is not None
         assert name in broker.table.queues
-    assert [bridge.temporaries for bridge in a.bridges()] == [{}, {}]
+    assert [bridge.temporaries.known for bridge in a.bridges()] == [{}, {}]
     network.cut("A", "C")
     network.cut("A", "B")
     network.run(3000)
@@ -615,7 +615,7 @@ def test_demand_that_is_wanted_again_before_all_was_answered_keeps_its_subscript
     (demand,) = bridge.demand.demands
     a.send(Q, "m0")
     assert bridge.link.under_way
-    a.turn(lambda: bridge._obey([Unsubscribe(demand), Subscribe(demand)]))
+    a.turn(lambda: bridge.obey([Unsubscribe(demand), Subscribe(demand)]))
     network.run(500)  # the checks of the bridge run after each event
     a.send(Q, "m1")
     network.run(500)
@@ -635,7 +635,7 @@ def test_another_demand_takes_over_a_durable_subscription_that_was_not_answered_
     again = ConsumerInfo(
         consumer_id=known, destination=ActiveMQTopic("T"), client_id="B", subscription_name="d"
     )  # as another bridge that replaced the demand and ended would have it
-    a.turn(lambda: bridge._obey([*bridge.demand._drop(demand, forget=False), *bridge.demand.consumer_added(again)]))
+    a.turn(lambda: bridge.obey([*bridge.demand._drop(demand, forget=False), *bridge.demand.consumer_added(again)]))
     network.run(500)
     a.send(T, "m1")
     network.run(500)
@@ -763,7 +763,7 @@ def test_a_durable_subscription_that_is_unsubscribed_while_answers_are_awaited_g
     a.send(T, "m")
     assert bridge.link.under_way
     later = [ForgetDurable(demand.durable_name)] if late else []
-    a.turn(lambda: bridge._obey([*bridge.demand._drop(demand, forget=not late), *later]))
+    a.turn(lambda: bridge.obey([*bridge.demand._drop(demand, forget=not late), *later]))
     assert subscriptions(network, "A"), "what is on its way is answered for first"
     if lost:
         a.switch(0, start=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from entrepot.cluster.networks.bridge import Neighbourhood
+from entrepot.cluster.networks.neighbourhood import Neighbourhood
 from entrepot.cluster.networks.reception import NetworkSession
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.commands import (

@@ -1,0 +1,96 @@
+"""How a bridge writes a message to the other broker: the path longer by us, the producer ours (classic.md 1.11). [C]"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+from entrepot.base.errors import LimitExceeded
+from entrepot.cluster.networks.admission import ADVISORY, path_through
+from entrepot.cluster.networks.crossing import Crossing
+from entrepot.cluster.networks.demand import SESSION
+from entrepot.cluster.networks.feed import BridgeFeed
+from entrepot.cluster.networks.options import NetworkConnectorOptions
+from entrepot.cluster.networks.wires import Wire
+from entrepot.core.broker import BrokerCore
+from entrepot.model.message import Message
+from entrepot.protocols.openwire import commands
+from entrepot.protocols.openwire.commands import BrokerId, Destination, ProducerId
+from entrepot.protocols.openwire.convert import named, presented
+
+FRAME_OCTETS_MAX: Final = 100 * 1024 * 1024  # what is agreed with brokers as they are shipped
+COMPRESS_FROM: Final = 64  # octets; below, zlib makes bodies longer
+
+
+class Forwarding:
+    """Of one bridge. ``producer``: as whom it sends on this connection."""
+
+    def __init__(self, broker: BrokerCore, options: NetworkConnectorOptions) -> None:
+        self.broker: Final = broker
+        self.producer = ProducerId("", 1, SESSION)
+        self._here = BrokerId(broker.ids.node_id)
+        self._sync: bool = options.always_sync_send
+        self._compressing: bool = options.compress
+        self._crossing = Crossing(self.producer, broker.ids.node_id, broker.ids.node.message_prefix)
+
+    def begin(self, connection: str) -> None:
+        """A new connection is introduced as ``connection``."""
+        self.producer = ProducerId(connection, 1, SESSION)
+        self._crossing = Crossing(self.producer, self.broker.ids.node_id, self.broker.ids.node.message_prefix)
+
+    def forward(self, wire: Wire, feed: BridgeFeed, message: Message, deliveries: int, doubtful: bool) -> int:
+        """Write ``message``; return the number of its answer, 0 for none. Raises as `LinkPort.forward`."""
+        # A queue's messages may have been sent to another name, a virtual topic for one: they go where they were found.
+        name = message.address if feed.topic or feed.source is None else feed.source.name
+        where = feed.where
+        if where is None or where.physical_name != name:
+            where = named(name, feed.topic, feed.temporary)
+            feed.where = where
+        counter = max(int(message.redelivered), deliveries) + int(doubtful)
+        advisory = feed.topic and message.address.startswith(ADVISORY)
+        answered = (message.durable or self._sync) and not advisory
+        if not self._compressing:
+            number = wire.cross(self._crossing, message, where, answered, counter, self.broker.wall)
+            if number >= 0:
+                return number
+        made = self._anew(message, where, counter)
+        if not answered:
+            wire.post(made)
+            return 0
+        return wire.ask(made)
+
+    def _anew(self, message: Message, where: Destination, counter: int) -> commands.Message:
+        """Return ``message`` as a command with all that crossing changes."""
+        broker = self.broker
+        made = presented(message, where, broker.ids.identity_of(message), broker.ids.node_id, self._large_body(message))
+        made.broker_path = path_through(self._here, made.broker_path)
+        made.producer_id = self.producer
+        if made.original_transaction_id is None:
+            made.original_transaction_id = made.transaction_id
+        made.transaction_id = None
+        made.target_consumer_id = None
+        made.redelivery_counter = counter
+        made.broker_out_time = broker.wall
+        if self._compressing:
+            _compress(made)
+        return made
+
+    def _large_body(self, message: Message) -> bytes | None:
+        rare = message.rare
+        if rare is None or rare.large_id == 0:
+            return None
+        if rare.large_length > FRAME_OCTETS_MAX:
+            raise LimitExceeded(f"its body of {rare.large_length} octets is larger than a frame may be")
+        return self.broker.journal.overflow.whole(message)
+
+
+def _compress(made: commands.Message) -> None:
+    """Deflate the body (classic.md 5.6), unless it is, or is too short to gain by it."""
+    content = made.content
+    if content is None or made.compressed or len(content) < COMPRESS_FROM:
+        return
+    packed = zlib.compress(content)
+    if isinstance(made, commands.ActiveMQBytesMessage):
+        packed = len(content).to_bytes(4, "big") + packed
+    made.content = packed
+    made.compressed = True

@@ -1,0 +1,70 @@
+"""What a dialled connection says, passed on to its bridge while that still counts on it. [C]"""
+
+from __future__ import annotations
+
+from entrepot.base.environment import Instant
+from entrepot.cluster.link import State
+from entrepot.cluster.networks.bridge import Bridge
+from entrepot.cluster.networks.wires import ANSWERS_PORTION, MESSAGES_PORTION, ClientWire
+from entrepot.protocols.openwire.client import ClientPort, OpenWireClient
+from entrepot.protocols.openwire.commands import BrokerInfo, Command, MessageDispatch, Response
+
+
+class Opening(ClientPort):
+    """Hears one dialled connection for its bridge. ``attempt``: the link's number for it."""
+
+    def __init__(self, bridge: Bridge, attempt: int) -> None:
+        self.bridge = bridge
+        self.attempt = attempt
+        self.wire: ClientWire | None = None
+
+    def agreed(self, client: OpenWireClient) -> None:
+        """Both sides speak the same format."""
+        bridge = self.bridge
+        self.wire = ClientWire(client)
+        client.portion = MESSAGES_PORTION if bridge.duplex else ANSWERS_PORTION
+        bridge.perform(bridge.link.connected(self.attempt, self._now()))
+
+    def dispatched(self, client: OpenWireClient, dispatch: MessageDispatch) -> None:
+        """An advisory."""
+        self._take(dispatch)
+
+    def responded(self, client: OpenWireClient, response: Response) -> None:
+        """An answer."""
+        bridge = self.bridge
+        if bridge.link.attempt == self.attempt and bridge.wire is self.wire:
+            bridge.responded(response, self._now())
+
+    def told(self, client: OpenWireClient, command: Command) -> None:
+        """All else; the first is who the other broker is."""
+        bridge = self.bridge
+        if isinstance(command, BrokerInfo):
+            if bridge.wire is None and self._current() and bridge.link.state is State.OPENING:
+                assert self.wire is not None
+                bridge.meet(self.wire, command, self._now())
+            return
+        self._take(command)
+
+    def settled(self, client: OpenWireClient) -> None:
+        """A chunk was read."""
+        if self._current():
+            self.bridge.link.supervision.heard(self._now())
+
+    def writable(self, client: OpenWireClient, ready: bool) -> None:
+        """Back-pressure."""
+        if self._current():
+            self.bridge.link.flow.writable(ready)
+
+    def lost(self, client: OpenWireClient, why: str) -> None:
+        """The connection ended."""
+        self.bridge.perform(self.bridge.link.failed(self.attempt, why, self._now()))
+
+    def _take(self, command: Command) -> None:
+        if self._current() and self.bridge.wire is self.wire:
+            self.bridge.take(command, self._now())
+
+    def _current(self) -> bool:
+        return self.bridge.link.attempt == self.attempt
+
+    def _now(self) -> Instant:
+        return int(self.bridge.broker.now)
