@@ -13,7 +13,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.base.environment import MILLISECOND
+from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.errors import (
     EntrepotError,
     PeerError,
@@ -157,7 +157,7 @@ class StompSession(ServerSession):
             self.outlet.relieve()
         return data
 
-    def writable(self, ready: bool, now: i64) -> None:
+    def writable(self, ready: bool, now: Instant) -> None:
         """The socket is full, or has room again."""
         if ready and self.writing.outflow is not None:
             self.outlet.socket_full = False
