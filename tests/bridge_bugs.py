@@ -23,8 +23,8 @@ from entrepot.cluster.networks.durables import Durables
 from entrepot.cluster.networks.forwarding import Forwarding
 from entrepot.cluster.networks.temporaries import Temporaries
 from entrepot.cluster.supervision import Supervision
-from entrepot.core.broker import BrokerCore
 from entrepot.core.copies import Copies
+from entrepot.core.identities import Identities
 from entrepot.protocols.openwire.advisories import Advisories
 from entrepot.simulation import sites
 
@@ -234,7 +234,7 @@ OTHERS: dict[str, Callable[[], AbstractContextManager[None]]] = {
         AdvisoryDemand, "consumer_removed", _ends_demand_with_the_first_reader
     ),
     "demand that was suppressed is forgotten": lambda: patched(Interests, "gone", _forgets_the_suppressed),
-    "durable demand is not synced": lambda: patched(BrokerCore, "secure", _never_syncs_demand),
+    "durable demand is not synced": lambda: patched(Identities, "secure", _never_syncs_demand),
     "a durable subscription that is superseded keeps what it holds": lambda: patched(Durables, "hand_over", _nothing),
     "temporary destinations are not made beyond a bridge": lambda: patched(Temporaries, "make", _nothing),
     "temporary destinations are not served another way": lambda: patched(Bridge, "adopt_temporary", _nothing),

@@ -83,7 +83,7 @@ class Conversation:
         elif verb == "queues":
             return [self.line_of(queue) for queue in self.rig.broker.table.queues.values()]
         elif verb == "delete":
-            self.rig.broker.delete_queue(self.rig.queue(words[1]), "an operator deleted it")
+            self.rig.broker.queues.delete(self.rig.queue(words[1]), "an operator deleted it")
         elif verb == "policy":
             self.rig.policies.add(words[1], dict(word.split("=", 1) for word in words[2:]))
         elif verb == "keep":

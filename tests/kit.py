@@ -213,7 +213,7 @@ class Rig:
 
     def turn(self) -> None:
         """End a turn: the journal gets its sync, and everything that must be true is true."""
-        self.broker.space_changed()
+        self.broker.flow.space_changed()
         for _ in range(1000):
             busy = self.journal.flush()
             if not self.timeline.step() and not busy:

@@ -62,7 +62,7 @@ def queues(rig: Rig) -> None:
     broker.queues.keep(rig.queue("halted"))
     gone = rig.send("queue://gone", "gone")
     assert gone == 0
-    broker.delete_queue(rig.queue("gone"), "the fixture wants it so")
+    broker.queues.delete(rig.queue("gone"), "the fixture wants it so")
     rig.turn()
 
 
@@ -128,7 +128,7 @@ def memories(rig: Rig) -> None:
     rig.journal.end()
     rig.send("later", "s1", annotations={"AMQ_SCHEDULED_DELAY": 5 * HOUR})
     rig.send("topic://news", "s2", annotations={"AMQ_SCHEDULED_CRON": "0 * * * *", "AMQ_SCHEDULED_REPEAT": 2})
-    rig.broker.need_queue(names.parse_one("later"))
+    rig.broker.queues.need(names.parse_one("later"))
 
 
 def stages(rig: Rig) -> None:
@@ -185,10 +185,12 @@ def described(rig: Rig) -> dict[str, Any]:
             }
             for key, branch in sorted(broker.branches.prepared.items())
         ],
-        "duplicates": {name: [each.hex() for each in one.ids] for name, one in broker.duplicates.addresses.items()},
+        "duplicates": {
+            name: [each.hex() for each in one.ids] for name, one in broker.sending.duplicates.addresses.items()
+        },
         "sequences": {name: int(last) for name, last in broker.sequences.last.items()},
         "copies": {name: _marks(one) for name, one in broker.copies.senders.items()},
-        "scheduled": sorted(int(number) for number in broker.schedules),
+        "scheduled": sorted(int(number) for number in broker.scheduled.schedules),
         "stages": sorted([one.sink, one.batch, one.part, int(one.count)] for one in broker.stages.of("sink")),
         "decided": broker.stages.decide("sink", 1, ["b"]),
         "sinks": {name: sink.owner for name, sink in broker.stages.ledger.sinks.items()},

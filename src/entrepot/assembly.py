@@ -21,11 +21,12 @@ from entrepot.config.founding import add_policies, found, set_advisories, set_op
 from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import bridge_filters, lists_of, no_filters
 from entrepot.config.security import OPEN, Security, protect
-from entrepot.core.broker import BrokerCore, BrokerOptions
+from entrepot.core.broker import BrokerCore
 from entrepot.core.controls import Census
 from entrepot.core.jobs import ADDRESS as JOBS
 from entrepot.core.jobs import Jobs
 from entrepot.core.management import install
+from entrepot.core.options import BrokerOptions
 from entrepot.core.policy import Policies
 from entrepot.core.ports import NoticePort
 from entrepot.core.recovery import recover
@@ -232,5 +233,5 @@ class Assembly:
         """See whether the limits of the disk are reached; return whether that has changed."""
         changed = self.broker.journal.measure()
         if changed:
-            self.broker.limits_changed()
+            self.broker.flow.limits_changed()
         return changed

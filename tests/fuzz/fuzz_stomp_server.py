@@ -112,8 +112,8 @@ def fuzz(data: bytes) -> None:
     peers[0].receive(b"")
     for peer in peers:
         peer.leave()
-    assert not rig.broker.waiting
-    assert not rig.broker.clients
+    assert not rig.broker.flow.waiting
+    assert not rig.broker.clients.held
 
 
 def others_are_served(rig: Rig) -> None:

@@ -130,12 +130,12 @@ def test_a_producer_that_waits_for_space_does_not_hold_up_a_stop(run) -> None:
             sender = await client(broker)
             for _ in range(200):
                 await sender.say("SEND", "x" * 1000, destination="/queue/a")
-            await until(lambda: broker.node.broker.waiting)
+            await until(lambda: broker.node.broker.flow.waiting)
             assert broker.node.broker.table.queues["a"].count < 200
             stopping = asyncio.create_task(broker.node.stop())
             sender.writer.close()
             await stopping
-            assert not broker.node.broker.waiting
+            assert not broker.node.broker.flow.waiting
 
     run(main)
 
@@ -146,7 +146,7 @@ def test_a_blocked_producer_goes_on_when_somebody_consumes(run) -> None:
             sender, receiver = await client(broker), await client(broker)
             for number in range(200):
                 await sender.say("SEND", f"{number:01000}", destination="/queue/a")
-            await until(lambda: broker.node.broker.waiting)
+            await until(lambda: broker.node.broker.flow.waiting)
             await receiver.say("SUBSCRIBE", id="1", destination="/queue/a", ack="auto")
             bodies = [int((await receiver.hear()).rpartition(b"\n\n")[2][:-1]) for _ in range(200)]
             assert bodies == list(range(200))
@@ -262,7 +262,7 @@ def test_a_stop_still_answers_what_it_took(run, tmp_path: Path) -> None:
         await broker.__aenter__()
         sender = await client(broker)
         await sender.say("SEND", "x", destination="/queue/a", persistent="true", receipt="last")
-        await until(lambda: broker.node.broker.sent)
+        await until(lambda: broker.node.broker.sending.sent)
         await broker.node.stop()
         assert b"receipt-id:last" in await rest_of(sender.reader)
         sender.writer.close()

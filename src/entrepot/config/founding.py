@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from entrepot.config.model import BrokerConfig, CompositeEntry, QueueEntry, Sharing
 from entrepot.core.arrival import AS_SENT, Stamps
-from entrepot.core.broker import BrokerCore, BrokerOptions
+from entrepot.core.broker import BrokerCore
 from entrepot.core.diversion import composite, divert
+from entrepot.core.options import BrokerOptions
 from entrepot.core.policy import Policies
 from entrepot.core.routing import Divert, VirtualTopic
 from entrepot.ha.lease import DURATION, LeaseOptions
@@ -65,7 +66,7 @@ def found(config: BrokerConfig, broker: BrokerCore) -> None:
     """Bring a recovered broker to what the configuration says; call it within a turn. Raises Refused, StorageError."""
     if config.broker.delete_all:
         for queue in list(broker.table.queues.values()):
-            broker.delete_queue(queue, WHY)
+            broker.queues.delete(queue, WHY)
     broker.table.virtual_topics = [
         VirtualTopic(one.name, one.prefix, one.postfix, one.selective) for one in config.virtual_topics
     ]

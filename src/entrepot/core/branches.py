@@ -141,7 +141,7 @@ class Branches:
         journal = broker.journal
         sends = self._sends(branch)
         journal.begin()
-        broker.granted = True
+        broker.flow.granted = True
         try:
             for message, text in sends:
                 broker.send(message, broker.target(names.parse(text)))
@@ -151,7 +151,7 @@ class Branches:
                 self._settle(hold)
             self._end(branch)
         finally:
-            broker.granted = False
+            broker.flow.granted = False
             journal.end()
         branch.transaction.signal(Signal.COMMIT)
 

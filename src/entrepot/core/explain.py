@@ -290,8 +290,8 @@ def _scheduled(broker: BrokerCore, queue: Queue, tally: _Tally) -> int:
     count = 0
     first = 0
     octets = 0
-    for number in list(broker.schedules)[:SCHEDULES_LOOKED_AT]:
-        kept = broker.schedules[number]
+    for number in list(broker.scheduled.schedules)[:SCHEDULES_LOOKED_AT]:
+        kept = broker.scheduled.schedules[number]
         message = broker.journal.load(number) if kept is None else kept
         octets += int(message.size)
         if octets > LOOK_OCTETS:
@@ -374,11 +374,11 @@ def _producers(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
         effect = "producers are refused"
     elif policy.full == FULL_DROP:
         effect = "what is sent to it is dropped"
-    elif broker.blocks(queue):
+    elif broker.flow.blocks(queue):
         effect = "producers wait (flow control)"
     elif refusal is not None:
         effect = "what should go to disk is refused"
-    elif broker.lacks_share(queue):
+    elif broker.flow.lacks_share(queue):
         paged, share = broker.journal.paged(), limits.temp_now
         effect = f"what may be lost has {paged:,} octets on disk, and may have {share:,}: producers of it wait"
     else:

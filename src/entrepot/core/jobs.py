@@ -48,7 +48,7 @@ class _Request:
         limited = begin is not None and end is not None
         self.begin = begin if limited and begin is not None else 0
         self.end = end if limited and end is not None else LATEST
-        self.numbers: deque[int] = deque(sorted(broker.schedules))
+        self.numbers: deque[int] = deque(sorted(broker.scheduled.schedules))
         self.last = self.high = max(self.numbers, default=0)
         self.done = False
 
@@ -111,7 +111,7 @@ class Jobs(Service):
         while request.numbers and looks < most and not request.done:
             looks += 1
             number = request.numbers.popleft()
-            if number in self.broker.schedules:
+            if number in self.broker.scheduled.schedules:
                 self._look(request, number)
         if not request.numbers and not request.done:
             self._look_again(request)
@@ -119,14 +119,14 @@ class Jobs(Service):
 
     def _look_again(self, request: _Request) -> None:
         """What went out meanwhile and will go out again has a new number: it is the same job."""
-        fresh = [number for number in self.broker.schedules if number > request.high]
+        fresh = [number for number in self.broker.scheduled.schedules if number > request.high]
         request.done = not fresh or request.action == BROWSE
         request.numbers.extend(fresh)
         request.high = max(fresh, default=request.high)
 
     def _look(self, request: _Request, number: int) -> None:
         broker = self.broker
-        kept = broker.schedules[number]
+        kept = broker.scheduled.schedules[number]
         try:
             message = broker.journal.load(number) if kept is None else kept
         except EntrepotError as error:
@@ -148,8 +148,8 @@ class Jobs(Service):
     def _show(self, message: Message, reply_to: str) -> None:
         """Send a copy, as Classic makes it: the message with its schedule, and the id of its job."""
         broker = self.broker
-        granted = broker.granted
-        broker.granted = True  # full or not
+        granted = broker.flow.granted
+        broker.flow.granted = True  # full or not
         try:
             place = names.parse_one(reply_to)
             if broker.addresses.service_at(place.name) is not None:
@@ -169,7 +169,7 @@ class Jobs(Service):
         except EntrepotError as error:
             broker.notices.notice(notices.MESSAGE_UNROUTED, reply_to, {"why": str(error)})
         finally:
-            broker.granted = granted
+            broker.flow.granted = granted
 
 
 def _text(message: Message, name: str) -> str:

@@ -13,7 +13,7 @@ So a user is not kept waiting by guesses at his name from elsewhere, nor by gues
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from entrepot.base.environment import SECOND, Instant
 from entrepot.base.errors import AccessDenied, Refused
@@ -21,10 +21,8 @@ from entrepot.base.machines import machine_of
 from entrepot.core.directory import Directory, Subject
 from entrepot.core.effort import Effort, Rest
 from entrepot.core.passwords import Kept
+from entrepot.core.ports import Host
 from entrepot.core.timed import Alarm
-
-if TYPE_CHECKING:
-    from entrepot.core.broker import BrokerCore
 
 GUESSES_A_SECOND: Final = 10  # at 20 ms each a fifth of a processor
 DEBTS_MAX: Final = 10_000  # addresses, and names tried from them, that are remembered: some 3 MB
@@ -107,8 +105,8 @@ class _Turn(Alarm):
 class Logins:
     """Who waits to be let into one broker."""
 
-    def __init__(self, broker: BrokerCore) -> None:
-        self.broker: Final = broker
+    def __init__(self, host: Host) -> None:
+        self.host: Final = host
         self.hasher = Hasher()
         self.waiting: list[Knock] = []
         self.ringing = False
@@ -147,7 +145,7 @@ class Logins:
         return not knock.gone, self._debt(knock, knock.name), self._debt(knock, "")
 
     def _may_guess(self) -> bool:
-        now = self.broker.now
+        now = self.host.now
         if now - self._second >= SECOND:
             self._second = now
             self._guesses = 0
@@ -157,7 +155,7 @@ class Logins:
     def _ring(self) -> None:
         if not self.ringing:
             self.ringing = True
-            self.broker.timetable.add(_Turn(int(self._second) + SECOND, self))
+            self.host.timetable.add(_Turn(int(self._second) + SECOND, self))
 
     def _look(self, knock: Knock) -> None:
         directory = self._directory
@@ -188,10 +186,10 @@ class Logins:
 
     def _debt(self, knock: Knock, name: str | None) -> float:
         debt = self._debts.get((knock.address, name))
-        return 0.0 if debt is None else debt.now(self.broker.now)
+        return 0.0 if debt is None else debt.now(self.host.now)
 
     def _owe(self, key: tuple[str, str | None]) -> None:
-        now = self.broker.now
+        now = self.host.now
         debt = self._debts.pop(key, None)
         if debt is None:
             debt = _Debt()

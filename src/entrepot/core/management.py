@@ -228,12 +228,12 @@ class Management(Service):
         target = broker.target([destination])
         message = Message(ANSWER_LANGUAGE, target.name, raw)
         message.timestamp = broker.wall
-        granted = broker.granted
-        broker.granted = True  # full or not
+        granted = broker.flow.granted
+        broker.flow.granted = True  # full or not
         try:
             broker.send(message, target)
         finally:
-            broker.granted = granted
+            broker.flow.granted = granted
 
 
 def install(broker: BrokerCore, census: Census | None = None) -> Management:

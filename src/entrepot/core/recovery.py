@@ -64,7 +64,7 @@ class Rebuilder(RecoverySink):
             broker.ids.reserved = int.from_bytes(value, "big")
             broker.ids.number = broker.ids.reserved
         elif kind == KIND_DUPLICATE:
-            broker.duplicates.recovered(key)
+            broker.sending.duplicates.recovered(key)
         elif kind == KIND_COPIES:
             self.copies[key] = value
         elif kind == KIND_SEQUENCE:
@@ -92,7 +92,7 @@ class Rebuilder(RecoverySink):
         if not self.ready:
             self.documents_end()
         if queue_id == SCHEDULED_QUEUE:
-            self.broker.recovered_schedule(number, deliver_at)
+            self.broker.scheduled.recovered(number, deliver_at)
             return
         if queue_id == PREPARED_QUEUE:
             return  # its branch names it

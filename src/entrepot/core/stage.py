@@ -19,7 +19,7 @@ sent on, never both, never neither. What is remembered costs memory, and has bou
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
@@ -29,15 +29,15 @@ from entrepot.core import records as register
 from entrepot.core import stage_records as records
 from entrepot.core.addresses import written
 from entrepot.core.counting import NOBODY, Author, Counts
+from entrepot.core.dead_letters import DeadLetters
+from entrepot.core.ports import Host
 from entrepot.core.routing import Target
+from entrepot.core.sending import Sending
 from entrepot.core.stage_ledger import RUN_OCTETS, TARGET_OCTETS, Ledger, batch_octets, stage_octets
 from entrepot.core.timed import Alarm
 from entrepot.journal.log import again
 from entrepot.model import address as names
 from entrepot.model.message import Message
-
-if TYPE_CHECKING:
-    from entrepot.core.broker import BrokerCore
 
 NAME_OCTETS_MAX: Final = 255  # of a sink or a part: they are parts of keys
 BATCH_MAX: Final = (1 << 62) - 1
@@ -166,8 +166,10 @@ class _Drop(Alarm):
 class Stages:
     """All stages, decisions and publications of one broker. Tests and the simulation make the sizes smaller."""
 
-    def __init__(self, broker: BrokerCore) -> None:
-        self.broker: BrokerCore = broker
+    def __init__(self, host: Host, sending: Sending, letters: DeadLetters) -> None:
+        self.host: Host = host
+        self.sending: Sending = sending
+        self.letters: DeadLetters = letters
         self.atomic_octets: i64 = ATOMIC_OCTETS
         self.step_octets: i64 = STEP_OCTETS
         self.load_messages: int = LOAD_MESSAGES
@@ -176,8 +178,8 @@ class Stages:
         self.stages: dict[bytes, Stage] = {}
         self.decisions: dict[str, dict[int, list[str]]] = {}  # sink -> batch -> parts, the oldest first
         self.publications: dict[str, dict[int, Publication]] = {}
-        self.counts: Counts = Counts(broker.journal)
-        self.ledger: Ledger = Ledger(broker.memory, broker.journal)  # whose sinks are, and what they cost
+        self.counts: Counts = Counts(host.journal)
+        self.ledger: Ledger = Ledger(host.memory, host.journal)  # whose sinks are, and what they cost
         self.garbage: deque[tuple[int, int]] = deque()  # numbers to be settled: (first, how many)
         self.chunks: dict[bytes, dict[int, list[int]]] = {}  # while recovering
         self.swept: i64 = 0
@@ -215,7 +217,7 @@ class Stages:
             )
         octets = stage_octets(sink, part)
         self.ledger.check_room(sink, octets, 1)
-        stage = Stage(sink, batch, part, int(self.broker.wall))
+        stage = Stage(sink, batch, part, int(self.host.wall))
         self.stages[key] = stage
         self._charge(stage, octets, 1)
         return stage
@@ -234,20 +236,20 @@ class Stages:
             raise StageError(f"part {stage.part!r} of batch {stage.batch} of {stage.sink!r} is gone: {stage.dropped}")
         if target.service is not None:
             raise StageError(f"{target.name!r} answers at once: nothing can be staged for it")
-        broker = self.broker
-        verdict = broker.admits(message, target)
-        message.number = broker.ids.next_number()
+        host = self.host
+        verdict = self.sending.admits(message, target)
+        message.number = host.ids.next_number()
         index = stage.last_index
         if target is not stage.last_target:
             index = self._place(stage, target)
         if message.number != stage.next_number or stage.runs[-1] != index:  # a further run has to be remembered
             self.ledger.check_room(stage.sink, RUN_OCTETS)
             self._charge(stage, RUN_OCTETS)
-        if broker.journal.pages:
-            broker.journal.store(message, [register.STAGED_QUEUE])
+        if host.journal.pages:
+            host.journal.store(message, [register.STAGED_QUEUE])
         else:
             stage.kept.append(message)
-            broker.memory.hold(message)
+            host.memory.hold(message)
         stage.add(message, index)
         return verdict
 
@@ -270,7 +272,7 @@ class Stages:
             why = f"a message was refused: {stage.failure}"
             self.drop(stage, why)
             raise StageError(f"part {stage.part!r} of batch {stage.batch} of {stage.sink!r} cannot be closed: {why}")
-        journal = self.broker.journal
+        journal = self.host.journal
         refusal = journal.refusal()
         if refusal is not None:
             raise again(refusal)
@@ -303,12 +305,12 @@ class Stages:
             _check_name(part, "part")
         counts = self.counts
         counts.check(sink, author)
-        node = self.broker.ids.node_id
+        node = self.host.ids.node_id
         counts.check_decider(sink, node)
         decided = self.decisions.get(sink, {})
         if decided:
             counts.check_batch(sink, batch, max(decided), author)
-        journal = self.broker.journal
+        journal = self.host.journal
         if batch in decided:
             if self._is_done(sink, batch):
                 counts.check_repeat(sink, batch, author)
@@ -344,14 +346,14 @@ class Stages:
         """Remember who repeats a step, if that is news. Raises what the journal refuses."""
         if not self.counts.is_news(sink, author, decider):
             return
-        refusal = self.broker.journal.refusal()
+        refusal = self.host.journal.refusal()
         if refusal is not None:
             raise again(refusal)
-        self.broker.journal.begin()
+        self.host.journal.begin()
         try:
             self.counts.note(sink, author, decider)
         finally:
-            self.broker.journal.end()
+            self.host.journal.end()
 
     # -- publishing ---------------------------------------------------------------------------------------------------
 
@@ -379,13 +381,13 @@ class Stages:
         if published and batch < max(published):
             raise self._too_old(sink, batch)
         self._may_publish(sink, batch, parts)
-        refusal = self.broker.journal.refusal()
+        refusal = self.host.journal.refusal()
         if refusal is not None:
             raise again(refusal)
         publication = self._begin(sink, batch, parts)
         if not parts:  # others make room: each of their stages costs more than what is remembered of it
             self.ledger.check_room(sink, batch_octets(sink, parts))
-        journal = self.broker.journal
+        journal = self.host.journal
         journal.begin()
         try:
             self.counts.note(sink, author, author.decider)
@@ -433,7 +435,7 @@ class Stages:
                 raise StageError(f"part {part!r} of batch {batch} of {sink!r} {what}, and the batch is not published")
             self._add(publication, stage)
             for text in stage.targets:
-                publication.targets[text] = self.broker.target(names.parse(text))
+                publication.targets[text] = self.sending.addresses.target(names.parse(text))
         return publication
 
     def _add(self, publication: Publication, stage: Stage) -> None:
@@ -451,9 +453,8 @@ class Stages:
 
     def _move(self, publication: Publication, octets_max: i64) -> None:
         """Send on so many octets, in the open batch of the journal; note it when that was all."""
-        broker = self.broker
         octets: i64 = 0
-        broker.granted = True  # limits were looked at when it was staged
+        self.sending.flow.granted = True  # limits were looked at when it was staged
         try:
             while publication.work and octets < octets_max:
                 run = publication.work[0]
@@ -465,32 +466,32 @@ class Stages:
                 if run.count == 0:
                     publication.work.popleft()
         finally:
-            broker.granted = False
+            self.sending.flow.granted = False
         if not publication.work:
             self._finish(publication)
 
     def _load(self, publication: Publication, run: Run) -> list[Message]:
         """Return the next staged messages, fewer when they are large."""
         count = min(run.count, self.load_messages)
-        if not self.broker.journal.pages:
+        if not self.host.journal.pages:
             return [publication.kept[at] for at in range(count)]
-        return self.broker.journal.load_range(list(range(run.first, run.first + count)), LOAD_OCTETS)
+        return self.host.journal.load_range(list(range(run.first, run.first + count)), LOAD_OCTETS)
 
     def _send_on(self, publication: Publication, staged: Message, text: str) -> None:
-        broker = self.broker
+        host = self.host
         message = staged.twin(staged.address)
         try:
             target = publication.targets.get(text)
             if target is None:
-                target = broker.target(names.parse(text))
+                target = self.sending.addresses.target(names.parse(text))
                 publication.targets[text] = target
-            broker.send(message, target)
+            self.sending.send(message, target)
         except Refused as refusal:  # its queue went while the batch was under way: the batch holds all the same
-            broker.bury_unsendable(message, text, refusal)
-        if broker.journal.pages:
-            broker.journal.settle(staged.number, register.STAGED_QUEUE)
+            self.letters.bury_unsendable(message, text, refusal)
+        if host.journal.pages:
+            host.journal.settle(staged.number, register.STAGED_QUEUE)
         else:
-            broker.memory.release(publication.kept.popleft())
+            host.memory.release(publication.kept.popleft())
 
     def _finish(self, publication: Publication) -> None:
         publication.done = True
@@ -509,30 +510,30 @@ class Stages:
             publication.sink, publication.batch, publication.parts, int(publication.count), publication.done
         )
         key = records.batch_key(publication.sink, publication.batch)
-        self.broker.journal.put(register.KIND_PUBLICATION, key, records.encode(record))
+        self.host.journal.put(register.KIND_PUBLICATION, key, records.encode(record))
 
     def _later(self, publication: Publication) -> None:
         """Go on in the next turn, or, when the disk does not answer, in a while."""
-        due = int(self.broker.now)
+        due = int(self.host.now)
         if publication.trouble:
             due += RETRY
-        self.broker.timetable.add(_Move(due, self, publication))
+        self.host.timetable.add(_Move(due, self, publication))
 
     def go_on(self, publication: Publication) -> None:
         """Do the next step of a batch that is too large for one."""
-        broker = self.broker
+        host = self.host
         if publication.done:
             return
-        refusal = broker.journal.refusal()
+        refusal = host.journal.refusal()
         publication.trouble = "" if refusal is None else refusal.message
         if refusal is None:
-            broker.journal.begin()
+            host.journal.begin()
             try:
                 self._move(publication, self.step_octets)
             except StorageError as error:
                 publication.trouble = error.message
             finally:
-                broker.journal.end()
+                host.journal.end()
         if not publication.done:
             self._later(publication)
 
@@ -562,9 +563,9 @@ class Stages:
         if stage.closed:
             self._forget_documents(stage.sink, stage.batch, stage.part, stage.chunks)
         for message in stage.kept:
-            self.broker.memory.release(message)
+            self.host.memory.release(message)
         stage.kept.clear()
-        if not self.broker.journal.pages:
+        if not self.host.journal.pages:
             return
         idle = not self.garbage
         at = 0
@@ -577,7 +578,7 @@ class Stages:
     def clear_some(self) -> None:
         """Settle some of what was dropped; go on in the next turn when there is more."""
         left = self.drop_step
-        journal = self.broker.journal
+        journal = self.host.journal
         while self.garbage and left > 0:
             first, count = self.garbage.popleft()
             step = min(int(left), count)
@@ -587,7 +588,7 @@ class Stages:
             if step < count:
                 self.garbage.appendleft((first + step, count - step))
         if self.garbage:
-            self.broker.timetable.add(_Drop(int(self.broker.now), self))
+            self.host.timetable.add(_Drop(int(self.host.now), self))
 
     def forget(self, sink: str) -> int:
         """Drop all stages of a sink, its decisions and what was published: its next batch may be any number.
@@ -598,7 +599,7 @@ class Stages:
             if not publication.done:
                 raise StageError(f"batch {publication.batch} of {sink!r} is being published", remedy="wait for it")
         found = self.of(sink)
-        journal = self.broker.journal
+        journal = self.host.journal
         journal.begin()
         try:
             for stage in found:
@@ -617,13 +618,13 @@ class Stages:
 
     def sweep(self) -> None:
         """Drop closed stages that nobody asked for in `STAGE_AGE_MS`; a decision in their favour keeps them."""
-        broker = self.broker
-        if not self.stages or broker.now - self.swept < SWEEP_EVERY:
+        host = self.host
+        if not self.stages or host.now - self.swept < SWEEP_EVERY:
             return
-        self.swept = broker.now
+        self.swept = host.now
         for stage in list(self.stages.values()):
             wins = stage.part in self.decisions.get(stage.sink, {}).get(stage.batch, [])
-            if stage.closed and not wins and broker.wall - stage.created > STAGE_AGE_MS:
+            if stage.closed and not wins and host.wall - stage.created > STAGE_AGE_MS:
                 self.drop(stage, "nobody published it for a week")
 
     def _drop_losers(self, sink: str, batch: int, parts: list[str]) -> None:
@@ -632,7 +633,7 @@ class Stages:
                 self.drop(stage, f"batch {batch} was published without it")
 
     def _forget_documents(self, sink: str, batch: int, part: str, chunks: int) -> None:
-        journal = self.broker.journal
+        journal = self.host.journal
         journal.begin()
         try:
             journal.delete(register.KIND_STAGE, records.stage_key(sink, batch, part))
@@ -707,7 +708,7 @@ class Stages:
             for number in _numbers(stage):
                 alive.pop(number, False)
         for number in alive:
-            self.broker.journal.settle(number, register.STAGED_QUEUE)
+            self.host.journal.settle(number, register.STAGED_QUEUE)
 
     def _resume(self, publication: Publication, alive: dict[int, bool]) -> None:
         count = publication.count
@@ -729,7 +730,7 @@ class Stages:
                 else:
                     left.append(Run(number, 1, run.text))
         publication.work = left
-        self.broker.timetable.add(_Move(int(self.broker.now), self, publication))
+        self.host.timetable.add(_Move(int(self.host.now), self, publication))
 
     # -- looking at it ------------------------------------------------------------------------------------------------
 

@@ -19,14 +19,9 @@ from entrepot.base.errors import InvalidDestination, LeaseError, StorageError
 from entrepot.core import trace as facts
 from entrepot.core.backlog import Reference
 from entrepot.core.bereaved import DEAD_CAUSE, is_bereaved
-from entrepot.core.broker import (
-    DEAD_COUNT,
-    ORIGIN_ANNOTATIONS,
-    ORIGINAL_EXPIRATION,
-    ORIGINAL_MODE,
-    BrokerCore,
-    mark_origin,
-)
+from entrepot.core.broker import BrokerCore
+from entrepot.core.dead_letters import DEAD_COUNT, ORIGIN_ANNOTATIONS, ORIGINAL_EXPIRATION, ORIGINAL_MODE, mark_origin
+from entrepot.core.handing import hand_out
 from entrepot.core.queue import Queue
 from entrepot.core.records import SCHEDULED_QUEUE
 from entrepot.core.timed import SCHEDULED_TARGET
@@ -309,7 +304,7 @@ def drop_stages(broker: BrokerCore, sink: str, batch: int, part: str) -> int:
 def list_scheduled(broker: BrokerCore, most: int = 1000) -> list[ScheduleView]:
     """Return up to ``most`` of the messages that wait for their time, the next first."""
     views: list[ScheduleView] = []
-    for number in list(broker.schedules)[:most]:
+    for number in list(broker.scheduled.schedules)[:most]:
         message = _scheduled(broker, number)
         rare = message.need_rare()
         views.append(
@@ -324,7 +319,7 @@ def list_scheduled(broker: BrokerCore, most: int = 1000) -> list[ScheduleView]:
 
 
 def _scheduled(broker: BrokerCore, number: int) -> Message:
-    kept = broker.schedules[number]
+    kept = broker.scheduled.schedules[number]
     return broker.journal.load(number) if kept is None else kept
 
 
@@ -384,7 +379,7 @@ def delete(broker: BrokerCore, name: str, *, if_empty: bool = False, if_unused: 
         raise InvalidDestination(f"the queue {name!r} holds {queue.count} messages", remedy="purge it first")
     if if_unused and (queue.roster.consumers or broker.leases.on(queue)):
         raise InvalidDestination(f"the queue {name!r} has consumers or leases", remedy="close them first")
-    return int(broker.delete_queue(queue, "an operator deleted it"))
+    return int(broker.queues.delete(queue, "an operator deleted it"))
 
 
 def release(broker: BrokerCore, name: str, group: str) -> int:
@@ -400,9 +395,9 @@ def release(broker: BrokerCore, name: str, group: str) -> int:
 
 def cancel_scheduled(broker: BrokerCore, number: int) -> bool:
     """Forget a message that waits for its time; False when there is none of that number."""
-    if number not in broker.schedules:
+    if number not in broker.scheduled.schedules:
         return False
-    kept = broker.schedules.pop(number)
+    kept = broker.scheduled.schedules.pop(number)
     if kept is not None:
         broker.memory.release(kept)
     broker.journal.settle(number, SCHEDULED_QUEUE)
@@ -416,7 +411,7 @@ def _queue_named(broker: BrokerCore, text: str) -> Queue:
     destination = parse_one(text, ANYCAST)
     if destination.routing == MULTICAST and not destination.queue:
         raise InvalidDestination(f"{text!r} is a topic", remedy="name a queue, or one subscription as topic://T::queue")
-    return broker.need_queue(destination)
+    return broker.queues.need(destination)
 
 
 class Move:
@@ -503,7 +498,7 @@ class Move:
         self.broker.journal.begin()
         try:
             self.source.note(facts.REMOVED, reference.number, 0, facts.MOVED)
-            self.broker.hand_to(self._copy_of(reference.message, target), target)
+            hand_out(self.broker, self._copy_of(reference.message, target), [target])
             self.source.finish(reference)
         finally:
             self.broker.journal.end()
@@ -520,7 +515,7 @@ class Move:
                     continue
                 target = self._target_of(message)
                 assert target is not None
-                self.broker.hand_to(self._copy_of(message, target), target)
+                hand_out(self.broker, self._copy_of(message, target), [target])
                 self.progress.messages += 1
                 most -= 1
 
@@ -557,7 +552,7 @@ class Retry(Move):
         queue = self.broker.table.queues.get(name)
         if queue is None and name and name == address:
             try:
-                queue = self.broker.need_queue(Destination(name, ANYCAST))
+                queue = self.broker.queues.need(Destination(name, ANYCAST))
             except InvalidDestination:
                 queue = None
         if queue is None:

@@ -67,7 +67,7 @@ class Search:
                     position += 1
                 yield False
         yield from self._leased()
-        for number in list(self.broker.schedules):
+        for number in list(self.broker.scheduled.schedules):
             self._scheduled(number)
             yield False
         for branch in list(self.broker.branches.prepared.values()):
@@ -112,9 +112,9 @@ class Search:
                 yield False
 
     def _scheduled(self, number: int) -> None:
-        if number not in self.broker.schedules:
+        if number not in self.broker.scheduled.schedules:
             return
-        message = self.broker.schedules[number] or self._load(number)
+        message = self.broker.scheduled.schedules[number] or self._load(number)
         if message is None:
             return
         rare = message.need_rare()
@@ -158,7 +158,7 @@ class Search:
 
     def _repeated(self) -> list[dict[str, Any]]:
         """Return what was dropped here because it was a repetition of the message."""
-        found = self.broker.repetitions.last.get(str(self.identity))
+        found = self.broker.sending.repetitions.last.get(str(self.identity))
         if found is None:
             return []
         age = max(0, int(self.broker.wall) - int(found.wall))

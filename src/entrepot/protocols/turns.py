@@ -61,7 +61,7 @@ class TurnCore:
     def settle(self) -> None:
         """All stimuli of this turn are in: the disk works while sockets are written."""
         broker = self.broker
-        broker.space_changed()
+        broker.flow.space_changed()
         broker.journal.flush()
         trace = broker.trace
         if trace is not None:

@@ -341,7 +341,7 @@ class Invariants:
 
     def _look_at_dates(self, broker: BrokerCore) -> None:
         """What was scheduled goes out when its date or the end of its delay has come, however the clock was set."""
-        late = broker.dates.is_late(int(broker.wall), int(broker.now)) and broker.journal.refusal() is None
+        late = broker.scheduled.dates.is_late(int(broker.wall), int(broker.now)) and broker.journal.refusal() is None
         before = self._overdue
         if not late:
             self._overdue = None

@@ -511,7 +511,7 @@ class NetworkRun:
             f"networks: {self.plan.shape}": 1,
             f"networks: {self.plan.audits or 'audit of copies'}": 1,
             "repetitions dropped": sum(
-                int(site.broker.repetitions.count) for site in network.sites.values() if site.broker is not None
+                int(site.broker.sending.repetitions.count) for site in network.sites.values() if site.broker is not None
             ),
             **self.talk.counts(),
         }

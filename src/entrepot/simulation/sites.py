@@ -403,7 +403,7 @@ class Site:
         self.leave(key)
         broker = self.broker
         if broker is not None:
-            self.turn(lambda: broker.forget_durable(reader.client_id, reader.durable_name))
+            self.turn(lambda: broker.reading.forget_durable(reader.client_id, reader.durable_name))
 
 
 class SiteCensus(Census):

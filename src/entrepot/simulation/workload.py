@@ -128,7 +128,7 @@ class Workload:
         broker = self.machine.broker
         assert broker is not None
         for name in self.stage.queues:
-            broker.need_queue(Destination(name, ANYCAST))
+            broker.queues.need(Destination(name, ANYCAST))
         self.machine.disk.sync_delay_max = min(self.machine.disk.sync_delay_max, 20 * MILLISECOND)
         broker.journal.flush()
         self.machine.disk.sync(0)
@@ -180,7 +180,7 @@ class Workload:
 
     def _is_empty(self) -> bool:
         broker = self.machine.broker
-        if broker is None or broker.schedules:
+        if broker is None or broker.scheduled.schedules:
             return False
         if any(queue.count for queue in broker.table.queues.values()):
             return False
@@ -199,7 +199,7 @@ class Workload:
             return "the broker is down"
         queues = {name: int(queue.count) for name, queue in broker.table.queues.items() if queue.count}
         clients = [client.name for client in self.clients.values() if not client.quiet]
-        return f"queues {queues}, scheduled {len(broker.schedules)}, clients {clients}"
+        return f"queues {queues}, scheduled {len(broker.scheduled.schedules)}, clients {clients}"
 
     def _reckon(self) -> None:
         """All is read out: nothing may be left in memory or in the journal, and everything must be accounted for."""

@@ -21,7 +21,7 @@ from entrepot.config.founding import add_policies, set_options
 from entrepot.config.model import BrokerConfig, IncludedDestination
 from entrepot.config.xml import parse
 from entrepot.core.address_settings import FULL_BLOCK, FULL_FAIL, FULL_PAGE, SLOW_KILL
-from entrepot.core.broker import BrokerOptions
+from entrepot.core.options import BrokerOptions
 from entrepot.core.policy import Policies, Policy
 from entrepot.model.address import ANYCAST, MULTICAST
 

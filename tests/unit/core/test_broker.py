@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.errors import AddressFull, InvalidDestination, Refused, SubscriptionInUse
-from entrepot.core.broker import BLOCKED, DROPPED, DUPLICATE, SENT, SpaceWaiter, selector_or_none
+from entrepot.core.broker import selector_or_none
 from entrepot.core.diversion import composite, divert
+from entrepot.core.flow import BLOCKED, DROPPED, DUPLICATE, SENT, SpaceWaiter
 from entrepot.core.routing import VirtualTopic
 from entrepot.model.address import ANYCAST, MULTICAST, Destination, parse, parse_one
 from kit import Rig
@@ -56,10 +57,10 @@ def test_a_durable_subscription_keeps_what_comes_while_it_is_away():
     with pytest.raises(SubscriptionInUse):
         rig.reader("topic://T", 10, durable_name="s", client_id="c.1", selector="n > 1")
     with pytest.raises(SubscriptionInUse):
-        rig.broker.forget_durable("c.1", "s")
+        rig.broker.reading.forget_durable("c.1", "s")
     again.close()
-    assert rig.broker.forget_durable("c.1", "s")
-    assert not rig.broker.forget_durable("c.1", "s")
+    assert rig.broker.reading.forget_durable("c.1", "s")
+    assert not rig.broker.reading.forget_durable("c.1", "s")
 
 
 @pytest.mark.parametrize("change", [{"selector": "n > 2"}, {"topic": "topic://U"}, {"no_local": True}])
@@ -159,7 +160,7 @@ def test_deleting_one_queue_of_a_wildcard_leaves_the_subscription():
     rig.send("A.2", "b")
     reader = rig.reader("A.*", 1)
     assert reader.bodies == ["a"]
-    rig.broker.delete_queue(rig.queue("A.1"), "an operator says so")
+    rig.broker.queues.delete(rig.queue("A.1"), "an operator says so")
     rig.turn()
     assert reader.endings == []
     assert reader.bodies == ["a", "b"], "the credit that came free is used"
@@ -393,12 +394,12 @@ def test_unused_queues_are_deleted_after_their_delay_also_after_a_restart():
 def test_a_target_outlives_its_queue_but_not_a_temporary_one():
     rig = Rig()
     target = rig.broker.target(parse("Q"))
-    rig.broker.delete_queue(rig.queue("Q"), "why not")
+    rig.broker.queues.delete(rig.queue("Q"), "why not")
     rig.broker.send(rig.message("a", "Q"), target)
     assert rig.bodies("Q") == ["a"]
     queue = rig.broker.queues.create("ID:t", "ID:t", ANYCAST, durable=False, owner="1")
     temporary = rig.broker.target([Destination("ID:t", ANYCAST, True)])
-    rig.broker.delete_queue(queue, "its connection is gone")
+    rig.broker.queues.delete(queue, "its connection is gone")
     with pytest.raises(InvalidDestination):
         rig.broker.send(rig.message("a", "ID:t"), temporary)
 
@@ -421,7 +422,7 @@ def test_deleting_a_queue_tells_its_readers_and_keeps_nothing():
     rig = Rig(max_deliveries="1")
     rig.send_all("Q", range(10))
     readers = [rig.reader("Q", 2) for _ in range(3)]
-    assert rig.broker.delete_queue(rig.queue("Q"), "no longer needed") == 10
+    assert rig.broker.queues.delete(rig.queue("Q"), "no longer needed") == 10
     rig.turn()
     assert [reader.endings for reader in readers] == [["no longer needed"]] * 3
     assert [len(reader.deliveries) for reader in readers] == [2, 2, 2], "nobody is given more of a dying queue"
@@ -473,13 +474,13 @@ def test_a_blocked_producer_goes_on_at_half_and_another_queue_does_not_hold_it()
     for name in ("B.1", "B.2"):
         assert fill(rig, name)[-1] == BLOCKED
         waiters[name] = Waiter()
-        rig.broker.wait_for_space(len(waiters), waiters[name])
+        rig.broker.flow.wait(len(waiters), waiters[name])
     rig.turn()
     assert [waiter.called for waiter in waiters.values()] == [0, 0]
     assert rig.bodies("B.1") == numbers(10)
     rig.turn()
     assert [waiter.called for waiter in waiters.values()] == [1, 0]
-    rig.broker.delete_queue(rig.queue("B.2"), "go")
+    rig.broker.queues.delete(rig.queue("B.2"), "go")
     rig.turn()
     assert [waiter.called for waiter in waiters.values()] == [1, 1]
 
@@ -490,7 +491,7 @@ def test_the_limit_of_the_broker_counts_for_every_queue():
     assert rig.broker.memory.used >= 3000
     assert rig.send("B", "x") == BLOCKED
     waiter = Waiter()
-    rig.broker.wait_for_space(1, waiter)
+    rig.broker.flow.wait(1, waiter)
     rig.bodies("B")
     rig.turn()
     assert waiter.called == 0
@@ -503,7 +504,7 @@ def test_an_ephemeral_broker_blocks_where_another_pages():
     rig = Rig({"#": FULL}, disk=False)
     assert fill(rig, "Q")[-1] == BLOCKED
     waiter = Waiter()
-    rig.broker.wait_for_space(1, waiter)
+    rig.broker.flow.wait(1, waiter)
     rig.turn()
     assert waiter.called == 0
     rig.bodies("Q")
@@ -515,8 +516,8 @@ def test_a_waiter_that_left_is_forgotten():
     rig = Rig({"#": {**FULL, "full": "BLOCK"}})
     fill(rig, "Q")
     waiter = Waiter()
-    rig.broker.wait_for_space(1, waiter)
-    rig.broker.stop_waiting(1)
+    rig.broker.flow.wait(1, waiter)
+    rig.broker.flow.stop_waiting(1)
     rig.bodies("Q")
     rig.turn()
     assert waiter.called == 0
@@ -550,7 +551,7 @@ def test_a_duplicate_id_is_accepted_once_per_address_also_after_a_restart():
     rig.restart("kill")
     assert rig.send("Q", "a", duplicate=b"1") == DUPLICATE
     assert rig.bodies("Q") == ["a"]
-    assert rig.broker.duplicates.clear("Q") == 1
+    assert rig.broker.sending.duplicates.clear("Q") == 1
     assert rig.send("Q", "a", duplicate=b"1") == SENT
 
 

@@ -22,7 +22,7 @@ def shown(browser: Browser, step: int = 1000) -> list[str]:
 
 
 def look(rig: Rig, text: str, step: int = 1000) -> list[str]:
-    return shown(rig.broker.browse_all(parse(text), None), step)
+    return shown(rig.broker.reading.browse(parse(text), None), step)
 
 
 def test_what_a_consumer_has_prefetched_is_shown() -> None:

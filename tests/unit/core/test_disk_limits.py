@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from entrepot.base.errors import AddressFull
-from entrepot.core.broker import BLOCKED, SENT, SpaceWaiter
 from entrepot.core.controls import Census
 from entrepot.core.explain import explain
+from entrepot.core.flow import BLOCKED, SENT, SpaceWaiter
 from entrepot.model.address import MULTICAST
 from kit import Rig
 
@@ -27,7 +27,7 @@ class Waiting(SpaceWaiter):
 def looked(rig: Rig) -> None:
     """What the node does twice a second."""
     if rig.journal.measure():
-        rig.broker.limits_changed()
+        rig.broker.flow.limits_changed()
     rig.turn()
 
 
@@ -55,7 +55,7 @@ def test_a_slow_reader_of_a_topic_never_makes_a_persistent_send_fail(durable: bo
     assert rig.journal.temp_full()
     assert rig.journal.refusal() is None
     waiter = Waiting()
-    rig.broker.wait_for_space(1, waiter)
+    rig.broker.flow.wait(1, waiter)
     for _ in range(500):  # memory is full, and these go to disk as before
         assert rig.send("Q", "y" * KIB) == SENT
         looked(rig)
@@ -84,7 +84,7 @@ def test_a_reader_that_leaves_gives_its_share_back() -> None:
     while rig.send("T", "x" * KIB, routing=MULTICAST, durable=False) == SENT:
         looked(rig)
     waiter = Waiting()
-    rig.broker.wait_for_space(1, waiter)
+    rig.broker.flow.wait(1, waiter)
     slow.close()
     looked(rig)
     assert waiter.called == 1
@@ -103,7 +103,7 @@ def test_producers_wait_where_the_store_is_full(rare: bool) -> None:
         assert sent < 200
     assert 60 < sent < 110
     waiter = Waiting()
-    rig.broker.wait_for_space(1, waiter)
+    rig.broker.flow.wait(1, waiter)
     assert rig.send("Q", "x", durable=False) == SENT, "it is not stored"
     looked(rig)
     assert waiter.called == 0

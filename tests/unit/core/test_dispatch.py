@@ -52,7 +52,7 @@ def test_strict_order_with_selectors_and_a_backlog():
 @pytest.mark.parametrize("selector", ["", "1 = 1"])
 def test_the_higher_priority_gets_all_until_it_is_full(backlog, selector):
     rig = Rig()
-    queue = rig.broker.need_queue(__import__("entrepot.model.address", fromlist=["parse_one"]).parse_one("Q"))
+    queue = rig.broker.queues.need(__import__("entrepot.model.address", fromlist=["parse_one"]).parse_one("Q"))
     if backlog:
         queue.pause()
         rig.send_all("Q", range(30))

@@ -402,7 +402,7 @@ def test_every_message_that_waits_has_a_reason_and_what_is_foreseen_happens(
         rig.reader(Q, prefetch, selector=selector, exclusive=exclusive, priority=priority)
         for selector, exclusive, prefetch, priority in consumers
     ]
-    rig.broker.need_queue(parse(Q)[0])
+    rig.broker.queues.need(parse(Q)[0])
     queue = rig.queue("Q")
     for colour, group in messages:
         fields: dict[str, Any] = {"properties": {"colour": colour}}

@@ -119,8 +119,10 @@ def test_a_job_that_repeats_is_removed_for_good_though_it_goes_out_meanwhile() -
     job = dict(shown(rig))["again"]
     target = rig.reader("target", 1000)
     ask(rig, "REMOVE", **{SCHEDULED_JOB: job})
-    for number in list(rig.broker.schedules)[2 * STEP :]:
-        rig.broker.fire(number, int(rig.broker.wall))  # before the steps reach it: it waits under another number
+    for number in list(rig.broker.scheduled.schedules)[2 * STEP :]:
+        rig.broker.scheduled.fire(
+            number, int(rig.broker.wall)
+        )  # before the steps reach it: it waits under another number
     rig.wait(30_000)
     assert target.bodies.count("again") <= 1
     assert "again" not in dict(shown(rig))
@@ -132,13 +134,13 @@ def test_many_jobs_are_done_in_steps_and_in_the_order_of_the_requests() -> None:
         schedule(rig, str(at), 60_000)
     reader = rig.reader("answers", 10_000)
     broker = rig.broker
-    before = len(broker.schedules)
+    before = len(broker.scheduled.schedules)
     message = rig.message("r", ADDRESS, properties={ACTION: "REMOVEALL"})
     broker.addresses.service_at(ADDRESS).take(message, 0)  # type: ignore[union-attr]
-    assert before - len(broker.schedules) == STEP, "others have their turn"
+    assert before - len(broker.scheduled.schedules) == STEP, "others have their turn"
     ask(rig, "BROWSE", JMSReplyTo="queue://answers")
     rig.wait(0)
-    assert len(broker.schedules) == 0
+    assert len(broker.scheduled.schedules) == 0
     assert len(reader.deliveries) <= before - STEP
 
 

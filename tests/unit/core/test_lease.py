@@ -165,7 +165,7 @@ def test_purge_leaves_a_lease_and_deletion_ends_it(rig):
     assert queue.purge() == 2
     assert queue.count == 4
     assert read(rig, lease, 0, 4) == numbers(4)
-    rig.broker.delete_queue(queue, "no longer needed")
+    rig.broker.queues.delete(queue, "no longer needed")
     rig.turn()
     with pytest.raises(LeaseError, match="no longer needed"):
         lease.read(rig.journal, epoch, 0, 4)

@@ -82,7 +82,7 @@ class LeasesAgainstLists(RuleBasedStateMachine):
     @initialize(tiny=st.booleans(), seed=st.integers(0, 1000))
     def start(self, tiny: bool, seed: int) -> None:
         self.rig = Rig({"Q": {"max_octets": "1500" if tiny else "64m"}}, seed=seed, segment_bytes=4096)
-        self.rig.broker.need_queue(parse_one("Q"))
+        self.rig.broker.queues.need(parse_one("Q"))
         self.model = Model()
         self.rank = 0
         self.count = 0

@@ -272,7 +272,7 @@ def test_a_target_that_is_deleted_meanwhile_takes_nothing_with_it(rig: Rig) -> N
     from entrepot.core import upkeep
 
     rig.send_all("Q", range(700))
-    rig.broker.need_queue(parse_one("R"))
+    rig.broker.queues.need(parse_one("R"))
     move = upkeep.Move(rig.broker, "Q", "R")
     assert not move.step().done
     upkeep.delete(rig.broker, "R")

@@ -196,7 +196,7 @@ def test_scheduled_messages_of_others_are_neither_shown_nor_removed(user: str, a
     assert before["schedules"]
     client = scene.stomp(user)
     client.ask("SUBSCRIBE", id="a", destination="/temp-queue/answers")
-    job = str(next(iter(scene.rig.broker.schedules)))
+    job = str(next(iter(scene.rig.broker.scheduled.schedules)))
     headers = {"AMQ_SCHEDULER_ACTION": action, "scheduledJobId": job, "reply-to": "/temp-queue/answers"}
     for way in ("/topic/", "/queue/", "", "/queue/open,/topic/"):
         found = ask(client, scene, way + "ActiveMQ.Scheduler.Management", headers, b"")

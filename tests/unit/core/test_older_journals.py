@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from entrepot.core.broker import DUPLICATE
+from entrepot.core.flow import DUPLICATE
 from kit import Rig
 from older_journals import described
 

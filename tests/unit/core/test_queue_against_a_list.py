@@ -79,7 +79,7 @@ class QueueAgainstList(RuleBasedStateMachine):
         self.paused = False
         self.list: list[Reader] = []
         self.owners: dict[str, Reader] = {}
-        self.rig.broker.need_queue(__import__("entrepot.model.address", fromlist=["x"]).parse_one("Q"))
+        self.rig.broker.queues.need(__import__("entrepot.model.address", fromlist=["x"]).parse_one("Q"))
 
     # -- what happens -------------------------------------------------------------------------------------------------
 

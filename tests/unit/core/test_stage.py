@@ -74,7 +74,7 @@ def test_what_is_staged_is_seen_when_it_is_published_and_once(rig):
 
 
 def test_losers_and_older_batches_are_dropped(rig):
-    rig.broker.need_queue(parse_one("Q"))
+    rig.broker.queues.need(parse_one("Q"))
     write(rig, "old", ["old"])
     late = write(rig, "late", ["late"], close=False)
     write(rig, "lost", ["lost"], batch=1)
@@ -138,7 +138,7 @@ def test_abandoned_parts_are_gone(rig):
 @pytest.mark.parametrize("how", ["close", "kill", "crash"])
 def test_a_restart_keeps_what_is_closed_decided_and_published(how):
     rig = Rig()
-    rig.broker.need_queue(parse_one("Q"))
+    rig.broker.queues.need(parse_one("Q"))
     write(rig, "a", ["1", "2"], properties={"n": 1})
     write(rig, "b", ["3"], to="P")
     write(rig, "open", ["lost"] * 5, close=False)
@@ -252,7 +252,7 @@ def test_what_a_send_would_refuse_is_refused_when_it_is_staged():
 def test_a_queue_that_is_gone_comes_back_or_refuses_the_batch():
     rig = Rig()
     write(rig, "a", ["1"])
-    rig.broker.delete_queue(rig.queue("Q"), "test")
+    rig.broker.queues.delete(rig.queue("Q"), "test")
     rig.policies.add("Q", {"auto_create": "false"})
     with pytest.raises(InvalidDestination):
         publish(rig, "a")
@@ -323,7 +323,7 @@ def test_stages_that_nobody_asks_for_are_dropped_after_a_week():
 def test_only_the_last_batches_are_remembered_and_a_forgotten_sink_begins_anew():
     rig = Rig()
     stages = rig.broker.stages
-    rig.broker.need_queue(parse_one("Q"))
+    rig.broker.queues.need(parse_one("Q"))
     for batch in range(70):
         stages.decide("s", batch, [f"p{batch}"])
         publish(rig, batch=batch)

@@ -54,7 +54,7 @@ def test_a_deleted_queue_does_not_keep_one_of_its_name_from_its_search() -> None
         rig.send("Q", str(number), properties={"colour": "blue"})
     rig.reader("Q", 1, selector="colour = 'red'")
     assert rig.queue("Q").stepping
-    rig.broker.delete_queue(rig.queue("Q"), "test")
+    rig.broker.queues.delete(rig.queue("Q"), "test")
     for number in range(30):
         rig.send("Q", str(number), properties={"colour": "blue" if number < 29 else "red"})
     reader = rig.reader("Q", 1, selector="colour = 'red'")
@@ -83,7 +83,7 @@ def test_a_full_queue_is_deleted_in_steps_and_nothing_of_it_comes_back() -> None
     rig = rig_with(10, units=10)
     rig.send_all("Q", range(95))
     rig.broker.tick(rig.now, rig.wall)
-    assert rig.broker.delete_queue(rig.queue("Q"), "test") == 95
+    assert rig.broker.queues.delete(rig.queue("Q"), "test") == 95
     assert "Q" not in rig.broker.table.queues
     (left,) = rig.broker.queues.removals.values()
     assert 0 < left.count < 95
@@ -99,7 +99,7 @@ def test_a_deletion_comes_to_its_end() -> None:
     rig = rig_with(10, units=10)
     rig.send_all("Q", range(95))
     rig.broker.tick(rig.now, rig.wall)
-    rig.broker.delete_queue(rig.queue("Q"), "test")
+    rig.broker.queues.delete(rig.queue("Q"), "test")
     rig.wait(1)
     assert rig.broker.queues.removals == {}
     assert rig.broker.memory.used == 0
@@ -153,7 +153,7 @@ def test_a_broker_that_stops_leaves_no_work() -> None:
     rig = rig_with(10, units=10)
     rig.send_all("Q", range(95))
     rig.broker.tick(rig.now, rig.wall)
-    rig.broker.delete_queue(rig.queue("Q"), "test")
+    rig.broker.queues.delete(rig.queue("Q"), "test")
     rig.broker.finish_work()
     assert rig.broker.effort.rests == []
     assert rig.broker.memory.used == 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.errors import Refused
-from entrepot.core.broker import SCHEDULED
 from entrepot.core.effort import Effort
+from entrepot.core.flow import SCHEDULED
 from entrepot.core.timed import Alarm, Timetable
 from kit import START, Rig
 

@@ -172,7 +172,7 @@ def test_a_destination_that_is_gone_refuses_the_whole():
     target = rig.broker.target([Destination("ID:t", ANYCAST, True)])
     transaction = sends(rig, "a")
     transaction.send(rig.message("b", "ID:t"), target)
-    rig.broker.delete_queue(queue, "gone")
+    rig.broker.queues.delete(queue, "gone")
     with pytest.raises(InvalidDestination):
         rig.commit(transaction)
     assert rig.bodies("Q") == []
@@ -247,7 +247,7 @@ def test_a_purge_leaves_what_a_transaction_will_settle_and_a_deletion_takes_it()
     transaction = settles(reader, "a")
     reader.close()
     assert rig.queue("Q").purge() == 1
-    rig.broker.delete_queue(rig.queue("Q"), "test")
+    rig.broker.queues.delete(rig.queue("Q"), "test")
     rig.turn()
     rig.commit(transaction)
     assert rig.broker.memory.used == 0

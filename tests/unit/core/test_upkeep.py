@@ -139,7 +139,7 @@ def test_a_move_in_a_circle_ends():
 def test_a_crash_during_a_move_neither_loses_nor_doubles(seed):
     rig = Rig(seed=seed, segment_bytes=8192)
     rig.send_all("Q", range(30))
-    rig.broker.need_queue(parse_one("R"))
+    rig.broker.queues.need(parse_one("R"))
     rig.restart("close")
     move = Move(rig.broker, "Q", "R", most=20)
     while not move.progress.done:

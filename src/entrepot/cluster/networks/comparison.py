@@ -123,7 +123,7 @@ class Comparison:
         copies = broker.copies
         if copies.seen(stream, number, mark) or (stream.sender.former and self._came_formerly(stream, command, target)):
             self.dropped += 1
-            return broker.repeated(message, target, SAME_COPY)
+            return broker.sending.repeated(message, target, SAME_COPY)
         if not durable:
             verdict = broker.send(message, target)
             copies.note(stream, number, mark, False)
@@ -142,9 +142,9 @@ class Comparison:
         message_id = command.message_id
         if message_id is not None and broker.ids.node_id not in path_of(command.broker_path):
             identity = text_of(message_id).encode("utf-8", "surrogatepass")
-            if broker.duplicates.seen(target.name, identity):
+            if broker.sending.duplicates.seen(target.name, identity):
                 self.dropped += 1
-                return broker.repeated(message, target, SAME_ID)
+                return broker.sending.repeated(message, target, SAME_ID)
             message.need_rare().duplicate_id = identity
         return broker.send(message, target)
 

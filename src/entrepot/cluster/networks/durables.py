@@ -142,7 +142,7 @@ class Durables:
         said = ", ".join(target.name for target, _ in targets)
         end.say(f"{moved} messages of the durable subscription {source.name} go over to {said}")
         neighbourhood.began.pop(source.name, None)
-        broker.delete_queue(source, "another bridge serves its subscribers")
+        broker.queues.delete(source, "another bridge serves its subscribers")
         broker.ids.secure()
 
     def drain(self, waiting: Demand, serving: Sequence[Demand]) -> None:
@@ -194,7 +194,7 @@ class Durables:
                 feed.forget = True
                 return
         try:
-            end.broker.forget_durable(end.names.local_client, name)
+            end.broker.reading.forget_durable(end.names.local_client, name)
             end.broker.ids.secure()  # one that came back after a crash would fill for nobody
         except Refused as refusal:
             end.say(f"the durable subscription {name} stays: {refusal}")

@@ -9,7 +9,7 @@ from entrepot.cluster.networks.admission import ADVISORY
 from entrepot.cluster.networks.comparison import Comparison
 from entrepot.cluster.networks.neighbourhood import BridgeEnd
 from entrepot.cluster.networks.wires import Wire
-from entrepot.core.broker import BLOCKED, DUPLICATE, SpaceWaiter
+from entrepot.core.flow import BLOCKED, DUPLICATE, SpaceWaiter
 from entrepot.core.routing import Target
 from entrepot.journal.log import Waiter
 from entrepot.model.address import ANYCAST, MULTICAST
@@ -77,7 +77,7 @@ class Inbound:
             return
         if blocked:
             self._held.append((wire, command.command_id if command.response_required else 0, command.persistent))
-            self.bridge.broker.wait_for_space(self.bridge.origin, self._space)
+            self.bridge.broker.flow.wait(self.bridge.origin, self._space)
         elif command.response_required:
             self._confirm(wire, command.command_id, command.persistent)
 
@@ -157,7 +157,7 @@ class Inbound:
         """The connection is gone: nobody waits for an answer."""
         self._held.clear()
         self._targets.clear()
-        self.bridge.broker.stop_waiting(self.bridge.origin)
+        self.bridge.broker.flow.stop_waiting(self.bridge.origin)
 
 
 def address_of(where: Destination) -> Address:

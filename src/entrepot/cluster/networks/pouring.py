@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from entrepot.core.broker import BrokerCore
+from entrepot.core.handing import hand_out
 from entrepot.core.queue import Queue
 
 POUR_STEP: Final = 200  # messages read at a time
@@ -42,7 +43,7 @@ def pour(
                             or number in doubts
                             or (bool(again) and broker.ids.identity_of(copy) in again)
                         )
-                        broker.hand_to(copy, target)
+                        hand_out(broker, copy, [target])
                         wanted = 1
                 moved += wanted
                 source.finish(reference)

@@ -103,7 +103,7 @@ class Temporaries:
         end.neighbourhood.acceptor.temporaries.pop(name, None)
         queue = end.broker.table.queues.get(name)
         if queue is not None and queue.temporary:
-            end.broker.delete_queue(queue, "it is gone on the other broker")
+            end.broker.queues.delete(queue, "it is gone on the other broker")
         end.advisories.temporary_removed(where, info.connection_id)
         end.broker.timetable.add(_Adopt(int(end.broker.now) + ADOPT_AFTER, end.neighbourhood, where))
 

@@ -70,10 +70,10 @@ class Acceptor:
                     f"Broker: {self.broker.options.name} - Connection: {connection_id} is another user's"
                 )
             before.superseded(AGAIN)
-        if not self.broker.claim(client_id, session.holder, session.options.link_stealing):
+        if not self.broker.clients.claim(client_id, session.holder, session.options.link_stealing):
             raise ClientIdInUse(
                 f"Broker: {self.broker.options.name} - Client: {client_id} already connected "
-                f"from {self.broker.clients[client_id].peer}"
+                f"from {self.broker.clients.held[client_id].peer}"
             )
         self.connections[connection_id] = session
 
@@ -82,7 +82,7 @@ class Acceptor:
         if self.connections.get(session.connection_id) is session:
             del self.connections[session.connection_id]
             self.cluster.exited(session)
-        self.broker.disclaim(session.client_id, session.holder)
+        self.broker.clients.disclaim(session.client_id, session.holder)
 
     def is_elsewhere(self, session: OpenWireSession, connection_id: str | None) -> bool:
         """Return whether ``connection_id`` is that of another connection that is here: its ids are its own."""

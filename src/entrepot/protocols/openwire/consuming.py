@@ -103,7 +103,7 @@ class Consuming:
         access = session.broker.access
         access.consume(session.subject, addresses, bool(durable), shown(where, addresses))
         if durable:  # one of that name may be about another topic: it would be removed
-            access.forget(session.subject, session.broker.durable(session.client_id, durable))
+            access.forget(session.subject, session.broker.reading.durable(session.client_id, durable))
 
     def _settings(self, subscription: OpenWireSubscription, info: ConsumerInfo, first: Address) -> None:
         session = self.session
@@ -150,7 +150,7 @@ class Consuming:
 
     def _browse(self, subscription: OpenWireSubscription, info: ConsumerInfo, consumer_id: ConsumerId) -> None:
         session = self.session
-        subscription.browser = session.broker.browse_all(subscription.destinations, subscription.selector)
+        subscription.browser = session.broker.reading.browse(subscription.destinations, subscription.selector)
         session.consumers[consumer_id] = subscription
         session.browsers[consumer_id] = subscription
         session.answer(info, False)
@@ -215,9 +215,9 @@ class Consuming:
         session = self.session
         client_id = command.client_id or session.client_id
         name = command.subscription_name or ""
-        session.broker.access.forget(session.subject, session.broker.durable(client_id, name))
+        session.broker.access.forget(session.subject, session.broker.reading.durable(client_id, name))
         try:
-            found = session.broker.forget_durable(client_id, name)
+            found = session.broker.reading.forget_durable(client_id, name)
         except SubscriptionInUse:
             raise SubscriptionInUse(
                 f"Durable consumer is in use for client: {client_id} and subscriptionName: {name}"

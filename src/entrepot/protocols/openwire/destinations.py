@@ -45,7 +45,7 @@ class Destinations:
                 session.broker.access.create(session.subject, address)
             for address in addresses:
                 if address.routing == ANYCAST:
-                    session.broker.need_queue(address)
+                    session.broker.queues.need(address)
                 else:
                     session.advisories.topic_used(address.name)
             return
@@ -84,7 +84,7 @@ class Destinations:
                     raise Refused(f"Destination still has an active subscription: {qualified_name(where)}")
                 queues.append(queue)
         for queue in queues:
-            session.broker.delete_queue(queue, "a client removed it")
+            session.broker.queues.delete(queue, "a client removed it")
 
     def delete_temporary(self, where: Destination) -> None:
         """Remove a temporary destination of this connection, with what it holds."""
@@ -94,6 +94,6 @@ class Destinations:
         session.acceptor.temporaries.pop(name, None)
         queue = session.broker.table.queues.get(name)
         if queue is not None and queue.owner == session.connection_id:
-            session.broker.delete_queue(queue, "its connection removed it")
+            session.broker.queues.delete(queue, "its connection removed it")
         connection_id = None if session.info is None else session.info.connection_id
         session.advisories.temporary_removed(where, connection_id)

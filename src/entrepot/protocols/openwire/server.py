@@ -28,10 +28,10 @@ from entrepot.base.errors import (
     StorageError,
     TransactionError,
 )
-from entrepot.core.broker import BLOCKED, SpaceWaiter
 from entrepot.core.consumer import Pause
 from entrepot.core.directory import Subject
 from entrepot.core.effort import OCTETS_SHIFT
+from entrepot.core.flow import BLOCKED, SpaceWaiter
 from entrepot.core.loans import LOAN_FREE, LOAN_LAST, Loan
 from entrepot.core.logins import Knock
 from entrepot.core.ports import ClientHolder
@@ -399,7 +399,7 @@ class OpenWireSession(Session):
             self._end_producer(producer_id)
         for where in list(self.temporary):
             self.destinations.delete_temporary(where)
-        broker.stop_waiting(self.number)
+        broker.flow.stop_waiting(self.number)
         self.acceptor.leave(self)
         info = self.info
         if info is not None and info.connection_id is not None:
@@ -691,7 +691,7 @@ class OpenWireSession(Session):
             self._send_and_answer(command, target)
             return
         message = self._arrived(command, target)
-        verdict = broker.send(message, target)
+        verdict = broker.sending.send(message, target)
         window = 0
         producer_id = command.producer_id
         if producer_id is not None:
@@ -719,19 +719,19 @@ class OpenWireSession(Session):
         frame = self.response(command)
         message = self._arrived(command, target)
         if self.resumed_by_failover and broker.sequences.seen(producer, sequence):
-            broker.repeated(message, target, SENT_AGAIN)
+            broker.sending.repeated(message, target, SENT_AGAIN)
             self.confirm(frame)
             return
         durable = message.durable and not is_temporary_target(target)
         if durable:
             broker.journal.begin()
             try:
-                verdict = broker.send(message, target)
+                verdict = broker.sending.send(message, target)
                 broker.sequences.note(producer, sequence, True)
             finally:
                 broker.journal.end()
         else:
-            verdict = broker.send(message, target)
+            verdict = broker.sending.send(message, target)
             broker.sequences.note(producer, sequence, False)
         self._answer_sent(frame, verdict, durable, target)
 
@@ -807,7 +807,7 @@ class OpenWireSession(Session):
             self.blocked_at = self.broker.now
             policy = target.policy
             self.block_ms_max = 0 if policy is None else policy.block_ms_max
-        self.broker.wait_for_space(self.number, self.space_waiter)
+        self.broker.flow.wait(self.number, self.space_waiter)
 
     def space(self) -> None:
         """There is room again."""

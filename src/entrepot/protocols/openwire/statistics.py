@@ -165,8 +165,8 @@ class Statistics(Service):
         made.correlation_id = question.correlation_id
         made.priority = DEFAULT_PRIORITY
         made.timestamp = broker.wall
-        granted = broker.granted
-        broker.granted = True  # full or not
+        granted = broker.flow.granted
+        broker.flow.granted = True  # full or not
         try:
             place = names.parse_one(question.reply_to)
             if broker.addresses.service_at(place.name) is not None:
@@ -177,7 +177,7 @@ class Statistics(Service):
         except EntrepotError as error:
             broker.notices.notice(notices.MESSAGE_UNROUTED, question.reply_to, {"why": str(error)})
         finally:
-            broker.granted = granted
+            broker.flow.granted = granted
 
     # -- figures -------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,8 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.errors import AddressFull
-from entrepot.core.broker import BrokerCore, SpaceWaiter
+from entrepot.core.broker import BrokerCore
+from entrepot.core.flow import SpaceWaiter
 from entrepot.core.routing import Target
 from entrepot.protocols.session import NEVER, STOP_SPACE, Session
 
@@ -61,7 +62,7 @@ class Patience(SpaceWaiter):
             self.since = self.broker.now
             policy = target.policy
             self.limit_ms = 0 if policy is None else policy.block_ms_max
-        self.broker.wait_for_space(self.number, self)
+        self.broker.flow.wait(self.number, self)
 
     def check(self, may_stop: bool) -> None:
         """Refuse what cannot wait any more. Raises AddressFull before anything is accepted.

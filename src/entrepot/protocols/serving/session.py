@@ -48,7 +48,7 @@ class Tenure(ClientHolder):
 
     def end(self, broker: BrokerCore) -> None:
         """The connection needs the client id no more."""
-        broker.disclaim(self.client_id, self)
+        broker.clients.disclaim(self.client_id, self)
         self.session = None
 
 
@@ -280,7 +280,7 @@ class ServerSession(Session):
             self.knock.gone = True
         self.outlet.pause(Pause.ENDING)  # what one subscription gives back is not for the next
         self.give_back()
-        self.broker.stop_waiting(self.number)
+        self.broker.flow.stop_waiting(self.number)
         tenure = self.tenure
         if tenure is not None:
             self.tenure = None
@@ -315,8 +315,8 @@ class ServerSession(Session):
         if not client_id:
             return ""
         tenure = Tenure(self, client_id)
-        if not self.broker.claim(client_id, tenure, steal):
-            return self.broker.clients[client_id].peer
+        if not self.broker.clients.claim(client_id, tenure, steal):
+            return self.broker.clients.held[client_id].peer
         self.tenure = tenure
         self.client_id = client_id
         return ""

@@ -130,7 +130,7 @@ class Consuming(Subscribed):
         subscription.connection = session.client_id or session.peer
 
     def _browse(self, subscription: StompSubscription, key: str) -> None:
-        subscription.browser = self.session.broker.browse_all(subscription.destinations, subscription.selector)
+        subscription.browser = self.session.broker.reading.browse(subscription.destinations, subscription.selector)
         if not subscription.shown:
             subscription.shown = subscription.destinations[0].stomp()
         self.named[key] = subscription
@@ -149,8 +149,8 @@ class Consuming(Subscribed):
             self._release(subscription)
         if durable:
             client_id = session.client_id
-            broker.access.forget(session.subject, broker.durable(client_id, durable))
-            if not broker.forget_durable(client_id, durable) and subscription is None:
+            broker.access.forget(session.subject, broker.reading.durable(client_id, durable))
+            if not broker.reading.forget_durable(client_id, durable) and subscription is None:
                 raise InvalidDestination(f"there is no durable subscription {durable!r} of client {client_id!r}")
         elif subscription is None:
             raise InvalidDestination(f"there is no subscription {key!r} on this connection")

@@ -86,7 +86,7 @@ class Places:
         access = session.broker.access
         access.consume(session.subject, destinations, bool(durable))
         if durable:  # one of that name may be about another topic: it would be removed
-            access.forget(session.subject, session.broker.durable(session.client_id, durable))
+            access.forget(session.subject, session.broker.reading.durable(session.client_id, durable))
         self.check_owner(destinations)
 
     def check_owner(self, destinations: list[Destination]) -> None:
@@ -103,4 +103,4 @@ class Places:
             if names.parse_one(alias).routing == MULTICAST:
                 broker.notices.notice(notices.TEMPORARY_TOPIC_DELETED, name, {})
             elif queue is not None:
-                broker.delete_queue(queue, "its connection is gone")
+                broker.queues.delete(queue, "its connection is gone")

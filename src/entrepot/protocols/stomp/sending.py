@@ -8,7 +8,8 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from entrepot.base.errors import PeerError, Refused, StorageError, TransactionError
-from entrepot.core.broker import BLOCKED, BrokerCore
+from entrepot.core.broker import BrokerCore
+from entrepot.core.flow import BLOCKED
 from entrepot.core.routing import Target
 from entrepot.model import address as names
 from entrepot.model.message import Message
@@ -78,7 +79,7 @@ class Sending:
         stamps = broker.options.stamps
         if stamps is not None:
             stamps.put_on(message, session.subject.name)
-        if broker.send(message, target) == BLOCKED:
+        if broker.sending.send(message, target) == BLOCKED:
             session.stop_for(target)
         if reader.receipt_end:
             self.answers.confirm(message.durable)
@@ -121,7 +122,7 @@ class Sending:
             return
         if session.patience is not None:
             session.patience.check(False)
-        if self.broker.send(message, target) == BLOCKED:
+        if self.broker.sending.send(message, target) == BLOCKED:
             session.stop_for(target)
         if special.get(b"receipt-message-id") == b"true":
             self.answers.answer_with({"message-id": self.broker.ids.identity_of(message)}, receipt)

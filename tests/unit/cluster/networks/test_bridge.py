@@ -390,7 +390,7 @@ def test_a_subscription_that_went_while_the_bridge_was_down_goes_here_too_if_lis
     network.cut("A", "B")
     b.leave(T)
     assert b.broker is not None
-    b.broker.forget_durable("B", "gone")
+    b.broker.reading.forget_durable("B", "gone")
     assert b.neighbourhood is not None
     told = b.neighbourhood.acceptor.advisories
     for consumer_id in [key for key, info in told.consumers.items() if info.subscription_name == "gone"]:
@@ -457,7 +457,7 @@ def test_what_a_composite_fills_is_demand_for_the_composite(unread: bool) -> Non
     network.run(500)
     if unread:
         assert b.broker.table.queues["one"].count == 2
-        b.broker.delete_queue(b.broker.table.queues["one"], "nobody needs it")
+        b.broker.queues.delete(b.broker.table.queues["one"], "nobody needs it")
     else:
         assert network.seen["m"] == ["B"]
         b.leave("queue://one")
@@ -724,7 +724,7 @@ def test_what_is_on_its_way_from_a_queue_that_is_deleted_needs_no_settlement() -
     assert len(bridge.link.under_way) == 1
     broker = a.broker
     assert broker is not None
-    a.turn(lambda: broker.delete_queue(broker.table.queues["Q"], "somebody deletes it"))
+    a.turn(lambda: broker.queues.delete(broker.table.queues["Q"], "somebody deletes it"))
     network.run(1000)  # the invariants are looked at, and the answer comes
     assert bridge.link.state is State.OPEN
     assert not bridge.link.under_way

@@ -73,7 +73,7 @@ def test_messages_go_to_and_fro_as_often_as_readers_move(duplex: bool, audit: in
     assert len(network.seen) == 20
     for site in (a, b):
         assert site.broker is not None
-        assert site.broker.repetitions.count == 0
+        assert site.broker.sending.repetitions.count == 0
 
 
 def deafened(bridge: Bridge) -> None:
@@ -120,9 +120,9 @@ def test_what_a_bridge_sends_again_is_dropped_counted_and_found(duplex: bool, re
         assert all(len(where) == 1 for where in network.seen.values())
     assert len(network.seen) == 10
     assert b.broker is not None
-    assert b.broker.repetitions.count == 10
+    assert b.broker.sending.repetitions.count == 10
     assert b.broker.table.queues["Q"].repeated == 10
-    assert b.broker.repetitions.last["ID:a-m3:1:1:1"].why == "another broker sent the same copy again"
+    assert b.broker.sending.repetitions.last["ID:a-m3:1:1:1"].why == "another broker sent the same copy again"
     b.broker.check()
 
 
@@ -143,7 +143,7 @@ def test_ids_of_other_brokers_are_compared_where_the_operator_wants_it(audit: in
     sent_twice(network, "a", restart="a")
     assert {len(where) for where in network.seen.values()} == {1 if audit == 1 else 2}
     assert b.broker is not None
-    assert b.broker.repetitions.count == (10 if audit == 1 else 0)
+    assert b.broker.sending.repetitions.count == (10 if audit == 1 else 0)
 
 
 def test_what_one_user_sends_says_nothing_about_what_another_one_does() -> None:
@@ -195,7 +195,7 @@ def test_a_store_that_is_set_up_again_from_its_files_of_yesterday_loses_nothing(
     network.run(300)
     assert b.broker is not None
     assert b.broker.table.queues["Q"].accepted == 2
-    assert b.broker.repetitions.count == 0
+    assert b.broker.sending.repetitions.count == 0
 
 
 def message_in(language: Language, address: str, body: bytes) -> Message:
@@ -211,5 +211,5 @@ def test_what_a_peer_chooses_to_be_called_takes_no_memory() -> None:
     named = [Comparison(broker, "user", peer * 100_000, OURS, -1).sender for peer in ("x", "y")]
     assert max(map(len, named)) < 200
     assert named[0] != named[1]
-    broker.repetitions.add("i" * 100_000, "Q", "why", 1)
-    assert (broker.repetitions.count, broker.repetitions.last) == (1, {})
+    broker.sending.repetitions.add("i" * 100_000, "Q", "why", 1)
+    assert (broker.sending.repetitions.count, broker.sending.repetitions.last) == (1, {})

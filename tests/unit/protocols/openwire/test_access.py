@@ -135,7 +135,7 @@ def test_a_durable_subscription_is_removed_by_who_may_read_its_topic(hub: Hub) -
     client = enter(hub)
     info = RemoveSubscriptionInfo(client_id="me", subscription_name="s")
     assert said(client, info) == "read from: topic://secret"
-    assert hub.rig.broker.durable("me", "s") is not None
+    assert hub.rig.broker.reading.durable("me", "s") is not None
     assert said(enter(hub, "boss", "manager"), info) == ""
 
 
@@ -159,7 +159,7 @@ def test_a_client_id_is_taken_over_where_the_connector_allows_it(hub: Hub) -> No
     assert "newer connection" in first.session.refused
     assert type(second.ask(consumer(second, ActiveMQTopic("news"), 1, subscription_name="s"))) is Response
     first.session.detach("closed", hub.rig.now)
-    assert list(hub.rig.broker.clients) == ["me"]
+    assert list(hub.rig.broker.clients.held) == ["me"]
 
 
 def refused(client: Client, command: Command) -> str:

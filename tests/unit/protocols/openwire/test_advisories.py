@@ -198,7 +198,7 @@ def test_durable_subscriptions_of_other_protocols_come_with_their_name_and_go_fo
     assert [(type(info), properties) for _, info, properties in told(watcher, "Consumer")] == [
         (RemoveInfo, {"consumerCount": 1})
     ]
-    assert hub.rig.broker.forget_durable("them", "sub")
+    assert hub.rig.broker.reading.forget_durable("them", "sub")
     ((_, gone, properties),) = told(watcher, "Consumer")
     assert isinstance(gone, RemoveSubscriptionInfo)
     assert (gone.client_id, gone.subscription_name, properties) == ("them", "sub", {"consumerCount": 0})
@@ -423,7 +423,7 @@ def test_a_queue_that_is_filled_counts_from_its_making_to_its_end() -> None:
     ((_, again, _),) = told(late, VIRTUAL)
     assert isinstance(again, ConsumerInfo)
     assert again.consumer_id == stands.consumer_id
-    hub.rig.broker.delete_queue(hub.rig.queue("mix.c"), "nobody needs it")
+    hub.rig.broker.queues.delete(hub.rig.queue("mix.c"), "nobody needs it")
     hub.rig.wait(0)
     ((topic, said, _),) = told(watcher, VIRTUAL)
     assert topic == "VirtualDestination.Consumer.Topic.mix.news"

@@ -86,7 +86,7 @@ def test_a_client_id_belongs_to_one_connection(hub: Hub) -> None:
     second.wait(200)
     assert second.session.closing
     second.session.detach("closed", hub.rig.now)
-    assert hub.rig.broker.clients["me"].peer == "peer-1"
+    assert hub.rig.broker.clients.held["me"].peer == "peer-1"
     first.session.detach("closed", hub.rig.now)
     hub.client(client_id="me")
 
@@ -102,7 +102,7 @@ def test_the_same_connection_on_a_new_socket_takes_over(hub: Hub) -> None:
     (dispatch,) = second.dispatches()
     assert (text_in(dispatch), dispatch.redelivery_counter) == ("a", 1)
     first.session.detach("closed", hub.rig.now)
-    assert hub.rig.broker.clients["me"].peer == "peer-2"
+    assert hub.rig.broker.clients.held["me"].peer == "peer-2"
 
 
 def test_commands_before_the_connection_close_it_and_no_other(hub: Hub) -> None:

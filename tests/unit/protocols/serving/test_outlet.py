@@ -172,7 +172,7 @@ def test_a_browse_goes_on_where_its_turn_ended_and_is_ended_once() -> None:
         rig.send("/queue/q", "x")
     rig.turn()
     effort = rig.broker.effort
-    browser = rig.broker.browse_all([Destination("q", rig.queue("q").routing, False)], None)
+    browser = rig.broker.reading.browse([Destination("q", rig.queue("q").routing, False)], None)
     outlet = an_outlet()
     seen = Seen(outlet, effort, browser)
     effort.allowance = 1

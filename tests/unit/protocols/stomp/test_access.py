@@ -142,7 +142,7 @@ def test_a_durable_subscription_of_a_topic_that_is_not_his_is_not_removed(rig: R
     client = Client(rig, client_id="me", **PASSES)
     assert "not authorized" in said(client.subscribe("/topic/shop.news", durable_subscription_name="s"))
     assert "not authorized" in said(client.ask("UNSUBSCRIBE", id="1", durable_subscription_name="s"))
-    assert rig.broker.durable("me", "s") is not None
+    assert rig.broker.reading.durable("me", "s") is not None
 
 
 def test_consuming_without_subscribing_durably(rig: Rig) -> None:
@@ -167,9 +167,9 @@ def test_a_client_id_is_taken_over_where_the_connector_allows_it() -> None:
     assert first.session.closing
     assert kinds(thief.subscribe("/topic/news", durable_subscription_name="s", receipt="r")) == ["RECEIPT"]
     first.cut()
-    assert list(rig.broker.clients) == ["me"]
+    assert list(rig.broker.clients.held) == ["me"]
     thief.cut()
-    assert not rig.broker.clients
+    assert not rig.broker.clients.held
 
 
 def test_no_way_of_reading_leads_to_the_temporary_destination_of_another_connection(rig: Rig) -> None:

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entrepot.base.environment import SECOND, Entropy
-from entrepot.core.broker import BrokerCore, BrokerOptions
+from entrepot.core.broker import BrokerCore
+from entrepot.core.options import BrokerOptions
 from entrepot.core.policy import Policies
 from entrepot.core.ports import NoticePort
 from entrepot.core.recovery import recover
@@ -62,7 +63,7 @@ class Bench:
 
     def settle(self, now: int) -> None:
         self.broker.tick(now, WALL + now // 1_000_000)
-        self.broker.space_changed()
+        self.broker.flow.space_changed()
         self.broker.journal.flush()
 
     def events(self) -> list[Event]:

@@ -1,0 +1,119 @@
+"""Once a second: what expired goes, slow consumers are found, unused queues are deleted. [C]"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.base.environment import Instant
+from entrepot.core import notices
+from entrepot.core.address_settings import SLOW_KILL
+from entrepot.core.consumer import Consumer
+from entrepot.core.effort import Rest
+from entrepot.core.flow import FlowControl
+from entrepot.core.lease import Leases
+from entrepot.core.ports import Host
+from entrepot.core.queue import MAYBE_DELIVERED, Queue
+from entrepot.core.queues import Queues
+from entrepot.core.reading import Reading
+from entrepot.core.routing import RoutingTable
+from entrepot.core.stage import Stages
+from entrepot.model.address import MULTICAST
+
+SWEEP_EVERY: Final = 1_000_000_000  # ns between two looks at expiry, slow consumers and unused queues
+EXPIRED_UNITS: Final = 8  # of `core/effort.py`: a message that expires, and may become a dead letter
+SWEEP_MESSAGES: Final = 400  # a queue and sweep: Classic's maxExpirePageSize
+
+
+class _Sweeping(Rest):
+    """Looks at all queues once a second, at some in each turn when they are many."""
+
+    def __init__(self, maintenance: Maintenance) -> None:
+        super().__init__()
+        self.maintenance = maintenance
+        self.queues: list[Queue] = []
+
+    def resume(self) -> None:
+        if not self.maintenance.sweep_on(self.queues):
+            self.maintenance.host.effort.later(self)
+
+
+class Maintenance:
+    """The sweep over all queues of one broker."""
+
+    def __init__(self, host: Host, reading: Reading, leases: Leases, stages: Stages, flow: FlowControl) -> None:
+        self.host: Host = host
+        self.reading: Reading = reading
+        self.queues: Queues = reading.queues
+        self.table: RoutingTable = reading.table
+        self.leases: Leases = leases
+        self.stages: Stages = stages
+        self.flow: FlowControl = flow
+        self.swept: i64 = 0
+        self.sweeping: _Sweeping = _Sweeping(self)
+
+    def due(self) -> Instant:
+        """Return when the next sweep begins (ns)."""
+        return int(self.swept) + SWEEP_EVERY
+
+    def sweep(self) -> None:
+        """Begin to look at all queues, unless the last look is not over."""
+        self.swept = self.host.now
+        if not self.sweeping.waiting:
+            self.sweeping.queues = list(self.table.queues.values())
+            self.sweeping.queues.reverse()
+            self.sweeping.resume()
+
+    def sweep_on(self, queues: list[Queue]) -> bool:
+        """Sweep ``queues`` from the end of the list on, as far as this turn reaches; return whether that was all."""
+        while queues:
+            if self.host.effort.is_over():
+                return False
+            queue = queues.pop()
+            if queue.deleted:
+                continue
+            self.host.effort.spent += 1 + EXPIRED_UNITS * queue.sweep(SWEEP_MESSAGES)
+            queue.advance()
+            if queue.policy.slow_after > 0:
+                self._find_slow(queue)
+            if queue.policy.advises_slow:
+                self._find_crowded(queue)
+            if queue.auto_created and queue.policy.auto_delete and queue.is_unused() and not self.leases.on(queue):
+                self.queues.delete(queue, "it was not used")
+        self.stages.sweep()
+        self.flow.free_waiters()
+        return True
+
+    def _find_slow(self, queue: Queue) -> None:
+        for consumer in list(queue.roster.consumers):
+            if not consumer.in_flight:
+                consumer.settled_at = self.host.now  # nothing to settle: it is not slow, and its time begins now
+                consumer.slow = False
+                continue
+            idle = self.host.now - consumer.settled_at
+            if idle <= queue.policy.slow_after:
+                consumer.slow = False
+                continue
+            if not consumer.slow:
+                consumer.slow = True
+                self._tell_slow(queue, consumer)
+            if queue.policy.slow == SLOW_KILL:
+                consumer.ended(f"it settled nothing for {idle // 1_000_000} ms and policy says to end slow consumers")
+                if consumer.queue is queue:
+                    queue.detach(consumer, MAYBE_DELIVERED)
+                    self.reading.note_detached(queue, consumer)
+
+    def _find_crowded(self, queue: Queue) -> None:
+        """Find consumers that take no more although there is more: Classic's notion of slow (classic.md 4.2)."""
+        for consumer in queue.roster.consumers:
+            window = consumer.window
+            pending = window.messages if queue.routing == MULTICAST else 0
+            crowded = window.messages > 1 and not window.is_open() and queue.backlog.count > pending
+            if crowded and not consumer.crowded:
+                self._tell_slow(queue, consumer)
+            consumer.crowded = crowded
+
+    def _tell_slow(self, queue: Queue, consumer: Consumer) -> None:
+        detail = {"queue": queue.name, "consumer": str(consumer.key), "unsettled": str(len(consumer.in_flight))}
+        self.host.notices.notice(notices.CONSUMER_SLOW, consumer.connection, detail)
