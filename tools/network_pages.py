@@ -11,10 +11,11 @@ from source_tree import ROOT, SOURCE
 
 sys.path.insert(0, str(SOURCE))
 
+from entrepot.analysis.members import member_of
 from entrepot.analysis.model import Network
 from entrepot.analysis.picture import picture
 from entrepot.analysis.rules import judge
-from entrepot.analysis.survey import member_of, network_of
+from entrepot.analysis.survey import network_of
 from entrepot.analysis.text import draw
 from entrepot.base.settings import Dialect  # the line above must come first
 from entrepot.cluster.networks.options import NetworkConnectorOptions
@@ -206,10 +207,9 @@ def network(directory: Path) -> Network:
     members = []
     for file in sorted(directory.glob("*.xml")):
         reading = read(file, spoken=("openwire", "stomp"), bridges=True, defines=SECRETS, environment={})
-        member = member_of(reading, file.name)
-        if member is None:
+        if reading.draft is None:
             raise SystemExit(f"{file}: " + "; ".join(finding.what for finding in reading.findings.errors))
-        members.append(member)
+        members.append(member_of(reading.draft, file.name))
     return network_of(members)
 
 

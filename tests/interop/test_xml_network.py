@@ -20,9 +20,10 @@ import ours
 import pytest
 
 from entrepot.analysis.graph import served
+from entrepot.analysis.members import member_of
 from entrepot.analysis.model import Network
 from entrepot.analysis.rules import judge
-from entrepot.analysis.survey import member_of, network_of
+from entrepot.analysis.survey import network_of
 from entrepot.cli.configuration import examine
 from entrepot.client.connection import connect
 from entrepot.client.message import Message
@@ -94,9 +95,8 @@ class Four:
         members = []
         for file in self.files:
             reading = examine(str(file), ())
-            member = member_of(reading, file.name)
-            assert member is not None, [finding.describe() for finding in reading.findings.errors]
-            members.append(member)
+            assert reading.draft is not None, [finding.describe() for finding in reading.findings.errors]
+            members.append(member_of(reading.draft, file.name))
         return network_of(members)
 
 

@@ -34,18 +34,19 @@ def sources(network: Network) -> Iterator[Issue]:
     """Find bridges whose queue may not be there, and several that take from one."""
     seen: dict[tuple[int, str], Channel] = {}
     for number, member, channel, bridge in _bridges(network):
+        entry = bridge.entry
         if not bridge.defined:
-            what = f"there is no queue {bridge.queue!r} in the addresses of {member.name}: the bridge {channel.name!r} "
+            what = f"there is no queue {entry.queue!r} in the addresses of {member.name}: the bridge {channel.name!r} "
             what += "is not deployed unless its store has one"
             yield Issue(Severity.WARNING, channel.spot, what, "add it to <addresses>")
-        first = seen.setdefault((number, bridge.queue), channel)
+        first = seen.setdefault((number, entry.queue), channel)
         assert first.bridge is not None
-        if first is not channel and not (first.bridge.selector and bridge.selector):
-            what = f"the bridge {first.name!r} takes from {bridge.queue!r} too: each gets some of its messages"
+        if first is not channel and not (first.bridge.entry.selector and entry.selector):
+            what = f"the bridge {first.name!r} takes from {entry.queue!r} too: each gets some of its messages"
             remedy = "give each a queue of its own, bound to that address, or filters that exclude one another"
             yield Issue(Severity.WARNING, channel.spot, what, remedy)
-        if bridge.concurrency > 1:
-            what = f"concurrency {bridge.concurrency}: that many consumers of {bridge.queue!r}, so the order of "
+        if entry.concurrency > 1:
+            what = f"concurrency {entry.concurrency}: that many consumers of {entry.queue!r}, so the order of "
             what += "messages is lost"
             yield Issue(Severity.NOTE, channel.spot, what, "1, where the order matters")
 
@@ -53,17 +54,18 @@ def sources(network: Network) -> Iterator[Issue]:
 def retries(network: Network) -> Iterator[Issue]:
     """Find bridges that give up, and delays that do not grow."""
     for _, member, channel, bridge in _bridges(network):
+        entry = bridge.entry
         for name, count in (
-            ("initial-connect-attempts", bridge.attempts_first),
-            ("reconnect-attempts", bridge.attempts),
+            ("initial-connect-attempts", entry.attempts_first),
+            ("reconnect-attempts", entry.attempts),
         ):
             if count >= 0:
                 what = f"{name} {count}: then the bridge {channel.name!r} of {member.name} stays down, and "
-                what += f"{bridge.queue!r} fills until somebody starts it"
+                what += f"{entry.queue!r} fills until somebody starts it"
                 yield Issue(Severity.WARNING, channel.spot, what, f"{name} -1: for ever")
-        if bridge.multiplier > 1 and bridge.retry_ms_max <= bridge.retry_ms:
-            what = f"retry-interval-multiplier has no effect: max-retry-interval is {bridge.retry_ms_max} ms, and "
-            what += f"retry-interval {bridge.retry_ms} ms"
+        if entry.multiplier > 1 and entry.retry_ms_max <= entry.retry_ms:
+            what = f"retry-interval-multiplier has no effect: max-retry-interval is {entry.retry_ms_max} ms, and "
+            what += f"retry-interval {entry.retry_ms} ms"
             yield Issue(Severity.NOTE, channel.spot, what, "a greater max-retry-interval")
 
 
@@ -103,7 +105,7 @@ def ways(network: Network) -> Iterator[Issue]:
             what = f"the bridge {channel.name!r} leads to one of {names}, whichever answers: they are no pair"
             yield Issue(Severity.WARNING, channel.spot, what, "a bridge for each, with a queue of its own")
         for node in reached:
-            if len(network.nodes[node].members) > 1 and not bridge.ha and network.node_of(number) != node:
+            if len(network.nodes[node].members) > 1 and not bridge.entry.ha and network.node_of(number) != node:
                 what = f'the bridge {channel.name!r} does not follow when {network.nodes[node].name} fails over: "ha" '
                 yield Issue(Severity.WARNING, channel.spot, what + "is not true", "<ha>true</ha>")
 
@@ -150,7 +152,7 @@ def _onward(network: Network) -> dict[Stop, list[Step]]:
     found: dict[Stop, list[Step]] = {}
     for link, bridge in _links(network):
         if bridge.source:
-            step = ((link.target, bridge.target), bool(bridge.selector), link.channel)
+            step = ((link.target, bridge.target), bool(bridge.entry.selector), link.channel)
             found.setdefault((link.source, bridge.source), []).append(step)
     for node, members in enumerate(one.members for one in network.nodes):
         for member in (network.members[number] for number in members):

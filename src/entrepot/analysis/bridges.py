@@ -1,6 +1,6 @@
-"""The core bridges of a ``broker.xml``: from a queue here to an address of another broker (artemis.md 4.11).
+"""The core bridges of a configuration of Artemis: from a queue here to an address of another broker (artemis.md 4.11).
 
-Only read for `entrepot check`: this build does not run them, and its reader says so.
+A bridge without a queue or without a place to go is not deployed, so there is no channel for it.
 """
 
 from __future__ import annotations
@@ -8,121 +8,95 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from entrepot.analysis.clusters import CHECK_MS, TTL_MS, Cluster
+from entrepot.analysis.clusters import Cluster
 from entrepot.analysis.model import FOREVER, Address, Channel, CoreBridge
 from entrepot.base.errors import InvalidSelector
 from entrepot.config.findings import Severity
 from entrepot.config.model import QueueEntry
-from entrepot.config.xml import Element
+from entrepot.config.peering import BridgeEntry
 from entrepot.model.predicate import compile_selector
 
-RETRY_MS: Final = 2_000
 ROUTINGS: Final = ("PASS", "STRIP", "ANYCAST", "MULTICAST")
 
 
-def bridges(file: Cluster, queues: tuple[QueueEntry, ...]) -> tuple[Channel, ...]:
-    """Return the bridges of a file; ``queues``: those of its addresses. What is wrong goes to the issues of ``file``.
-
-    A bridge without a queue or without a place to go is not deployed, so there is no channel for it.
-    """
+def bridges(cluster: Cluster, queues: tuple[QueueEntry, ...]) -> tuple[Channel, ...]:
+    """Return the bridges; ``queues``: those of the configuration. What is wrong goes to the issues of ``cluster``."""
     known = {queue.name: queue.address for queue in queues}
     found = []
-    for name, element in file.once(file.within("bridges", "bridge"), "bridge"):
-        channel = _channel(file, name, element, known)
+    for entry in cluster.once(cluster.peering.bridges, "bridge"):
+        channel = _channel(cluster, entry, known)
         if channel is not None:
             found.append(channel)
     return tuple(found)
 
 
-def _channel(file: Cluster, name: str, element: Element, known: dict[str, str]) -> Channel | None:
-    queue = file.text(element, "queue-name")
-    if not queue:
-        file.wrong(element, f"the bridge {name!r} takes from no queue", "name it in <queue-name>")
+def _channel(cluster: Cluster, entry: BridgeEntry, known: dict[str, str]) -> Channel | None:
+    if not entry.queue:
+        cluster.wrong(entry.at, f"the bridge {entry.name!r} takes from no queue", "name it in <queue-name>")
         return None
-    places = tuple(_places(file, name, element))
-    groups = tuple(_groups(file, name, element))
-    if not element.named("static-connectors") and not element.named("discovery-group-ref"):
-        file.wrong(element, f"the bridge {name!r} leads nowhere", "name its <static-connectors>")
+    places = tuple(_places(cluster, entry))
+    groups = tuple(_groups(cluster, entry))
+    if entry.connectors is None and not entry.groups:
+        cluster.wrong(entry.at, f"the bridge {entry.name!r} leads nowhere", "name its <static-connectors>")
     if not places and not groups:
         return None
-    routing = file.text(element, "routing-type", "PASS").upper()
-    if routing not in ROUTINGS:
-        file.wrong(element, f"routing-type is {routing!r}", f"one of {', '.join(ROUTINGS)}")
-    if file.number(element, "connection-ttl", TTL_MS) <= file.number(element, "check-period", CHECK_MS):
-        what = "connection-ttl is not above check-period: a bridge that is well may be given up"
-        file.wrong(element, what, "a connection-ttl of twice the check-period", Severity.WARNING)
+    _look_at(cluster, entry)
     return Channel(
-        name=name,
-        spot=file.spot(element),
-        uri=", ".join([queue, *(place.text for place in places), *groups]),
+        name=entry.name,
+        spot=cluster.spot(entry.at),
+        uri=", ".join([entry.queue, *(place.text for place in places), *groups]),
         scheme="discovery" if groups else "static",
         targets=(places,) if places else (),
         groups=groups,
         conduit=False,
         message_ttl=FOREVER,
         consumer_ttl=FOREVER,
-        deduplicates=file.flag(element, "use-duplicate-detection", True),
+        deduplicates=entry.deduplicates,
         bridge=CoreBridge(
-            queue=queue,
-            source=known.get(queue, ""),
-            defined=queue in known,
-            forwards=file.text(element, "forwarding-address"),
-            selector=_selector(file, element),
-            ha=file.flag(element, "ha", False),
-            concurrency=file.number(element, "concurrency", 1),
-            attempts=file.number(element, "reconnect-attempts", FOREVER),
-            attempts_first=file.number(element, "initial-connect-attempts", FOREVER),
-            retry_ms=file.number(element, "retry-interval", RETRY_MS),
-            retry_ms_max=file.number(element, "max-retry-interval", RETRY_MS),
-            multiplier=_multiplier(file, element),
-            user=file.text(element, "user") or _cluster_user(file),
+            entry=entry,
+            source=known.get(entry.queue, ""),
+            defined=entry.queue in known,
+            user=entry.user or _cluster_user(cluster),
         ),
     )
 
 
-def _cluster_user(file: Cluster) -> str:
+def _look_at(cluster: Cluster, entry: BridgeEntry) -> None:
+    """Find what Artemis would not take as it is written."""
+    routing = entry.routing.upper()
+    if routing not in ROUTINGS:
+        cluster.wrong(entry.at, f"routing-type is {routing!r}", f"one of {', '.join(ROUTINGS)}")
+    if entry.ttl_ms <= entry.check_ms:
+        what = "connection-ttl is not above check-period: a bridge that is well may be given up"
+        cluster.wrong(entry.at, what, "a connection-ttl of twice the check-period", Severity.WARNING)
+    try:
+        compile_selector(entry.selector or "TRUE")
+    except InvalidSelector as error:
+        remedy = error.remedy or "a selector, as of JMS"
+        cluster.wrong(entry.filter_at, f"the filter is none: {error.message}", remedy)
+
+
+def _cluster_user(cluster: Cluster) -> str:
     """Return who a bridge without a user of its own is; "" where that is the default, with a default password."""
-    return file.text(file.root, "cluster-user") if file.text(file.root, "cluster-password") else ""
+    return cluster.peering.cluster_user if cluster.peering.cluster_password else ""
 
 
-def _places(file: Cluster, name: str, element: Element) -> Iterator[Address]:
-    for below in element.named("static-connectors"):
-        for reference in below.named("connector-ref"):
-            place = file.refer(reference, file.filled(reference.text), f"the bridge {name!r} does not dial it")
-            if place is not None:
-                yield place
+def _places(cluster: Cluster, entry: BridgeEntry) -> Iterator[Address]:
+    for reference in entry.connectors or ():
+        place = cluster.refer(reference, f"the bridge {entry.name!r} does not dial it")
+        if place is not None:
+            yield place
 
 
-def _groups(file: Cluster, name: str, element: Element) -> Iterator[str]:
-    references = element.named("discovery-group-ref")
-    known = {group.name: group.place for group in file.discoveries()} if references else {}
-    for reference in references:
-        wanted = file.text(reference, "discovery-group-name")
-        if wanted in known:
-            yield known[wanted]
+def _groups(cluster: Cluster, entry: BridgeEntry) -> Iterator[str]:
+    known = {group.name: group.place for group in cluster.discoveries()} if entry.groups else {}
+    for wanted in entry.groups:
+        if wanted.name in known:
+            yield known[wanted.name]
         else:
             remedy = f"known: {', '.join(known)}" if known else "add it to <discovery-groups>"
-            file.wrong(element, f"there is no discovery group {wanted!r}: the bridge {name!r} is not deployed", remedy)
-    if references and element.named("static-connectors"):
-        what = f"the bridge {name!r} has static connectors and a discovery group: Artemis takes one of them"
-        file.wrong(element, what, "take one out")
-
-
-def _selector(file: Cluster, element: Element) -> str:
-    for below in element.named("filter"):
-        text = file.text(below, "string")
-        try:
-            compile_selector(text or "TRUE")
-        except InvalidSelector as error:
-            file.wrong(below, f"the filter is none: {error.message}", error.remedy or "a selector, as of JMS")
-        return text
-    return ""
-
-
-def _multiplier(file: Cluster, element: Element) -> float:
-    text = file.text(element, "retry-interval-multiplier", "1")
-    try:
-        return float(text)
-    except ValueError:
-        file.wrong(element, f"retry-interval-multiplier is {text!r}, and not a number", "write a number")
-        return 1.0
+            what = f"there is no discovery group {wanted.name!r}: the bridge {entry.name!r} is not deployed"
+            cluster.wrong(entry.at, what, remedy)
+    if entry.groups and entry.connectors is not None:
+        what = f"the bridge {entry.name!r} has static connectors and a discovery group: Artemis takes one of them"
+        cluster.wrong(entry.at, what, "take one out")

@@ -1,14 +1,13 @@
-"""What a ``broker.xml`` says about its cluster and its pair: as channels, groups and a part (artemis.md 1, 2).
+"""The cluster and the pair of a configuration of Artemis: as channels, groups and a part (artemis.md 1, 2).
 
-Only read for `entrepot check`: this build does not join clusters of Artemis, and its reader says so. What Artemis
-itself would leave out with a line in its log (a name that leads nowhere, a name given twice) is an issue here. The
-core bridges of the same file are read in `bridges.py`.
+What Artemis itself would leave out with a line in its log (a name that leads nowhere, a name given twice) is an issue
+here. The core bridges of the same configuration are in `bridges.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol, TypeVar
 
 from entrepot.analysis.model import (
     AUTO,
@@ -22,11 +21,11 @@ from entrepot.analysis.model import (
     Part,
     Spot,
 )
-from entrepot.base.errors import InvalidConfiguration, InvalidURI
+from entrepot.base.errors import InvalidURI
 from entrepot.base.uri import Composite, Endpoint, parse
 from entrepot.config.findings import Severity
-from entrepot.config.reading import Reading
-from entrepot.config.xml import Element
+from entrepot.config.model import BrokerConfig, Connector
+from entrepot.config.peering import ClusterEntry, GroupEntry, Peering, Position, Reference
 
 PORT: Final = 61616
 ON_DEMAND: Final = "ON_DEMAND"
@@ -34,314 +33,219 @@ OFF: Final = "OFF"
 STRICT: Final = "STRICT"
 OFF_WITH_REDISTRIBUTION: Final = "OFF_WITH_REDISTRIBUTION"
 BALANCING: Final = (OFF, STRICT, ON_DEMAND, OFF_WITH_REDISTRIBUTION)
-BROADCAST_MS: Final = 2_000
-REFRESH_MS: Final = 10_000
-CHECK_MS: Final = 30_000
-TTL_MS: Final = 60_000
-REPLICATED: Final = "replication"
 
-URI_NAMES: Final = {
-    "connector-ref": "connectorName",
-    "max-hops": "maxHops",
-    "message-load-balancing": "messageLoadBalancingType",
-    "check-period": "clientFailureCheckPeriod",
-    "connection-ttl": "connectionTTL",
-    "use-duplicate-detection": "duplicateDetection",
-}
-"""Options of ``<cluster-connection>``, and what ``<cluster-connection-uri>`` calls them."""
+
+class _Named(Protocol):
+    """What every entry with a name has."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def at(self) -> Position: ...
+
+
+E = TypeVar("E", bound=_Named)
 
 
 class Cluster:
-    """All of one file. `issues` grows while the rest is asked for, so ask for it last."""
+    """All of one configuration. `issues` grows while the rest is asked for, so ask for it last."""
 
-    def __init__(self, reading: Reading, file: str) -> None:
-        assert reading.core is not None
-        self.reading: Final = reading
+    def __init__(self, config: BrokerConfig, file: str) -> None:
         self.file: Final = file
-        self.root: Final = reading.core
-        self.issues: list[Issue] = []
-        self._uris: dict[int, Endpoint | Composite | None] = {}  # of elements of ``root``, which keeps them
+        self.peering: Final[Peering] = config.peering
+        self.issues: list[Issue] = [
+            Issue(flaw.severity, self.spot(flaw.at), flaw.what, flaw.remedy) for flaw in self.peering.flaws
+        ]
         self.connectors: Final = self._connectors()
 
-    # -- values --------------------------------------------------------------------------------------------------------
+    def spot(self, at: Position) -> Spot:
+        """Return where something is said."""
+        return Spot(self.file, at.line, at.path)
 
-    def spot(self, element: Element) -> Spot:
-        """Return where ``element`` is."""
-        return Spot(self.file, element.line, element.path)
-
-    def text(self, element: Element, name: str, default: str = "") -> str:
-        """Return a scalar, which stands in a child or an attribute, with its placeholders filled in."""
-        for child in element.named(name):
-            return self.filled(child.text) or default
-        given = element.attributes.get(name)
-        return default if given is None else self.filled(given.text)
-
-    def number(self, element: Element, name: str, default: int) -> int:
-        """Return a whole number; the default for what is none."""
-        try:
-            return int(self.text(element, name, str(default)))
-        except ValueError:
-            self.wrong(element, f"{name} is {self.text(element, name)!r}, and not a number", "write a number")
-            return default
-
-    def flag(self, element: Element, name: str, default: bool) -> bool:
-        """Return whether a scalar says true; the default for what is neither true nor false."""
-        said = self.text(element, name).lower()
-        return said == "true" if said in ("true", "false") else default
-
-    def filled(self, text: str) -> str:
-        """Return ``text`` with its placeholders filled in, those that can be."""
-        sources = self.reading.sources
-        try:
-            return (text if sources is None else sources.fill(text)).strip()
-        except InvalidConfiguration:
-            return text.strip()
-
-    def within(self, parent: str, *names: str) -> list[Element]:
-        """Return the elements of these names in a list of the file."""
-        return [child for one in self.root.named(parent) for child in one.children if child.name in names]
-
-    def wrong(self, element: Element, what: str, remedy: str, severity: Severity = Severity.ERROR) -> None:
+    def wrong(self, at: Position, what: str, remedy: str, severity: Severity = Severity.ERROR) -> None:
         """Add an issue."""
-        self.issues.append(Issue(severity, self.spot(element), what, remedy))
+        self.issues.append(Issue(severity, self.spot(at), what, remedy))
 
-    def once(self, elements: list[Element], kind: str) -> Iterator[tuple[str, Element]]:
-        """Yield each with its name; one whose name is taken is an issue, as Artemis ignores it."""
-        seen: dict[str, Element] = {}
-        for element in elements:
-            name = self.text(element, "name")
-            first = seen.setdefault(name, element)
-            if first is element:
-                yield name, element
+    def once(self, entries: Iterable[E], kind: str) -> Iterator[E]:
+        """Yield the entries; one whose name is taken is an issue, as Artemis ignores it."""
+        seen: dict[str, E] = {}
+        for entry in entries:
+            first = seen.setdefault(entry.name, entry)
+            if first is entry:
+                yield entry
             else:
-                what = f"there is a {kind} {name!r} already, in line {first.line}: Artemis ignores this one"
-                self.wrong(element, what, "give each a name of its own")
+                what = f"there is a {kind} {entry.name!r} already, in line {first.at.line}: Artemis ignores this one"
+                self.wrong(entry.at, what, "give each a name of its own")
 
     # -- places --------------------------------------------------------------------------------------------------------
 
     def _connectors(self) -> dict[str, Address]:
         """Return the places that names stand for; other nodes and this one itself."""
         found: dict[str, Address] = {}
-        for name, element in self.once(self.within("connectors", "connector"), "connector"):
-            place = _address(self.filled(element.text))
+        for entry in self.once(self.peering.places, "connector"):
+            place = _address(entry.uri)
             if place is None:
-                what = f"the connector {name!r} is no place by tcp://"
-                self.wrong(element, what, "write tcp://HOST:PORT", Severity.WARNING)
+                what = f"the connector {entry.name!r} is no place by tcp://"
+                self.wrong(entry.at, what, "write tcp://HOST:PORT", Severity.WARNING)
             else:
-                found[name] = place
+                found[entry.name] = place
         return found
 
-    def listeners(self, opened: tuple[Listener, ...]) -> tuple[Listener, ...]:
-        """Return every acceptor: those in ``opened``, which this build serves too, and those of other protocols."""
-        known = {listener.name: listener for listener in opened}
-        found: list[Listener] = []
-        for number, element in enumerate(self.within("acceptors", "acceptor"), 1):
-            name = self.text(element, "name") or f"acceptor-{number}"
-            text = self.filled(element.text).replace(";", "&")
+    def listeners(self, opened: tuple[Connector, ...], groups: tuple[str, ...]) -> Iterator[Listener]:
+        """Yield every acceptor: those ``opened`` by this build and those of other protocols.
+
+        ``groups``: those that they are announced in.
+        """
+        known = {connector.name: connector for connector in opened}
+        for entry in self.peering.listeners:
             try:
-                place = parse(text)
+                place = parse(entry.uri)
             except InvalidURI:
                 continue
             if not isinstance(place, Endpoint) or place.scheme != "tcp":
                 continue
             spoken = [word.strip().upper() for word in place.options.get("protocols", "").split(",") if word.strip()]
-            secure = place.options.get("sslEnabled", "").lower() == "true"
-            made = known.get(name)
-            found.append(
-                Listener(
-                    name=name,
-                    host=place.host,
-                    port=place.port,
-                    protocol=("+".join(spoken).lower() or AUTO) if made is None else made.protocol,
-                    secure=secure,
-                    core=not spoken or "CORE" in spoken or "HORNETQ" in spoken,
-                    spot=self.spot(element),
-                )
+            made = known.get(entry.name)
+            yield Listener(
+                name=entry.name,
+                host=place.host,
+                port=place.port,
+                protocol=("+".join(spoken).lower() or AUTO) if made is None else made.protocol,
+                secure=place.options.get("sslEnabled", "").lower() == "true",
+                core=not spoken or "CORE" in spoken or "HORNETQ" in spoken,
+                groups=groups,
+                spot=self.spot(entry.at),
             )
-        return tuple(found)
+
+    def refer(self, reference: Reference, otherwise: str) -> Address | None:
+        """Return the place of a connector; where there is none of that name, it is an issue what follows."""
+        place = self.connectors.get(reference.name)
+        if place is None:
+            self.wrong(
+                reference.at,
+                f"there is no connector {reference.name!r}: {otherwise}",
+                f"known: {', '.join(self.connectors)}" if self.connectors else "add it to <connectors>",
+            )
+        return place
 
     # -- the cluster ---------------------------------------------------------------------------------------------------
 
     def clustering(self) -> Clustering | None:
         """Return what the file says about its cluster; None where it has no cluster connection."""
-        elements = self.within("cluster-connections", "cluster-connection", "cluster-connection-uri")
-        if not elements:
+        entries = self.peering.clusters
+        if not entries:
             return None
-        password = self.text(self.root, "cluster-password")
-        late = []
-        announced = []
-        for element in elements:
-            if self._number_of(element, "connection-ttl", TTL_MS) <= self._number_of(element, "check-period", CHECK_MS):
-                late.append(self.spot(element))
-            own = self.connectors.get(self._option(element, "connector-ref"))
-            if own is not None:
-                announced.append((self.text(element, "name"), own, self.spot(element)))
+        announced = [(one, self.connectors.get(one.connector)) for one in entries]
         return Clustering(
-            user=self.text(self.root, "cluster-user"),
-            password=password,
-            masked=password.startswith("ENC(") or self.flag(self.root, "mask-password", False),
-            announced=tuple(announced),
-            broadcasts=tuple(self._groups("broadcast", "broadcast-period", BROADCAST_MS)),
+            user=self.peering.cluster_user,
+            password=self.peering.cluster_password,
+            masked=self.peering.masked,
+            announced=tuple((one.name, own, self.spot(one.at)) for one, own in announced if own is not None),
+            broadcasts=tuple(self._broadcasts()),
             discoveries=self.discoveries(),
-            redistributes=tuple(self._redistributes()),
-            checked_too_late=tuple(late),
-            spot=self.spot(elements[0]),
+            redistributes=self.peering.redistributes,
+            checked_too_late=tuple(self.spot(one.at) for one in entries if one.ttl_ms <= one.check_ms),
+            spot=self.spot(entries[0].at),
         )
 
     def discoveries(self) -> tuple[Group, ...]:
         """Return the discovery groups."""
-        return tuple(self._groups("discovery", "refresh-timeout", REFRESH_MS))
+        return tuple(group for _, group in self._groups("discovery", self.peering.discoveries))
 
-    def _groups(self, kind: str, period: str, default: int) -> Iterator[Group]:
-        for name, element in self.once(self.within(f"{kind}-groups", f"{kind}-group"), f"{kind}-group"):
-            channel = self.text(element, "jgroups-channel") or self.text(element, "jgroups-file")
-            address, port = self.text(element, "group-address"), self.text(element, "group-port")
-            if not channel and not (address and port):
-                what = f"the {kind} group {name!r} has no group-address and group-port"
-                self.wrong(element, what, "write both, or a jgroups-channel")
+    def _broadcasts(self) -> Iterator[Group]:
+        for entry, group in self._groups("broadcast", self.peering.broadcasts):
+            for reference in entry.connectors:
+                self.refer(reference, f"the broadcast group {entry.name!r} is not deployed")
+            if entry.connectors:
+                yield group
+            else:
+                self.wrong(entry.at, f"the broadcast group {entry.name!r} announces nothing", "name a connector-ref")
+
+    def _groups(self, kind: str, entries: tuple[GroupEntry, ...]) -> Iterator[tuple[GroupEntry, Group]]:
+        for entry in self.once(entries, f"{kind}-group"):
+            if not entry.jgroups and not (entry.address and entry.port):
+                what = f"the {kind} group {entry.name!r} has no group-address and group-port"
+                self.wrong(entry.at, what, "write both, or a jgroups-channel")
                 continue
-            place = f"jgroups:{channel}" if channel else f"udp://{address}:{port}"
-            for reference in element.named("connector-ref") if kind == "broadcast" else ():
-                self.refer(reference, self.filled(reference.text), f"the broadcast group {name!r} is not deployed")
-            if kind == "broadcast" and not element.named("connector-ref"):
-                self.wrong(element, f"the broadcast group {name!r} announces nothing", "name a connector-ref")
-                continue
-            yield Group(
-                name=name, place=place, period_ms=self.number(element, period, default), spot=self.spot(element)
-            )
-
-    def refer(self, element: Element, name: str, otherwise: str) -> Address | None:
-        """Return the place of a connector; where there is none of that name, it is an issue what follows."""
-        place = self.connectors.get(name)
-        if place is None:
-            self.wrong(
-                element,
-                f"there is no connector {name!r}: {otherwise}",
-                f"known: {', '.join(self.connectors)}" if self.connectors else "add it to <connectors>",
-            )
-        return place
-
-    def _redistributes(self) -> Iterator[str]:
-        for element in self.within("address-settings", "address-setting"):
-            if self.number(element, "redistribution-delay", -1) >= 0:
-                yield self.text(element, "match") or "#"
+            place = f"jgroups:{entry.jgroups}" if entry.jgroups else f"udp://{entry.address}:{entry.port}"
+            yield entry, Group(name=entry.name, place=place, period_ms=entry.period_ms, spot=self.spot(entry.at))
 
     def channels(self, clustering: Clustering | None) -> tuple[Channel, ...]:
         """Return the cluster connections."""
-        elements = self.within("cluster-connections", "cluster-connection", "cluster-connection-uri")
         if clustering is None:
             return ()
         return tuple(
-            self._channel(name, element, clustering) for name, element in self.once(elements, "cluster-connection")
+            self._channel(entry, clustering) for entry in self.once(self.peering.clusters, "cluster-connection")
         )
 
-    def _channel(self, name: str, element: Element, clustering: Clustering) -> Channel:
-        own = self._option(element, "connector-ref")
-        if not own:
-            self.wrong(element, f"the cluster connection {name!r} announces no connector", "name a connector-ref")
+    def _channel(self, entry: ClusterEntry, clustering: Clustering) -> Channel:
+        name = entry.name
+        if not entry.connector:
+            self.wrong(entry.at, f"the cluster connection {name!r} announces no connector", "name a connector-ref")
         else:
-            self.refer(element, own, f"the cluster connection {name!r} is not deployed")
-        places = list(self._static(element, name))
-        groups = list(self._heard(element, name, clustering))
-        balancing = self._option(element, "message-load-balancing", ON_DEMAND).upper()
-        if balancing not in BALANCING:
-            what = f"message-load-balancing is {balancing!r}"
-            self.wrong(element, what, f"one of {', '.join(BALANCING)}")
-            balancing = ON_DEMAND
+            self.refer(Reference(entry.connector, entry.at), f"the cluster connection {name!r} is not deployed")
+        places = list(self._static(entry))
+        groups = list(self._heard(entry, clustering))
         return Channel(
             name=name,
-            spot=self.spot(element),
+            spot=self.spot(entry.at),
             uri=", ".join(place.text for place in places),
             scheme="discovery" if groups else "static",
             targets=tuple((place,) for place in places),
             groups=tuple(groups),
             conduit=False,
             message_ttl=FOREVER,
-            consumer_ttl=self._number_of(element, "max-hops", 1),
-            destination_filter=self._option(element, "address") if element.name == "cluster-connection" else "",
+            consumer_ttl=entry.max_hops,
+            destination_filter=entry.address,
             cluster=True,
-            direct=any(
-                self.flag(one, "allow-direct-connections-only", False) for one in element.named("static-connectors")
-            )
-            or self._query(element).get("allowDirectConnectionsOnly", "").lower() == "true",
-            balancing=balancing,
-            deduplicates=self._option(element, "use-duplicate-detection", "true").lower() != "false",
+            direct=entry.direct,
+            balancing=self._balancing(entry),
+            deduplicates=entry.deduplicates,
         )
 
-    def _static(self, element: Element, name: str) -> Iterator[Address]:
-        for below in element.named("static-connectors"):
-            for reference in below.named("connector-ref"):
-                place = self.refer(reference, self.filled(reference.text), f"{name!r} does not dial it")
-                if place is not None:
-                    yield place
-        found = self._parsed(element)
+    def _balancing(self, entry: ClusterEntry) -> str:
+        balancing = entry.balancing.upper() or ON_DEMAND
+        if balancing in BALANCING:
+            return balancing
+        self.wrong(entry.at, f"message-load-balancing is {balancing!r}", f"one of {', '.join(BALANCING)}")
+        return ON_DEMAND
+
+    def _static(self, entry: ClusterEntry) -> Iterator[Address]:
+        for reference in entry.connectors or ():
+            place = self.refer(reference, f"{entry.name!r} does not dial it")
+            if place is not None:
+                yield place
+        found = parse(entry.uri) if entry.uri else None
         if isinstance(found, Composite) and found.scheme == "static":
             for one in found.endpoints():
                 yield Address(host=one.host, port=one.port if one.port > 0 else PORT)
 
-    def _heard(self, element: Element, name: str, clustering: Clustering) -> Iterator[str]:
-        names = [self.text(one, "discovery-group-name") for one in element.named("discovery-group-ref")]
-        found = self._parsed(element)
-        if isinstance(found, Endpoint) and found.scheme == "multicast":
-            names.append(found.host)
+    def _heard(self, entry: ClusterEntry, clustering: Clustering) -> Iterator[str]:
         known = {group.name: group.place for group in clustering.discoveries}
-        for wanted in names:
-            if wanted in known:
-                yield known[wanted]
+        for wanted in entry.groups:
+            if wanted.name in known:
+                yield known[wanted.name]
             else:
-                what = f"there is no discovery group {wanted!r}: {name!r} is not deployed"
-                self.wrong(element, what, f"known: {', '.join(known)}" if known else "add it to <discovery-groups>")
-        if names and element.named("static-connectors"):
-            what = f"{name!r} has static connectors and a discovery group: Artemis takes one of them"
-            self.wrong(element, what, "take one out")
-
-    def _parsed(self, element: Element) -> Endpoint | Composite | None:
-        """Return what a ``<cluster-connection-uri>`` says; read once, so that what is wrong with it is said once."""
-        if element.name != "cluster-connection-uri":
-            return None
-        if id(element) not in self._uris:
-            try:
-                self._uris[id(element)] = parse(self.text(element, "address"))
-            except InvalidURI as error:
-                self._uris[id(element)] = None
-                self.wrong(element, error.message, error.remedy)
-        return self._uris[id(element)]
-
-    def _query(self, element: Element) -> dict[str, str]:
-        found = self._parsed(element)
-        return {} if found is None else dict(found.options)
-
-    def _option(self, element: Element, name: str, default: str = "") -> str:
-        if element.name == "cluster-connection-uri":
-            return self._query(element).get(URI_NAMES[name], default)
-        return self.text(element, name, default)
-
-    def _number_of(self, element: Element, name: str, default: int) -> int:
-        text = self._option(element, name, str(default))
-        if text.removeprefix("-").isdigit():
-            return int(text)
-        self.wrong(element, f"{name} is {text!r}, and not a number", "write a number")
-        return default
+                what = f"there is no discovery group {wanted.name!r}: {entry.name!r} is not deployed"
+                self.wrong(entry.at, what, f"known: {', '.join(known)}" if known else "add it to <discovery-groups>")
+        if entry.groups and entry.connectors is not None:
+            what = f"{entry.name!r} has static connectors and a discovery group: Artemis takes one of them"
+            self.wrong(entry.at, what, "take one out")
 
     # -- the pair ------------------------------------------------------------------------------------------------------
 
     def part(self) -> Part | None:
         """Return how it stands in for another broker; None for one that stands alone."""
-        for policy in self.within("ha-policy", "shared-store", REPLICATED):
-            for element in policy.children:
-                if element.name in ("primary", "master", "backup", "slave"):
-                    return Part(
-                        backup=element.name in ("backup", "slave"),
-                        replicates=policy.name == REPLICATED,
-                        group=self.text(element, "group-name"),
-                        spot=self.spot(element),
-                    )
-        return None
+        part = self.peering.part
+        if part is None:
+            return None
+        return Part(backup=part.backup, replicates=part.replicates, group=part.group, spot=self.spot(part.at))
 
 
 def _address(text: str) -> Address | None:
     try:
-        place = parse(text.replace(";", "&"))
+        place = parse(text)
     except InvalidURI:
         return None
     if not isinstance(place, Endpoint) or place.scheme != "tcp":

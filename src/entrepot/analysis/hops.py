@@ -146,11 +146,11 @@ def _audited(network: Network, link: Link) -> bool:
 
 def _of_core_bridge(network: Network, link: Link, bridge: CoreBridge) -> Iterator[Risk]:
     target = network.nodes[link.target].name
-    what = f"only messages of {bridge.queue} cross"
-    what += f", those where {bridge.selector}; the rest waits there" if bridge.selector else ""
+    what = f"only messages of {bridge.entry.queue} cross"
+    what += f", those where {bridge.entry.selector}; the rest waits there" if bridge.entry.selector else ""
     what += f", wanted at {target} or not"
     yield Risk(Grade.STRANDS, what, "a cluster connection goes by what consumers want")
-    if max(bridge.attempts, bridge.attempts_first) >= 0:
+    if max(bridge.entry.attempts, bridge.entry.attempts_first) >= 0:
         what = "it gives up after some attempts to connect, and messages wait until somebody starts it"
         yield Risk(Grade.STRANDS, what, "reconnect-attempts and initial-connect-attempts of -1")
     if not link.channel.deduplicates:

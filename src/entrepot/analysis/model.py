@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from entrepot.config.findings import Severity
 from entrepot.config.model import IncludedDestination
+from entrepot.config.peering import BridgeEntry
 
 FOREVER: Final = -1
 ANY_HOST: Final = ("0.0.0.0", "::", "*", "")
@@ -79,31 +80,21 @@ class Address(Struct, frozen=True, kw_only=True):
 
 
 class CoreBridge(Struct, frozen=True, kw_only=True):
-    """A ``<bridge>`` of Artemis: it takes from the queue ``queue`` and sends to ``forwards``, asked or not.
+    """A ``<bridge>`` of Artemis: it takes from a queue and sends on, asked or not. ``entry``: what the file says.
 
-    ``source``: the address of that queue, "" where the file does not say; ``forwards`` "": each message keeps its own.
-    ``defined``: the queue is one of the file. ``attempts``, ``attempts_first``: to reconnect, and to connect at all;
-    -1: for ever. ``user``: as whom it signs in, "" as the default user.
+    ``source``: the address of its queue, "" where the file does not say. ``defined``: the queue is one of the file.
+    ``user``: as whom it signs in, "" as the default user.
     """
 
-    queue: str
+    entry: BridgeEntry
     source: str = ""
     defined: bool = True
-    forwards: str = ""
-    selector: str = ""
-    ha: bool = False
-    concurrency: int = 1
-    attempts: int = FOREVER
-    attempts_first: int = FOREVER
-    retry_ms: int = 2000
-    retry_ms_max: int = 2000
-    multiplier: float = 1.0
     user: str = ""
 
     @property
     def target(self) -> str:
         """The address at the far side, where the file says it."""
-        return self.forwards or self.source
+        return self.entry.forwards or self.source
 
 
 class Channel(Struct, frozen=True, kw_only=True):

@@ -73,19 +73,7 @@ def picture(network: Network, title: str = "Network of brokers") -> str:
     """Return the whole file. Raises nothing: a network without links is boxes."""
     lanes = _lanes(network)
     common = _common([line for lane in lanes for line in lane])
-    labels = [line.texts for lane in lanes for line in lane if line.texts != common]
-    widths = [
-        max(BOX_WIDTH_MIN, len(node.name) * LETTER + 24, len(_below(network, number)) * SMALL + 20)
-        for number, node in enumerate(network.nodes)
-    ]
-    gap = max(GAP, max(widths) + max((_width(texts) for texts in labels), default=0) + ARROWS)
-    middles = place(len(network.nodes), network.links, gap)
-    boxes = [_Box(middle, width) for middle, width in zip(middles, widths, strict=True)]
-    reach = [
-        (box.middle[0] + side * box.width / 2, box.middle[1] + side * BOX_HEIGHT / 2)
-        for box in boxes
-        for side in (-1, 1)
-    ]
+    boxes = _boxes(network, [line.texts for lane in lanes for line in lane if line.texts != common])
     lines: list[str] = []
     plates: list[_Plate] = []
     written: list[str] = []
@@ -97,9 +85,7 @@ def picture(network: Network, title: str = "Network of brokers") -> str:
                 plate = _free(boxes, line, bend, plates)
                 plates.append(plate)
                 written.append(_label(plate, line))
-                reach += plate.corners
-    left, top = min(x for x, _ in reach) - MARGIN, min(y for _, y in reach) - MARGIN
-    right, bottom = max(x for x, _ in reach) + MARGIN, max(y for _, y in reach) + MARGIN
+    left, top, right, bottom = _frame(boxes, plates)
     if common:
         legend = "each link: " + "; ".join(part for part in (common[0], " ".join(common[1:])) if part)
         right = max(right, left + len(legend) * SMALL + MARGIN)
@@ -112,6 +98,29 @@ def picture(network: Network, title: str = "Network of brokers") -> str:
         f'width="{width:.0f}" height="{height:.0f}" role="img">\n<title>{escape(title)}</title>\n'
         f"<style>{STYLE}</style>\n<defs>{_head()}</defs>\n" + "\n".join([*lines, *written, *drawn]) + "\n</svg>\n"
     )
+
+
+def _boxes(network: Network, labels: list[list[str]]) -> list[_Box]:
+    """Return the boxes, so far apart that ``labels`` fit between them."""
+    widths = [
+        max(BOX_WIDTH_MIN, len(node.name) * LETTER + 24, len(_below(network, number)) * SMALL + 20)
+        for number, node in enumerate(network.nodes)
+    ]
+    gap = max(GAP, max(widths) + max((_width(texts) for texts in labels), default=0) + ARROWS)
+    middles = place(len(network.nodes), network.links, gap)
+    return [_Box(middle, width) for middle, width in zip(middles, widths, strict=True)]
+
+
+def _frame(boxes: list[_Box], plates: list[_Plate]) -> tuple[float, float, float, float]:
+    """Return the left, upper, right and lower edge of what holds all of them, with a margin."""
+    reach = [
+        (box.middle[0] + side * box.width / 2, box.middle[1] + side * BOX_HEIGHT / 2)
+        for box in boxes
+        for side in (-1, 1)
+    ]
+    reach += [corner for plate in plates for corner in plate.corners]
+    across, down = [x for x, _ in reach], [y for _, y in reach]
+    return min(across) - MARGIN, min(down) - MARGIN, max(across) + MARGIN, max(down) + MARGIN
 
 
 def _width(texts: list[str]) -> float:

@@ -26,7 +26,7 @@ def draw(network: Network) -> str:
 def ttl(channel: Channel) -> str:
     """Return how far messages go over a channel, in words; over a core bridge, from where to where."""
     if channel.bridge is not None:
-        return f"{channel.bridge.queue} to {channel.bridge.target or 'its address'}"
+        return f"{channel.bridge.entry.queue} to {channel.bridge.target or 'its address'}"
     if channel.cluster:
         return f"max-hops {channel.consumer_ttl}"
     message, consumer = ("no limit" if one == FOREVER else str(one) for one in channel.hops)
@@ -36,8 +36,8 @@ def ttl(channel: Channel) -> str:
 def carried(channel: Channel) -> str:
     """Return what a channel carries, where it does not carry everything."""
     parts = [channel.balancing] if channel.balancing else []
-    if channel.bridge is not None and channel.bridge.selector:
-        parts.append(f"where {channel.bridge.selector}")
+    if channel.bridge is not None and channel.bridge.entry.selector:
+        parts.append(f"where {channel.bridge.entry.selector}")
     if channel.cluster and channel.destination_filter:
         parts.append(f"addresses {channel.destination_filter}")
     if channel.static_only:

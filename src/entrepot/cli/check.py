@@ -8,10 +8,11 @@ from typing import Any, Final
 import click
 
 from entrepot.analysis.hops import WORDS, Grade, Hop, Risk, ends, way, weakest
+from entrepot.analysis.members import member_of
 from entrepot.analysis.model import Member, Network
 from entrepot.analysis.picture import picture
 from entrepot.analysis.rules import report
-from entrepot.analysis.survey import machines, member_of, network_of
+from entrepot.analysis.survey import machines, network_of
 from entrepot.analysis.text import carried, draw
 from entrepot.base.errors import InvalidConfiguration
 from entrepot.cli.configuration import counted, examine
@@ -91,9 +92,7 @@ def check(
         verdict = "it does not start" if config is None else "it starts"
         click.echo(f"{file}: {verdict}; {counted(findings)}", err=True)
         if reading is not None and reading.draft is not None:
-            member = member_of(reading, file, on.get(reading.draft.broker.name, ""))
-            if member is not None:
-                members.append(member)
+            members.append(member_of(reading.draft, file, on.get(reading.draft.broker.name, "")))
     if members:
         network = network_of(members)
         failed = _judge(network, strict=strict, output=output, drawn=len(files) > 1) or failed

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from entrepot.base.errors import InvalidConfiguration, InvalidOption, InvalidURI
+from entrepot.base.settings import Dialect
 from entrepot.base.uri import Endpoint, parse
 from entrepot.cli.values import named_values
 from entrepot.cluster.networks import connector as cluster
@@ -70,7 +71,7 @@ def examine(text: str, defines: Sequence[str]) -> Reading:
     )
     if reading.config is not None:
         for connector in reading.config.connectors:
-            where = ACCEPTORS if reading.bean is None else CONNECTORS
+            where = ACCEPTORS if reading.config.family is Dialect.ARTEMIS else CONNECTORS
             _try(connector, reading.findings, str(path_of(text)), f"{where} {connector.name!r}")
         for network in reading.config.networks:
             _try_bridge(network, reading.findings, str(path_of(text)))

@@ -7,7 +7,8 @@ from typing import Any, Final
 import click
 from msgspec import to_builtins
 
-from entrepot.analysis.survey import machines, member_of, network_of
+from entrepot.analysis.members import member_of
+from entrepot.analysis.survey import machines, network_of
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.cli.configuration import examine, show
 from entrepot.cli.output import output_option, to_json
@@ -86,9 +87,7 @@ def _blueprints(files: tuple[str, ...], defines: tuple[str, ...], hosts: tuple[s
         if reading.config is None or reading.findings.errors:
             show(reading.findings)
             raise InvalidConfiguration(f"{file}: this broker does not start", remedy=f"see entrepot check {file}")
-        member = member_of(reading, file, on.get(reading.config.broker.name, ""))
-        if member is None:
-            raise InvalidConfiguration(f"{file} describes no broker", remedy="name an activemq.xml or a broker.xml")
+        member = member_of(reading.config, file, on.get(reading.config.broker.name, ""))
         if any(one.broker.name == member.name for one in configs):
             raise InvalidConfiguration(
                 f"two files describe a broker called {member.name}", remedy="give each a brokerName of its own"

@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from entrepot.base import settings
 from entrepot.base.environment import MIB, Duration
-from entrepot.base.settings import Options, Unit, setting
+from entrepot.base.settings import Dialect, Options, Unit, setting
 from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
+from entrepot.config.peering import Peering, Position
 from entrepot.config.security import OPEN, Security
 from entrepot.core.arrival import AS_SENT
 from entrepot.ha.lease import EITHER
@@ -230,10 +231,16 @@ class NetworkConnector(Struct, frozen=True, kw_only=True):
     dynamically_included: tuple[IncludedDestination, ...] = ()
     statically_included: tuple[IncludedDestination, ...] = ()
     line: int = 0
+    at: Position = Position()
+    given: tuple[str, ...] = ()  # the attributes that the file itself gives; others have defaults that releases changed
 
 
 class BrokerConfig(Struct, frozen=True, kw_only=True):
-    """A broker, as a file describes it. ``zone``: where it is; ``client_zones``: rules of `cluster/zones.py`."""
+    """A broker, as a file describes it. ``zone``: where it is; ``client_zones``: rules of `cluster/zones.py`.
+
+    ``family``: whose file it is. ``peering``: what the file says about other brokers. A running broker does not act on
+    it, so it is never a change.
+    """
 
     broker: BrokerSettings = BrokerSettings()
     usage: UsageOptions = UsageOptions()
@@ -250,6 +257,8 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     networks: tuple[NetworkConnector, ...] = ()
     sharing: Sharing | None = None
     security: Security = OPEN
+    family: Dialect = Dialect.CLASSIC
+    peering: Peering = Peering()
     zone: str = ""
     client_zones: tuple[str, ...] = ()
 

@@ -27,13 +27,17 @@ SHOWN_LENGTH_MAX: Final = 60
 
 
 class Bean:
-    """One element that is obeyed. ``values``: its obeyed attributes, typed; ``slots``: the beans in its properties."""
+    """One element that is obeyed. ``values``: its obeyed attributes, typed; ``slots``: the beans in its properties.
+
+    ``said``: all its attributes that could be read, obeyed or not: for whoever judges a network of brokers of Classic.
+    """
 
     def __init__(self, kind: Kind, element: Element) -> None:
         self.kind = kind
         self.element = element
         self.texts: dict[str, str] = {}
         self.values: dict[str, Any] = {}
+        self.said: dict[str, Any] = {}
         self.slots: dict[str, list[Bean]] = {}
         self.pairs: dict[str, dict[str, str]] = {}
         self._heard: dict[str, None] = {}
@@ -90,16 +94,13 @@ class Bean:
 class Reading(Struct, frozen=True):
     """What came of a file. ``config`` is None where a finding is an error; ``draft`` is what could be made of it then.
 
-    ``bean``: the broker's element, where the file is Classic's; ``core``: that of Artemis; ``sources``: what its
-    placeholders stand for.
+    ``bean``: the broker's element, where the file is Classic's.
     """
 
     config: BrokerConfig | None
     findings: Findings
     bean: Bean | None = None
     draft: BrokerConfig | None = None
-    sources: Sources | None = None
-    core: Element | None = None
 
 
 class Reader:
@@ -177,6 +178,7 @@ class Reader:
         except (InvalidConfiguration, InvalidOption) as error:
             self.error(bean, error.message, error.remedy, name)
             return
+        bean.said[name] = value
         if declared.does is Does.OBEYED:
             bean.texts[name] = text
             bean.values[name] = value

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from entrepot.analysis.members import member_of
 from entrepot.analysis.model import Issue, Network
 from entrepot.analysis.rules import judge
-from entrepot.analysis.survey import member_of, network_of
+from entrepot.analysis.survey import network_of
 from entrepot.config import artemis
 from entrepot.config.classic import interpret
 from entrepot.config.findings import Findings, Severity
@@ -66,9 +67,7 @@ class Files:
             else:
                 reading = interpret(root, sources, spoken=SPOKEN, bridges=True)
             assert reading.draft is not None
-            member = member_of(reading, file, self.hosts.get(reading.draft.broker.name, ""))
-            assert member is not None
-            members.append(member)
+            members.append(member_of(reading.draft, file, self.hosts.get(reading.draft.broker.name, "")))
         return network_of(members)
 
     def issues(self, severity: Severity | None = None) -> list[Issue]:

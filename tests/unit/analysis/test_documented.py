@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from entrepot.analysis.graph import UNREACHED, served
+from entrepot.analysis.members import member_of
 from entrepot.analysis.rules import judge
-from entrepot.analysis.survey import member_of, network_of
+from entrepot.analysis.survey import network_of
 from entrepot.config.files import read
 from entrepot.config.findings import Severity
 
@@ -21,9 +22,8 @@ def test_everybody_reaches_everybody_and_nothing_is_to_be_mended(name: str) -> N
     members = []
     for file in sorted((CONF / name).glob("*.xml")):
         reading = read(file, spoken=("openwire", "stomp"), bridges=True, defines=DEFINES, environment={})
-        member = member_of(reading, file.name)
-        assert member is not None
-        members.append(member)
+        assert reading.draft is not None
+        members.append(member_of(reading.draft, file.name))
     network = network_of(members)
     assert [one.what for one in judge(network) if one.severity > Severity.NOTE] == []
     assert all(node.members for node in network.nodes)

@@ -12,9 +12,11 @@ from typing import Final
 
 from entrepot.base.environment import MIB
 from entrepot.base.errors import InvalidOption
+from entrepot.base.settings import Dialect
 from entrepot.config.artemis.acceptors import Acceptors
 from entrepot.config.artemis.addresses import diverts, policies, queues
 from entrepot.config.artemis.elements import CORE
+from entrepot.config.artemis.peering import peering
 from entrepot.config.artemis.reading import SPACES, PartReader
 from entrepot.config.artemis.security import security
 from entrepot.config.findings import Severity
@@ -50,7 +52,7 @@ def interpret(root: Element, sources: Sources, *, spoken: Collection[str]) -> Re
     reader = PartReader(sources)
     core = reader.part(CORE, cores[0])
     config = _config(reader, core, spoken)
-    return Reading(None if findings.errors else config, findings, None, config, sources, cores[0])
+    return Reading(None if findings.errors else config, findings, None, config)
 
 
 def _config(reader: PartReader, core: Bean, spoken: Collection[str]) -> BrokerConfig:
@@ -69,6 +71,8 @@ def _config(reader: PartReader, core: Bean, spoken: Collection[str]) -> BrokerCo
         virtual_topics=(),
         sharing=_sharing(reader, core) if persistent else None,
         security=security(reader, core),
+        family=Dialect.ARTEMIS,
+        peering=peering(core.element, reader.sources),
     )
 
 

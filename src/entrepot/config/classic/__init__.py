@@ -16,6 +16,7 @@ from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.config.classic.connectors import Connectors
 from entrepot.config.classic.destinations import Virtual, initial
 from entrepot.config.classic.lockers import sharing
+from entrepot.config.classic.peering import peering
 from entrepot.config.classic.plugins import plugins
 from entrepot.config.classic.policies import PolicyReader
 from entrepot.config.classic.policy_elements import ELSEWHERE, KINDS
@@ -64,7 +65,7 @@ def interpret(root: Element, sources: Sources, *, spoken: Collection[str], bridg
     zone, client_zones = zones(root, sources)
     config = replace(_config(reader, bean, spoken, bridges), zone=zone, client_zones=client_zones)
     ask_for_certificates(reader, bean.many("plugins"), config)
-    return Reading(None if findings.errors else config, findings, bean, config, sources)
+    return Reading(None if findings.errors else config, findings, bean, config)
 
 
 def _broker(root: Element, sources: Sources) -> Element | None:
@@ -119,6 +120,7 @@ def _config(reader: Reader, bean: Bean, spoken: Collection[str], bridges: bool) 
         networks=connectors.networks(bean, run=bridges),
         sharing=sharing(reader, bean, settings),
         security=security(reader, bean.many("plugins")),
+        peering=peering(bean),
     )
 
 

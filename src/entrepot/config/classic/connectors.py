@@ -20,6 +20,7 @@ from entrepot.cluster.networks.options import NetworkConnectorOptions, spread
 from entrepot.config.classic.destinations import included
 from entrepot.config.findings import Severity
 from entrepot.config.model import Connector, NetworkConnector
+from entrepot.config.peering import Position
 from entrepot.config.reading import Bean, Reader
 from entrepot.config.sources import Sources
 from entrepot.protocols.openwire.options import OpenWireOptions, read_option
@@ -169,28 +170,16 @@ class Connectors:
         discovery: str = "",
         flags: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        try:
-            place = parse(text)
-        except InvalidURI as error:
-            self.reader.error(bean, error.message, error.remedy, attribute)
+        place = self._parsed(bean, text, attribute)
+        if place is None:
             return
-        if isinstance(place, Composite):
-            self.reader.error(bean, "a connector listens on one place, this is a list", "write one for each", attribute)
-            return
-        self.reader.findings.hide(place.password)
-        words = place.scheme.split("+")
-        protocols = [HTTP if word == HTTPS else word for word in words if word not in LAYERS]
-        protocol = protocols[0] if protocols else OPENWIRE
-        if protocol != AUTO and protocol not in LANGUAGES:
-            what = f"there is no transport {place.scheme!r}"
-            self.reader.error(bean, what, "use tcp:, ssl:, nio:, auto: or a protocol", attribute)
-            return
-        if len(protocols) > 1 or (protocol != AUTO and protocol not in self.spoken):
-            self._unspoken(bean, name, protocols or [OPENWIRE], attribute)
+        protocol = self._protocol(bean, name, place, attribute)
+        if not protocol:
             return
         if any(one.name == name for one in self.found):
             self.reader.error(bean, f"there are two transport connectors {name!r}", "names must differ", "name")
             return
+        words = place.scheme.split("+")
         layers = [word for word in words if word in LAYERS and word != "tcp"]
         scheme = HTTPS if HTTPS in words else "+".join([protocol, *layers])
         endpoint = self._with_tls(replace(place, scheme=scheme))
@@ -207,6 +196,33 @@ class Connectors:
                 discovery=discovery if protocol in OF_OPENWIRE else "",
             )
         )
+
+    def _parsed(self, bean: Bean, text: str, attribute: str) -> Endpoint | None:
+        """Return the place of a connector; one that cannot be read is an error."""
+        try:
+            place = parse(text)
+        except InvalidURI as error:
+            self.reader.error(bean, error.message, error.remedy, attribute)
+            return None
+        if isinstance(place, Composite):
+            self.reader.error(bean, "a connector listens on one place, this is a list", "write one for each", attribute)
+            return None
+        self.reader.findings.hide(place.password)
+        return place
+
+    def _protocol(self, bean: Bean, name: str, place: Endpoint, attribute: str) -> str:
+        """Return what is spoken at a place; "" for what this build does not speak, which is a finding then."""
+        words = place.scheme.split("+")
+        protocols = [HTTP if word == HTTPS else word for word in words if word not in LAYERS]
+        protocol = protocols[0] if protocols else OPENWIRE
+        if protocol != AUTO and protocol not in LANGUAGES:
+            what = f"there is no transport {place.scheme!r}"
+            self.reader.error(bean, what, "use tcp:, ssl:, nio:, auto: or a protocol", attribute)
+            return ""
+        if len(protocols) > 1 or (protocol != AUTO and protocol not in self.spoken):
+            self._unspoken(bean, name, protocols or [OPENWIRE], attribute)
+            return ""
+        return protocol
 
     def _unspoken(self, bean: Bean, name: str, protocols: list[str], attribute: str) -> None:
         language = " over ".join(LANGUAGES.get(protocol, protocol) for protocol in protocols)
@@ -246,7 +262,8 @@ class Connectors:
         for number, text in enumerate(_uris(broker.text("networkConnectorURIs")), 1):
             if self._checked(broker, text, "networkConnectorURIs"):
                 options = NetworkConnectorOptions(name=f"NC-{number}", uri=text)
-                found.append(NetworkConnector(options=options, line=broker.line("networkConnectorURIs")))
+                line = broker.line("networkConnectorURIs")
+                found.append(NetworkConnector(options=options, line=line, at=Position(line, broker.element.path)))
         if not run:
             for connector in found:
                 self.reader.findings.add(
@@ -294,6 +311,8 @@ class Connectors:
             dynamically_included=lists["dynamicallyIncludedDestinations"],
             statically_included=lists["staticallyIncludedDestinations"],
             line=bean.line("uri"),
+            at=Position(bean.element.line, bean.element.path),
+            given=tuple(bean.element.attributes),
         )
 
     def _once(self, bean: Bean, found: list[NetworkConnector]) -> None:

@@ -106,8 +106,12 @@ def _uri(properties: dict[str, str], table: str) -> str:
             remedy="use jdbc:postgresql://HOST/DATABASE, or shared-file-locker on the shared directory",
         )
     place, _, query = found[2][2:].partition("?")
+    options = "&".join(part for part in (query, name) if part)
+    return f"postgresql://{_login(properties)}{place}" + (f"?{options}" if options else "")
+
+
+def _login(properties: dict[str, str]) -> str:
+    """Return ``user:password@``, as far as the data source names them."""
     user = quote(properties.get("username") or properties.get("user") or "", safe="")
     password = quote(properties.get("password", ""), safe="")
-    login = f"{user}{':' + password if password else ''}@" if user else ""
-    options = "&".join(part for part in (query, name) if part)
-    return f"postgresql://{login}{place}" + (f"?{options}" if options else "")
+    return f"{user}{':' + password if password else ''}@" if user else ""
