@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from contending import Contender
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import StoreLost
-from entrepot.ha.lease import LeaseOptions, Record
+from entrepot.ha.lease import LeaseOptions
+from entrepot.ha.options import SharedStoreOptions
 from entrepot.io.leases import me, now
-from entrepot.io.registers import Register, RegisterLease, open_register
+from entrepot.io.registers import RegisterLock, open_register
 from pairs import BrokerProcess, Connection, Producer, drain, free_port, until
 
 OPTIONS = LeaseOptions(2 * SECOND)  # a call may take a fifth of it, on a machine that is busy
@@ -111,65 +113,65 @@ def uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"{server if isinstance(server, str) else server[0]}?name={tmp_path.name}"
 
 
-class Contender:
-    def __init__(self, uri: str, data: Path, name: str) -> None:
-        self.register: Register = open_register(uri, OPTIONS)
-        self.record: Record = me(name, store="", options=OPTIONS)
-        self.lease = RegisterLease(self.register, data, self.record, OPTIONS)
+def contender(uri: str, data: Path, name: str) -> Contender:
+    mine = me(name, store="", options=OPTIONS)
+    return Contender(
+        data, RegisterLock(open_register(uri, OPTIONS), data, mine), mine, SharedStoreOptions(lease=OPTIONS)
+    )
 
 
 def test_a_lease_is_won_kept_handed_over_and_lost(uri: str, tmp_path: Path) -> None:
-    one, other = Contender(uri, tmp_path, "one"), Contender(uri, tmp_path, "other")
-    grant = one.lease.attempt(now())
+    one, other = contender(uri, tmp_path, "one"), contender(uri, tmp_path, "other")
+    grant = one.attempt(now())
     assert grant is not None
     assert grant.epoch == 1
-    assert other.lease.attempt(now()) is None
-    assert other.lease.holder is not None
-    assert other.lease.holder.name == "one"
-    one.lease.renew()
-    one.lease.release()
-    grant = other.lease.attempt(now())
+    assert other.attempt(now()) is None
+    assert other.candidate.holder is not None
+    assert other.candidate.holder.name == "one"
+    one.renew(now())
+    one.release(now())
+    grant = other.attempt(now())
     assert grant is not None
     assert grant.epoch == 2
     assert "handed over" in grant.why
     # the other stands still: after a lease without a sign of life it is succeeded, and finds out
-    until(lambda: one.lease.attempt(now()) is not None, "the lease runs out")
-    assert one.record.epoch == 3
+    until(lambda: one.attempt(now()) is not None, "the lease runs out")
+    assert one.mine.epoch == 3
     with pytest.raises(StoreLost, match="belongs to broker one"):
-        other.lease.renew()
-    other.lease.release()
-    one.lease.renew()
+        other.renew(grant.asked + 1)  # as its clock has it
+    other.release(now())
+    one.renew(now())
     for each in (one, other):
-        each.lease.close()
+        each.close()
 
 
 def test_who_waits_is_told_that_the_lock_is_handed_back(uri: str, tmp_path: Path) -> None:
-    one, other = Contender(uri, tmp_path, "one"), Contender(uri, tmp_path, "other")
-    assert one.lease.attempt(now()) is not None
-    assert other.lease.attempt(now()) is None
+    one, other = contender(uri, tmp_path, "one"), contender(uri, tmp_path, "other")
+    assert one.attempt(now()) is not None
+    assert other.attempt(now()) is None
     wake = threading.Event()
-    other.lease.pause(wake, 0.001)  # the first pause tells the register whom to wake
-    assert other.lease.attempt(now()) is None
-    released = threading.Timer(0.05, one.lease.release)
+    other.lock.pause(wake, 0.001)  # the first pause tells the register whom to wake
+    assert other.attempt(now()) is None
+    released = threading.Timer(0.05, one.release, [now()])
     released.start()
     began = now()
-    other.lease.pause(wake, 60.0)
+    other.lock.pause(wake, 60.0)
     assert now() - began < 30 * SECOND
     released.join()
-    assert other.lease.attempt(now()) is not None
-    other.lease.release()
+    assert other.attempt(now()) is not None
+    other.release(now())
     for each in (one, other):
-        each.lease.close()
+        each.close()
 
 
 def test_of_many_at_once_one_wins(uri: str, tmp_path: Path) -> None:
-    contenders = [Contender(uri, tmp_path, f"c{number}") for number in range(4)]
+    contenders = [contender(uri, tmp_path, f"c{number}") for number in range(4)]
     for _ in range(10):
-        won = [each for each in contenders if each.lease.attempt(now()) is not None]
+        won = [each for each in contenders if each.attempt(now()) is not None]
         assert len(won) == 1
-        won[0].lease.release()
+        won[0].release(now())
     for each in contenders:
-        each.lease.close()
+        each.close()
 
 
 def test_a_pair_of_brokers_takes_over(uri: str, start: Start) -> None:

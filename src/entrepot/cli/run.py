@@ -341,7 +341,7 @@ async def serve_alone(options: NodeOptions, standby: Standby | None, ports_file:
             ports_file.unlink(missing_ok=True)  # nobody should dial what is gone
     if node.fenced:
         return True
-    if standby is not None and standby.gave_back:
+    if standby is not None and standby.candidate.gave_back:
         return standby.options.restart_backup
     if failure is not None and not isinstance(failure, StorageFull):
         raise failure

@@ -164,6 +164,15 @@ class Grant:
         self.why = why
 
 
+def refuse_twin(record: Record, mine: Record) -> None:
+    """Raise InvalidOption when a master that lives has our name: nobody could tell the two apart."""
+    if record.name == mine.name and record.instance != mine.instance and not record.released:
+        raise InvalidOption(
+            f"the master of this store is called {record.name}, too: {record.describe()}",
+            remedy="give each broker of a pair a name of its own with --name",
+        )
+
+
 NOTHING: Final = ("", 0, 0, False)
 
 
@@ -227,27 +236,6 @@ class Rules:
             return record.reserved == self.PAUSED
         watch.observe(record, now)
         return watch.unchanged(now) < patience(record.lease)
-
-
-class Lease:
-    """The port: one lock that brokers compete for. Calls may block; the shell makes them in a thread of its own.
-
-    Real: `io/leases.py`, `io/registers.py`; seeded: `simulation/pairs.py`.
-    """
-
-    rules: Rules = Rules()
-
-    def attempt(self, now: Instant) -> Grant | None:
-        """Try to win it; None while somebody has it. Raises OperatorError for what waiting will not mend."""
-        raise NotImplementedError
-
-    def renew(self) -> None:
-        """Show that the holder lives. Raises StoreLost, when it is certain; any other error may pass."""
-        raise NotImplementedError
-
-    def release(self) -> None:
-        """Hand it back: the next `attempt` of anybody succeeds."""
-        raise NotImplementedError
 
 
 class Tenure:

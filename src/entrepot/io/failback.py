@@ -12,13 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from entrepot.base.environment import MILLISECOND, Duration, Instant
-from entrepot.ha.failback import Heard
 from entrepot.ha.lease import Record
 from entrepot.io.lock import OWNER_FILE
 
 REQUEST: Final = "LOCK.failback"
-AGAIN: Final[Duration] = 500 * MILLISECOND  # half of the time between two looks of a holder with the default lease
 
 
 class Asking:
@@ -28,13 +25,9 @@ class Asking:
         self._path: Final = directory / REQUEST
         self._mine: Final = mine
         self._count = 0
-        self._next: Instant = 0
 
-    def ask(self, now: Instant) -> None:
-        """Ask, or ask again if it is time to. A disk that cannot be written is asked later."""
-        if now < self._next:
-            return
-        self._next = now + AGAIN
+    def ask(self) -> None:
+        """Ask, or ask again. A disk that cannot be written is asked later."""
         self._count += 1
         mine = self._mine
         text = json.dumps({"who": mine.describe(), "instance": mine.instance, "count": self._count})
@@ -51,18 +44,17 @@ class Asking:
 
 
 class Asked:
-    """The side of the backup."""
+    """The side of the backup. ``who`` asked when it was looked at last."""
 
     def __init__(self, directory: Path) -> None:
         self._path: Final = directory / REQUEST
-        self._heard: Final = Heard()
+        self.who = ""
 
-    def look(self) -> str:
-        """Return who asks, once it was seen to ask twice; "" while nobody does."""
+    def look(self) -> tuple[str, int] | None:
+        """Return what stands in the request: the instance that asks, and how often it did. None while nobody does."""
         try:
             facts = json.loads(self._path.read_text())
-            who, mark = str(facts["who"]), (str(facts["instance"]), int(facts["count"]))
+            self.who, mark = str(facts["who"]), (str(facts["instance"]), int(facts["count"]))
         except (OSError, ValueError, KeyError, TypeError):
-            self._heard.look(None)
-            return ""
-        return who if self._heard.look(mark) else ""
+            return None
+        return mark

@@ -15,7 +15,8 @@ two have it. The lease in the file knows both; it only takes its time. So:
 
 ``DIR/LOCK.guard`` is locked for the few milliseconds of a claim, so that of two who claim one is first.
 
-The wait costs nothing: a thread sleeps in `flock`, but for FUSE. Beside it the record is looked at now and then.
+Which of these is the case is decided by `ha.candidate`; `FileLock` reads, swaps and sleeps. The wait costs nothing: a
+thread sleeps in `flock`, but for FUSE. Beside it the record is looked at now and then.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from entrepot.base.environment import MILLISECOND, Instant
-from entrepot.base.errors import InvalidOption, StoreLost, StoreUnusable
-from entrepot.ha.lease import Grant, Lease, LeaseOptions, Record, Watch, decode, patience
+from entrepot.base.environment import Instant
+from entrepot.base.errors import InvalidOption, StoreUnusable
+from entrepot.ha.candidate import Sight, System
+from entrepot.ha.lease import LeaseOptions, Record, decode
 from entrepot.io.descriptors import let_go
-from entrepot.io.ledger import Ledger, highest_epoch
 from entrepot.io.lock import OWNER_DIRECTORY, OWNER_FILE
 
 if TYPE_CHECKING:
@@ -71,15 +72,6 @@ def me(name: str, *, store: str, options: LeaseOptions) -> Record:
         store=store,
         lease=options.duration,
     )
-
-
-def refuse_twin(record: Record, mine: Record) -> None:
-    """Raise InvalidOption when a master that lives has our name: nobody could tell the two apart."""
-    if record.name == mine.name and record.instance != mine.instance and not record.released:
-        raise InvalidOption(
-            f"the master of this store is called {record.name}, too: {record.describe()}",
-            remedy="give each broker of a pair a name of its own with --name",
-        )
 
 
 class Waiter:
@@ -119,25 +111,52 @@ class Waiter:
             self._unwanted = True
 
 
-class FileLease(Lease):
+class Lock:
+    """The port: a lock that brokers compete for, for a shell of `ha.candidate`. Calls may block, and raise OSError."""
+
+    def look(self) -> Sight:
+        """Read it. Raises OperatorError for what waiting will not mend, StoreUnusable for what it may."""
+        raise NotImplementedError
+
+    def swap(self, version: int, record: Record) -> int:
+        """Put ``record`` there and return the version, if the lock is as `look` or `swap` said last; else -1.
+
+        One that is released is free for others from then on.
+        """
+        raise NotImplementedError
+
+    def replaced(self) -> bool:
+        """Say whether it is another lock by now; a microsecond, for after every sync."""
+        raise NotImplementedError
+
+    def pause(self, wake: threading.Event, seconds: float) -> None:
+        """Wait until another look is worth it, or ``wake`` is set."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go without a word: what was ours may be another's."""
+        raise NotImplementedError
+
+
+class FileLock(Lock):
     """The lock of a data directory that brokers share."""
 
-    def __init__(self, directory: Path, mine: Record, options: LeaseOptions, wake: Callable[[], None]) -> None:
-        """``wake`` is called, by another thread, when `attempt` may succeed.
+    def __init__(self, directory: Path, wake: Callable[[], None]) -> None:
+        """``wake`` is called, by another thread, when another look is worth it.
 
         Raises StoreUnusable, and InvalidOption for a mount whose locks end at this machine.
         """
-        self.holder: Record | None = None  # who was seen last
         self._directory = directory
         self._path = directory / LOCK
-        self._mine = mine
-        self._options = options
         self._wake = wake
-        self._watch = Watch()
         self._waiter: Waiter | None = None
+        self._seen = -1  # descriptor of the file that was looked at last; with the lock of the system, or not
+        self._locked = False  # with it
+        self._found: Record | None = None
         self._held = -1
+        self._mine: Record | None = None  # what we wrote
+        self._version = 0
         self._stamp: tuple[int, int, int] = (0, 0, 0)
-        self._distrusted: dict[tuple[int, str, int, int], Instant] = {}  # what the lock was got on -> when, first
         mount = mount_of(directory)
         self._remote = mount.remote
         self._sleeps = not mount.fuse
@@ -155,206 +174,168 @@ class FileLease(Lease):
                 f"the lock directory {directory} cannot be written: {error.strerror}",
                 remedy="let the user who runs the broker write it; all brokers of a pair need the same directory",
             ) from error
-        self._ledger = Ledger(directory)
 
-    # -- winning it ----------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------------
 
-    def attempt(self, now: Instant) -> Grant | None:
-        """Take it when it is free or has run out; else see to it that we are woken when it becomes free."""
+    def look(self) -> Sight:
+        """Read the record, and try to get the lock of the system; else see to it that we are woken when it is free."""
+        if self._held >= 0:
+            return self._look_at_ours()
+        self._forget()
+        self._version += 1
         waiter = self._waiter
         if waiter is not None and (waiter.locked or waiter.place != self._place()):
             self._waiter = None
             if waiter.locked:
-                return self._freed(waiter.take(), now)
+                self._seen, self._locked = waiter.take(), True
+                return self._sight()
             waiter.abandon()
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_FILE)
+            self._seen = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_FILE)
         except OSError as error:
             raise StoreUnusable(
                 f"the lock {self._path} cannot be opened: {error.strerror}",
                 remedy="let the user who runs the broker read and write it",
             ) from error
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._seen, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._locked = True
         except OSError as error:
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                os.close(descriptor)
                 raise StoreUnusable(
                     f"the file system of {self._directory} has no locks: {error.strerror}",
                     remedy="mount it with locks (NFS version 4), or use another locker",
                 ) from error
             self._proved = True
-            return self._held_by_another(descriptor, now)
-        return self._freed(descriptor, now)
+        return self._sight()
 
-    def _place(self) -> int:
-        try:
-            return self._path.stat().st_ino
-        except OSError:
-            return 0
-
-    def _held_by_another(self, descriptor: int, asked: Instant) -> Grant | None:
-        record = self._read(descriptor)
-        self.holder = record
-        if record is not None:
-            self._watch.observe(record, now())
-            if self._watch.alive and not self.rules.twins:
-                refuse_twin(record, self._mine)
-            if self._watch.expired(record, asked):
-                os.close(descriptor)
-                return self._replace(record)
+    def _sight(self) -> Sight:
+        state = os.fstat(self._seen)
+        record = self._found = self._read(self._seen)
+        if self._locked:
+            system = System.PROVED if self._proved else System.OURS
+            stranger = record is None and state.st_size > 0  # the file of a broker that stood alone
+            return Sight(record, self._version, system=system, place=state.st_ino, stranger=stranger)
         if self._waiter is None and self._sleeps:
-            self._waiter = Waiter(descriptor, self._wake)
-        else:
-            os.close(descriptor)
-        return None
+            self._waiter = Waiter(os.dup(self._seen), self._wake)
+        return Sight(record, self._version, system=System.OTHERS, place=state.st_ino)
 
-    def _freed(self, descriptor: int, asked: Instant) -> Grant | None:
-        """The lock of the system is ours; whether it means anything is for the record to say."""
-        with self._guarded():
-            place = os.fstat(descriptor).st_ino
-            if place != self._place():
-                os.close(descriptor)  # somebody put another file there
-                return None
-            record = self._read(descriptor)
-            self.holder = record
-            reserved = record is not None and self.rules.leaves_alone(record, self._watch, now())
-            if reserved or not self._trusted(descriptor, record, place, asked):
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
-                os.close(descriptor)
-                return None
-            why = "the store is new"
-            if record is not None and record.released:
-                why = f"{record.describe()} handed over"
-            elif record is not None:
-                why = f"{record.describe()} has ended without handing over"
-            elif self._distrusted:
-                why = "the lock file was not the one that the last master wrote, and its lease has run out"
-            try:
-                return self._claim(descriptor, record, why)
-            except OSError:  # a disk that is full or cannot be written: not for ever, perhaps
-                os.close(descriptor)
-                raise
-
-    def _trusted(self, descriptor: int, record: Record | None, place: int, asked: Instant) -> bool:
-        """Say whether a holder that we cannot see is impossible: else wait for what a lease may last.
-
-        Raises InvalidOption when there is such a holder.
-        """
-        if record is not None and record.place == place and (record.released or self._proved):
-            return True
-        if record is None and (os.fstat(descriptor).st_size > 0 or self._ledger.empty()):
-            return True  # the file of a broker that stood alone, or a store that nobody ever had
-        mark = (place, "", 0, 0) if record is None else (place, record.instance, record.epoch, record.beat)
-        if mark not in self._distrusted:
-            if any(mark[:3] == known[:3] for known in self._distrusted) and record is not None:
-                raise InvalidOption(
-                    f"locks keep nobody out of {self._directory}: {record.describe()} renews its lease while this "
-                    "broker has the lock",
-                    remedy="mount it with locks that all machines see (NFS version 4), or use another locker",
-                )
-            self._distrusted = {mark: asked}
-        return asked - self._distrusted[mark] >= patience(max(self._options.duration, self._ledger.lease()))
-
-    def _replace(self, expired: Record) -> Grant | None:
-        """The holder has shown no life for longer than its lease: put a new lock in the place of his."""
-        with self._guarded():
-            current = self._read_path()
-            if current is None or (current.instance, current.beat) != (expired.instance, expired.beat):
-                return None
-            draft = self._directory / f"{LOCK}.{self._mine.instance}"
-            descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, OWNER_FILE)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return self._claim(
-                    descriptor,
-                    current,
-                    f"the lease of {current.describe()} has run out: it gives no sign of life",
-                    draft,
-                )
-            except OSError:
-                os.close(descriptor)
-                with suppress(OSError):
-                    draft.unlink(missing_ok=True)
-                raise
-
-    def _claim(self, descriptor: int, before: Record | None, why: str, draft: Path | None = None) -> Grant:
-        """Write our record, with an epoch that nobody had. The guard is held."""
-        asked = now()
-        mine = self._mine
-        mine.epoch = 1 + max(highest_epoch(self._directory), 0 if before is None else before.epoch)
-        mine.beat = 1
-        mine.since = time.time_ns() // MILLISECOND
-        mine.place = os.fstat(descriptor).st_ino
-        mine.released = False
-        mine.reserved = ""
-        mine.store = store_identity(self._directory)
-        self._write(descriptor, sync=True)
-        if draft is not None:
-            os.rename(draft, self._path)
-        self._sync_directory()
-        self._held = descriptor
-        self._stamp = self._look_at_path()
-        self._ledger.append("master", mine, why)
-        if self._waiter is not None:
-            self._waiter.abandon()
-            self._waiter = None
-        return Grant(mine.epoch, asked, why)
-
-    # -- keeping it ----------------------------------------------------------------------------------------------------
-
-    def verify(self) -> None:
-        """See whether the file at the path is still ours and as we left it. Raises StoreLost."""
+    def _look_at_ours(self) -> Sight:
+        """See whether the file at the path is still ours and as we left it."""
+        wrong = ""
+        there = self._mine
         try:
             stamp = self._look_at_path()
         except FileNotFoundError:
-            raise StoreLost("the lock file was deleted") from None
-        if stamp == self._stamp:
-            return
+            return Sight(None, self._version, wrong="the lock file was deleted")
         if stamp[0] != self._stamp[0]:
             there = self._read_path()
-            whose = f" by {there.describe()}" if there is not None and there.instance != self._mine.instance else ""
-            raise StoreLost(f"the lock file was replaced{whose}")
-        raise StoreLost("the lock file was touched by somebody else")
+            mine = self._mine
+            whose = mine is not None and there is not None and there.instance != mine.instance
+            wrong = "the lock file was replaced" + (f" by {there.describe()}" if whose and there is not None else "")
+        elif stamp != self._stamp:
+            wrong = "the lock file was touched by somebody else"
+        return Sight(there, self._version, place=stamp[0], wrong=wrong)
 
     def replaced(self) -> bool:
-        """Say whether the file at the path is another one; a microsecond, for after every sync."""
+        """Say whether the file at the path is another one."""
         try:
             return os.stat(self._path).st_ino != self._stamp[0]
         except OSError as error:
             return error.errno == errno.ENOENT
 
-    def renew(self) -> None:
-        """Write the next beat into the record. Raises StoreLost; OSError when it may work later."""
-        self.verify()
-        self._mine.beat += 1
-        self._write(self._held, sync=self._remote)
-        stamp = os.fstat(self._held)
-        self._stamp = (stamp.st_ino, stamp.st_mtime_ns, stamp.st_size)
-        self.verify()
-
     def pause(self, wake: threading.Event, seconds: float) -> None:
-        """Wait until another `attempt` is worth it: the thread that sleeps in `flock` sets ``wake``."""
+        """Wait: the thread that sleeps in `flock` sets ``wake``."""
+        self._forget()  # or nobody else could get it meanwhile
         wake.wait(seconds)
 
-    def release(self) -> None:
-        """Say in the record that it is free, and free it: whoever waits wakes up."""
-        if self._held < 0:
-            return
-        try:
-            self.verify()
-            self._mine.released = True
-            self._write(self._held, sync=self._remote)
-        except (OSError, StoreLost):
-            pass  # then it is somebody else's, or the lock of the system has to be enough
-        let_go(self._held)
-        self._held = -1
+    # -- writing -------------------------------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        """Let go without a word: what was ours may be another's."""
+    def swap(self, version: int, record: Record) -> int:
+        """Write over the record that is ours, over the one whose lock we have, or in a new file in its place."""
+        if version != self._version:
+            return -1
+        if self._held >= 0:
+            return self._rewrite(record)
+        if self._seen < 0:
+            return -1
+        try:
+            with self._guarded():
+                return self._write_first(record) if self._locked else self._replace(record)
+        finally:
+            self._forget()
+
+    def _rewrite(self, record: Record) -> int:
+        if self._look_at_ours().wrong:
+            return -1
+        self._write(self._held, record, sync=self._remote and not record.released)
+        stamp = os.fstat(self._held)
+        self._stamp = (stamp.st_ino, stamp.st_mtime_ns, stamp.st_size)
+        if self._look_at_ours().wrong:
+            return -1
+        self._mine = record
+        if record.released:
+            self._let_go()
+        self._version += 1
+        return self._version
+
+    def _write_first(self, record: Record) -> int:
+        """Whoever puts another file there has the guard; whoever writes into this one has its lock."""
+        if os.fstat(self._seen).st_ino != self._place():
+            return -1
+        self._claim(self._seen, record, None)
+        self._seen = -1
+        return self._version
+
+    def _replace(self, record: Record) -> int:
+        """Put a new lock in the place of one whose holder has shown no life for longer than its lease."""
+        current, found = self._read_path(), self._found
+        if current is None or found is None or (current.instance, current.beat) != (found.instance, found.beat):
+            return -1
+        draft = self._directory / f"{LOCK}.{record.instance}"
+        descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, OWNER_FILE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._claim(descriptor, record, draft)
+        except OSError:
+            os.close(descriptor)
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+            raise
+        return self._version
+
+    def _claim(self, descriptor: int, record: Record, draft: Path | None) -> None:
+        record.place = os.fstat(descriptor).st_ino
+        record.store = store_identity(self._directory)
+        self._write(descriptor, record, sync=True)
+        if draft is not None:
+            os.rename(draft, self._path)
+        self._sync_directory()
+        self._held = descriptor
+        self._mine = record
+        self._stamp = self._look_at_path()
+        self._version += 1
         if self._waiter is not None:
             self._waiter.abandon()
             self._waiter = None
+
+    def _let_go(self) -> None:
+        let_go(self._held)
+        self._held = -1
+
+    def _forget(self) -> None:
+        """Let go of what a look had opened."""
+        if self._seen >= 0:
+            os.close(self._seen)
+        self._seen = -1
+        self._locked = False
+
+    def close(self) -> None:
+        """Let go of all files, without a word."""
+        if self._waiter is not None:
+            self._waiter.abandon()
+            self._waiter = None
+        self._forget()
         for descriptor in (self._held, self._guard):
             if descriptor >= 0:
                 let_go(descriptor)
@@ -370,6 +351,12 @@ class FileLease(Lease):
         finally:
             fcntl.flock(self._guard, fcntl.LOCK_UN)
 
+    def _place(self) -> int:
+        try:
+            return self._path.stat().st_ino
+        except OSError:
+            return 0
+
     def _read(self, descriptor: int) -> Record | None:
         return decode(os.pread(descriptor, 2 * RECORD_OCTETS, 0))
 
@@ -380,9 +367,8 @@ class FileLease(Lease):
         except OSError:
             return None
 
-    def _write(self, descriptor: int, *, sync: bool) -> None:
-        octets = self._mine.encode()
-        os.pwrite(descriptor, octets.ljust(RECORD_OCTETS, b"\0"), 0)
+    def _write(self, descriptor: int, record: Record, *, sync: bool) -> None:
+        os.pwrite(descriptor, record.encode().ljust(RECORD_OCTETS, b"\0"), 0)
         if sync:
             os.fsync(descriptor)
 

@@ -27,12 +27,12 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from entrepot.base.environment import MILLISECOND, SECOND, Instant
-from entrepot.base.errors import InvalidOption, InvalidURI, StoreLost, StoreUnusable
-from entrepot.ha.lease import Grant, Lease, LeaseOptions, Record, Watch, decode, patience
+from entrepot.base.environment import SECOND
+from entrepot.base.errors import InvalidOption, InvalidURI, StoreUnusable
+from entrepot.ha.candidate import Sight
+from entrepot.ha.lease import LeaseOptions, Record, decode
 from entrepot.io.descriptors import let_go
-from entrepot.io.leases import RECORD_OCTETS, mount_of, now, refuse_twin, store_identity
-from entrepot.io.ledger import Ledger, highest_epoch
+from entrepot.io.leases import RECORD_OCTETS, Lock, mount_of, store_identity
 from entrepot.io.lock import NO_SPACE, OWNER_DIRECTORY, OWNER_FILE
 
 TABLE: Final = "entrepot_lock"
@@ -280,140 +280,64 @@ class ZooKeeperRegister(Register):
         self._started = False
 
 
-class RegisterLease(Lease):
-    """The lease of a store in a `Register`."""
+class RegisterLock(Lock):
+    """The lock of a store in a `Register`."""
 
-    def __init__(self, register: Register, directory: Path, mine: Record, options: LeaseOptions) -> None:
+    def __init__(self, register: Register, directory: Path, mine: Record) -> None:
         """``directory``: the store, which must be the same for all. Raises StoreUnusable."""
-        self.holder: Record | None = None
         self._register = register
         self._directory = directory
-        self._mine = mine
-        self._options = options
-        self._watch = Watch()
-        self._version = 0
-        self._held = False
         self._alive = -1  # where it is written that the store can be written
         try:
             directory.mkdir(mode=OWNER_DIRECTORY, parents=True, exist_ok=True)
         except OSError as error:
             raise StoreUnusable(f"the data directory {directory} cannot be made: {error.strerror}") from error
-        mine.store = store_identity(directory)
+        mine.store = self._store = store_identity(directory)
         self._remote = mount_of(directory).remote
-        self._ledger = Ledger(directory)
 
-    def attempt(self, asked: Instant) -> Grant | None:
-        """Take it when it was handed back, or has run out. Raises OSError when the service does not answer."""
-        try:
-            octets, version = self._register.read()
-        except OSError:
-            self._watch.forget()  # what happened meanwhile is not known
-            raise
+    def look(self) -> Sight:
+        """Read the register. Raises InvalidOption when it is that of another store."""
+        octets, version = self._register.read()
         record = decode(octets)
-        self.holder = record
-        if record is None:
-            if octets:
-                raise StoreUnusable(
-                    "the lock holds something that no broker wrote", remedy="give the lock another name: ?name=..."
-                )
-            return self._claim_anew(version, asked)
-        self._compare(record)
-        if record.released:
-            if self.rules.leaves_alone(record, self._watch, now()):
-                return None
-            return self._claim(version, record, f"{record.describe()} handed over")
-        self._watch.observe(record, now())
-        if self._watch.alive and not self.rules.twins:
-            refuse_twin(record, self._mine)
-        if not self._watch.expired(record, asked):
-            return None
-        why = f"the lease of {record.describe()} has run out: it gives no sign of life"
-        return self._claim(version, record, why)
-
-    def _claim_anew(self, version: int, asked: Instant) -> Grant | None:
-        """Take a lock that is not there; one that was deleted only once its last holder must have noticed."""
-        if self._ledger.empty():
-            return self._claim(version, None, "the lock is new")
-        self._watch.missed(now())
-        if self._watch.unchanged(asked) < patience(max(self._options.duration, self._ledger.lease())):
-            return None
-        return self._claim(version, None, "the lock had been deleted, and the lease of its last holder has run out")
-
-    def _compare(self, record: Record) -> None:
-        if record.store != self._mine.store:
+        if record is None and octets:
+            raise StoreUnusable(
+                "the lock holds something that no broker wrote", remedy="give the lock another name: ?name=..."
+            )
+        if record is not None and record.store != self._store:
             raise InvalidOption(
                 f"the lock is that of another store: {record.describe()} does not use {self._directory}",
                 remedy="give both brokers the same --data, or this store a lock of its own: ?name=...",
             )
+        return Sight(record, version)
 
-    def _claim(self, version: int, before: Record | None, why: str) -> Grant | None:
-        mine = self._mine
-        mine.epoch = 1 + max(highest_epoch(self._directory), 0 if before is None else before.epoch)
-        mine.beat = 1
-        mine.since = time.time_ns() // MILLISECOND
-        mine.released = False
-        mine.reserved = ""
-        self._write_alive()
-        asked = now()
-        self._version = self._register.swap(version, mine.encode())
-        if self._version < 0:
-            return None
-        self._held = True
-        self._ledger.append("master", mine, why)
-        return Grant(mine.epoch, asked, why)
-
-    def renew(self) -> None:
-        """Change the record. An answer that was lost is found out: the record may be ours although nobody said so.
+    def swap(self, version: int, record: Record) -> int:
+        """Change the register; say that it is free to those who listen.
 
         Raises OSError, or does not return, while the store cannot be written.
         """
-        self._mine.beat += 1
-        self._write_alive()
-        version = self._register.swap(self._version, self._mine.encode())
-        if version < 0:
-            octets, version = self._register.read()
-            there = decode(octets)
-            if there is None or there.instance != self._mine.instance or there.epoch != self._mine.epoch:
-                whose = "nobody" if there is None else there.describe()
-                self._held = False
-                raise StoreLost(f"the lease now belongs to {whose}")
-            # an earlier renewal had been carried out; this one has not
-            self._version = version
-            version = self._register.swap(version, self._mine.encode())
-            if version < 0:
-                raise StoreLost("the lease is being changed by somebody else")
-        self._version = version
+        octets = record.encode()
+        if not record.released:
+            self._write_alive(octets)
+        version = self._register.swap(version, octets)
+        if version >= 0 and record.released:
+            self._register.tell()
+        return version
 
-    def _write_alive(self) -> None:
+    def _write_alive(self, octets: bytes) -> None:
         """See whether the store answers to a write; that it is full is an answer, too."""
         try:
             if self._alive < 0:
                 self._alive = os.open(self._directory / ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_FILE)
-            os.pwrite(self._alive, self._mine.encode().ljust(RECORD_OCTETS, b"\0"), 0)
+            os.pwrite(self._alive, octets.ljust(RECORD_OCTETS, b"\0"), 0)
             if self._remote:
                 os.fsync(self._alive)
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise
 
-    def release(self) -> None:
-        """Hand it back."""
-        if not self._held:
-            return
-        self._held = False
-        self._mine.released = True
-        try:
-            self._register.swap(self._version, self._mine.encode())
-            self._register.tell()
-        except OSError:
-            return  # then it has to run out, or is found released at the next look
-
     def pause(self, wake: threading.Event, seconds: float) -> None:
-        """Wait until another `attempt` is worth it, or ``wake`` is set. Raises OSError."""
+        """Wait until the register is changed, or ``wake`` is set. Raises OSError."""
         self._register.pause(wake, seconds)
-
-    def verify(self) -> None:
-        """There is nothing to look at between renewals."""
 
     def replaced(self) -> bool:
         """Nothing can replace it without the register knowing."""

@@ -1,7 +1,8 @@
 """This broker's place among those that share a store: waits for the lease, keeps it, notices when it is gone.
 
-A thread of its own talks to the lock, so that neither a long recovery nor a busy loop costs the lease. What the broker
-has to do about it comes out of `ha/role.py`; until the lease is won nothing of a broker is in memory but this.
+A thread of its own talks to the lock, so that neither a long recovery nor a busy loop costs the lease. It does what
+`ha/candidate.py` asks for, and decides nothing. What the broker has to do about it comes out of `ha/role.py`; until the
+lease is won nothing of a broker is in memory but this.
 """
 
 from __future__ import annotations
@@ -10,26 +11,34 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, assert_never
 
 from entrepot.base.environment import MILLISECOND, SECOND, Instant
 from entrepot.base.errors import EntrepotError, StoreLost, StoreUnusable
-from entrepot.ha.lease import BACKUP, PRIMARY, Grant, Record, Rules, Tenure
+from entrepot.ha.candidate import (
+    AskBack,
+    Candidate,
+    Effect,
+    GiveBack,
+    Heed,
+    Look,
+    Lost,
+    Memory,
+    Recall,
+    Sleep,
+    Swap,
+    Won,
+)
+from entrepot.ha.lease import PRIMARY, Grant, Record
 from entrepot.ha.options import FILE_LOCKER, SharedStoreOptions
 from entrepot.ha.role import Role, RoleCore, Signal
 from entrepot.io.failback import Asked, Asking
-from entrepot.io.leases import FileLease, me, now
-from entrepot.io.ledger import Ledger
-
-if TYPE_CHECKING:
-    from entrepot.io.registers import RegisterLease
-
-LOOK: Final = 0.1
-"""s between two looks at a lock that does not wake us: a tenth of what a takeover may take."""
+from entrepot.io.leases import FileLock, Lock, me, now
+from entrepot.io.ledger import Ledger, highest_epoch
 
 LOOK_AFTER_SYNC_S: Final = 0.05
 """Between two looks at the lock file after a sync: each lets go of the interpreter once more, 8 % when made each time.
@@ -49,12 +58,12 @@ class Standby:
         self.directory: Final = directory
         self.options: Final = options
         self.role: Final = RoleCore()
-        self.tenure: Final = Tenure(options.lease)
         self.mine: Final = me(options.holder or name, store="", options=options.lease)
+        self.candidate: Final = Candidate(self.mine, options)
+        self.tenure: Final = self.candidate.tenure
         self.ledger: Final = Ledger(directory)
         self.lost: Callable[[str], None] = lambda why: None
         self.asked_back: Callable[[str], None] = lambda why: None
-        self.gave_back = False
         self._asking: Final = Asking(directory, self.mine)
         self._asked: Final = Asked(directory)
         self.grant: Grant | None = None
@@ -67,20 +76,19 @@ class Standby:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._won: asyncio.Future[Grant] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._lease: FileLease | RegisterLease
+        self._waited = False  # the lock could be used
+        self._lock: Lock
         if options.locker == FILE_LOCKER:
-            self._lease = FileLease(directory, self.mine, options.lease, self._wake.set)
+            self._lock = FileLock(directory, self._wake.set)
         else:
-            from entrepot.io.registers import RegisterLease, open_register  # noqa: PLC0415 - 2 MB that few need
+            from entrepot.io.registers import RegisterLock, open_register  # noqa: PLC0415 - 2 MB that few need
 
-            register = open_register(options.locker, options.lease)
-            self._lease = RegisterLease(register, directory, self.mine, options.lease)
-        self._lease.rules = Rules(options.part, twins=options.twins)
+            self._lock = RegisterLock(open_register(options.locker, options.lease), directory, self.mine)
 
     @property
     def holder(self) -> Record | None:
         """Return who was seen to be master last; ourselves when we are."""
-        return self.mine if self.grant is not None and not self.tenure.lost else self._lease.holder
+        return self.mine if self.grant is not None and not self.tenure.lost else self.candidate.holder
 
     async def win(self) -> Grant:
         """Wait until this broker is the master. Raises OperatorError when that can never be. May be cancelled."""
@@ -111,7 +119,7 @@ class Standby:
         if at < self._next_look:
             return
         self._next_look = at + LOOK_AFTER_SYNC_S
-        if self._lease.replaced():
+        if self._lock.replaced():
             self.tenure.lose("the lock file was deleted or replaced")
             self._wake.set()
 
@@ -120,19 +128,14 @@ class Standby:
         self._end()
         if self.grant is not None and not self.tenure.lost:
             self.ledger.append("released", self.mine, why)
-            if self.gave_back:
-                self.mine.reserved = Rules.FAILBACK
-            elif not self.options.failover_on_shutdown:
-                self.mine.reserved = Rules.PAUSED
-            if self.holds():
-                self._lease.release()
-        self._lease.close()
+        self._perform(self.candidate.release(now()))
+        self._lock.close()
 
     def forfeit(self, why: str) -> None:
         """The lease is lost: let go of it without touching it."""
         self._end()
         self.ledger.append("lost", self.mine, why)
-        self._lease.close()
+        self._lock.close()
 
     def facts(self) -> dict[str, Any]:
         """Return what the status page says. Times in ms."""
@@ -186,8 +189,8 @@ class Standby:
         self._end()
         if self.tenure.holds(now()):  # it was won at the moment at which nobody wanted it any more
             self.ledger.append("released", self.mine, "the broker stops before it served")
-            self._lease.release()
-        self._lease.close()
+        self._perform(self.candidate.withdraw(now()))
+        self._lock.close()
 
     def _end(self) -> None:
         self._quit = True
@@ -209,10 +212,9 @@ class Standby:
 
     def _run(self) -> None:
         try:
-            grant = self._wait()
-            if grant is not None:
-                self._tell(partial(self._settle, grant, None))
-                self._keep()
+            effects = self.candidate.wake(now())
+            while effects and not self._quit:
+                effects = self._perform(effects)
         except EntrepotError as error:
             self._tell(partial(self._settle, None, error))
         except Exception as bug:
@@ -230,47 +232,69 @@ class Standby:
         elif error is not None:
             won.set_exception(error)
 
-    def _wait(self) -> Grant | None:
-        waited = False
-        while not self._quit:
-            self._wake.clear()
+    def _perform(self, effects: Sequence[Effect]) -> list[Effect]:
+        """Do what the candidate asks for, and return what it asks for then. Raises OperatorError; no OSError."""
+        further: list[Effect] = []
+        for effect in effects:
             try:
-                grant = self._lease.attempt(now())
+                further += self._do(effect)
             except OSError as error:
-                self._say(f"waits: the lock cannot be asked: {error}")
-                grant = None
+                self._say(f"could not ask the lock: {error}", logging.WARNING)
+                further += self.candidate.unanswered(now())
             except StoreUnusable as error:
-                if not waited:
+                if not self._waited:
                     raise
                 # It could be used before, so perhaps it can again: a server that is down, a disk that is read-only.
                 self._say(f"waits: {error.message}")
-                grant = None
-            else:
-                if grant is not None:
-                    self.tenure.won(grant)
-                    if self.tenure.holds(now()):
-                        return grant
-                    self._lease.release()  # it took too long to be told
-                self._say_who()
-                self._ask_back()
-                waited = True
-            self._pause()
-        return None
+                further += self.candidate.unanswered(now())
+        return further
 
-    def _pause(self) -> None:
+    def _do(self, effect: Effect) -> list[Effect]:
+        candidate = self.candidate
+        match effect:
+            case Look():
+                effects = candidate.seen(self._lock.look(), now())
+                self._waited = True
+                return effects
+            case Recall():
+                memory = Memory(highest_epoch(self.directory), self.ledger.lease(), empty=self.ledger.empty())
+                return candidate.recalled(memory, now(), time.time_ns() // MILLISECOND)
+            case Swap(version=version):
+                return candidate.swapped(self._lock.swap(version, self.mine), now())
+            case Sleep(until=until, watching=watching):
+                return self._sleep(until, watching)
+            case Won(grant=grant):
+                self.ledger.append("master", self.mine, grant.why)
+                self._tell(partial(self._settle, grant, None))
+            case Lost():
+                self._tell(self._over)
+            case AskBack():
+                self._asking.ask()
+            case Heed():
+                return candidate.asked(self._asked.look())
+            case GiveBack():
+                self._tell(partial(self.asked_back, f"the primary asks for its store back: {self._asked.who}"))
+            case _:
+                assert_never(effect)
+        return []
+
+    def _sleep(self, until: Instant, watching: bool) -> list[Effect]:
+        """Wait until it is time, the lock has changed, or somebody wakes us."""
+        if watching:
+            self._say_who()
+        seconds = max(0, until - now()) / SECOND
         try:
-            self._lease.pause(self._wake, LOOK)
-        except OSError:  # the next attempt will say so
-            self._wake.wait(LOOK)
-
-    def _ask_back(self) -> None:
-        """A primary that finds its store taken asks for it; whoever has it decides."""
-        holder = self._lease.holder
-        if self.options.part == PRIMARY and holder is not None and not holder.released:
-            self._asking.ask(now())
+            if watching:
+                self._lock.pause(self._wake, seconds)
+            else:
+                self._wake.wait(seconds)
+        except OSError:  # the next look will say so
+            self._wake.wait(seconds)
+        self._wake.clear()
+        return [] if self._quit else self.candidate.wake(now())
 
     def _say_who(self) -> None:
-        holder = self._lease.holder
+        holder = self.candidate.holder
         if holder is not None and holder.released and holder.reserved:
             self._say(f"waits: {holder.describe()} left the store {self.directory} to its primary ({holder.reserved})")
         elif holder is None:
@@ -282,44 +306,8 @@ class Standby:
                 f"{holder.epoch}, since {since}; this broker is in slave mode"
             )
 
-    def _say(self, text: str) -> None:
+    def _say(self, text: str, level: int = logging.INFO) -> None:
         """Log it once, not at every look."""
         if text != self._told:
             self._told = text
-            log.info("%s %s", self.mine.name, text)
-
-    def _keep(self) -> None:
-        tenure = self.tenure
-        while not self._quit and not tenure.lost:
-            left = tenure.deadline() - now()
-            if left > 0:
-                self._wake.wait(left / SECOND)
-                self._wake.clear()
-                continue
-            self._renew(now())
-        if tenure.lost:
-            self._tell(self._over)
-
-    def _renew(self, asked: Instant) -> None:
-        tenure = self.tenure
-        if not tenure.holds(asked):
-            tenure.lose("the broker stood still for longer than its lease")
-            return
-        try:
-            self._lease.renew()
-        except StoreLost as lost:
-            tenure.lose(lost.message)
-        except OSError as error:
-            log.warning("%s could not renew its lease: %s", self.mine.name, error)
-            tenure.failed(now())
-        else:
-            tenure.renewed(asked, now())
-            self._look_who_asks()
-
-    def _look_who_asks(self) -> None:
-        options = self.options
-        if options.part == BACKUP and options.allow_failback and not self.gave_back:
-            who = self._asked.look()
-            if who:
-                self.gave_back = True
-                self._tell(partial(self.asked_back, f"the primary asks for its store back: {who}"))
+            log.log(level, "%s %s", self.mine.name, text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from entrepot.base.environment import SECOND
 from entrepot.ha.lease import Record
 from entrepot.io.failback import REQUEST, Asked, Asking
 
@@ -13,30 +12,28 @@ def primary(instance: str = "p") -> Record:
     return Record(name="alpha", host="h", pid=7, instance=instance)
 
 
-def test_it_is_heard_when_it_was_asked_twice(tmp_path: Path) -> None:
+def test_who_asks_and_how_often_is_read_by_whoever_is_asked(tmp_path: Path) -> None:
     asking, asked = Asking(tmp_path, primary()), Asked(tmp_path)
-    assert asked.look() == ""
-    asking.ask(0)
-    assert asked.look() == ""
-    assert asked.look() == "", "it does not ask any more"
-    asking.ask(SECOND)
-    assert asked.look() == "broker alpha, process 7 on h"
+    assert asked.look() is None
+    asking.ask()
+    assert asked.look() == ("p", 1)
+    assert asked.look() == ("p", 1), "it does not ask any more"
+    asking.ask()
+    assert asked.look() == ("p", 2)
+    assert asked.who == "broker alpha, process 7 on h"
     asking.over()
-    assert asked.look() == ""
+    assert asked.look() is None
 
 
-def test_it_does_not_ask_at_every_look_and_two_that_ask_once_are_not_one_that_asks_twice(tmp_path: Path) -> None:
+def test_the_last_one_who_asked_is_the_one_who_asks(tmp_path: Path) -> None:
     first, second, asked = Asking(tmp_path, primary("a")), Asking(tmp_path, primary("b")), Asked(tmp_path)
-    first.ask(SECOND)
-    before = (tmp_path / REQUEST).read_text()
-    first.ask(SECOND + 1)
-    assert (tmp_path / REQUEST).read_text() == before
-    assert asked.look() == ""
-    second.ask(SECOND)
-    assert asked.look() == ""
+    first.ask()
+    assert asked.look() == ("a", 1)
+    second.ask()
+    assert asked.look() == ("b", 1)
 
 
 def test_a_request_that_cannot_be_read_or_written_is_none(tmp_path: Path) -> None:
     (tmp_path / REQUEST).write_text("{")
-    assert Asked(tmp_path).look() == ""
-    Asking(tmp_path / "none", primary()).ask(0)
+    assert Asked(tmp_path).look() is None
+    Asking(tmp_path / "none", primary()).ask()

@@ -9,22 +9,25 @@ from pathlib import Path
 
 import pytest
 
+from contending import Contender
 from entrepot.base.environment import SECOND, Instant
 from entrepot.base.errors import InvalidOption, StoreLost
-from entrepot.ha.lease import LeaseOptions
+from entrepot.ha.lease import LeaseOptions, Record
+from entrepot.ha.options import SharedStoreOptions
 from entrepot.io import leases
-from entrepot.io.leases import LOCK, FileLease, Mount, Waiter, find_mount, me, now
+from entrepot.io.leases import LOCK, FileLock, Mount, Waiter, find_mount, me, now
 from entrepot.io.ledger import Ledger
 
 OPTIONS = LeaseOptions(2 * SECOND)
 LATER: Instant = 3 * SECOND  # more than any patience with a lease of 2 s
-Contender = Callable[[str], FileLease]
+Make = Callable[[str], Contender]
 
 
 @pytest.fixture
-def contender(tmp_path: Path) -> Contender:
-    def make(name: str) -> FileLease:
-        return FileLease(tmp_path, me(name, store="", options=OPTIONS), OPTIONS, lambda: None)
+def contender(tmp_path: Path) -> Make:
+    def make(name: str) -> Contender:
+        mine = me(name, store="", options=OPTIONS)
+        return Contender(tmp_path, FileLock(tmp_path, lambda: None), mine, SharedStoreOptions(lease=OPTIONS))
 
     return make
 
@@ -69,7 +72,7 @@ def test_what_a_directory_is_mounted_on(path: str, remote: bool, lockless: str) 
 
 
 @pytest.mark.parametrize("fuse", [True, False])
-def test_no_thread_sleeps_for_a_lock_of_fuse(contender: Contender, monkeypatch: pytest.MonkeyPatch, fuse: bool) -> None:
+def test_no_thread_sleeps_for_a_lock_of_fuse(contender: Make, monkeypatch: pytest.MonkeyPatch, fuse: bool) -> None:
     """It would keep everybody from replacing the lock of a holder that hangs."""
     monkeypatch.setattr(leases, "mount_of", lambda directory: Mount(remote=True, lockless="", fuse=fuse))
     made: list[int] = []
@@ -78,7 +81,7 @@ def test_no_thread_sleeps_for_a_lock_of_fuse(contender: Contender, monkeypatch: 
     assert holder.attempt(now()) is not None
     assert waiting.attempt(now()) is None
     assert bool(made) is not fuse
-    holder.release()
+    holder.release(now())
     end = time.monotonic() + 10
     while waiting.attempt(now()) is None:
         assert time.monotonic() < end
@@ -86,13 +89,13 @@ def test_no_thread_sleeps_for_a_lock_of_fuse(contender: Contender, monkeypatch: 
         each.close()
 
 
-def test_a_mount_without_locks_is_refused(contender: Contender, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mount_without_locks_is_refused(contender: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "mount_of", lambda directory: Mount(remote=True, lockless="nolock"))
     with pytest.raises(InvalidOption, match="mounted with nolock: a lock on it is seen by this machine only"):
         contender("alpha")
 
 
-def test_a_local_lock_that_is_free_proves_that_the_holder_is_dead(contender: Contender) -> None:
+def test_a_local_lock_that_is_free_proves_that_the_holder_is_dead(contender: Make) -> None:
     one, other = contender("one"), contender("other")
     assert one.attempt(0) is not None
     one.close()  # as its death would
@@ -102,7 +105,7 @@ def test_a_local_lock_that_is_free_proves_that_the_holder_is_dead(contender: Con
     assert "ended without handing over" in grant.why
 
 
-def test_a_remote_lock_that_refused_us_once_proves_it_too(contender: Contender, remote: None) -> None:
+def test_a_remote_lock_that_refused_us_once_proves_it_too(contender: Make, remote: None) -> None:
     one, other = contender("one"), contender("other")
     assert one.attempt(0) is not None
     assert other.attempt(0) is None
@@ -110,9 +113,7 @@ def test_a_remote_lock_that_refused_us_once_proves_it_too(contender: Contender, 
     assert _attempts(other, 0)
 
 
-def test_a_remote_lock_that_never_refused_anybody_proves_nothing_for_a_lease(
-    contender: Contender, remote: None
-) -> None:
+def test_a_remote_lock_that_never_refused_anybody_proves_nothing_for_a_lease(contender: Make, remote: None) -> None:
     one, other = contender("one"), contender("other")
     assert one.attempt(0) is not None
     one.close()
@@ -121,71 +122,66 @@ def test_a_remote_lock_that_never_refused_anybody_proves_nothing_for_a_lease(
     assert other.attempt(LATER) is not None
 
 
-def test_a_remote_lock_that_was_handed_back_is_free_at_once(contender: Contender, remote: None) -> None:
+def test_a_remote_lock_that_was_handed_back_is_free_at_once(contender: Make, remote: None) -> None:
     one, other = contender("one"), contender("other")
     assert one.attempt(0) is not None
-    one.release()
+    one.release(0)
     assert other.attempt(0) is not None
 
 
 def test_locks_that_keep_nobody_out_are_found_out_before_harm_is_done(
-    contender: Contender, remote: None, lockless: None
+    contender: Make, remote: None, lockless: None
 ) -> None:
     one, other = contender("one"), contender("other")
     assert one.attempt(0) is not None
     assert other.attempt(0) is None
-    one.renew()
+    one.renew(SECOND)
     with pytest.raises(InvalidOption, match="keep nobody out"):
         other.attempt(SECOND)
-    one.renew()  # it did not notice anything
+    one.renew(SECOND)  # it did not notice anything
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
-def test_a_claim_that_fails_leaves_the_lock_free(
-    contender: Contender, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_a_claim_that_fails_leaves_the_lock_free(contender: Make, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     one = contender("one")
-    written = one._write
+    written = one.lock._write  # type: ignore[attr-defined]
 
-    def fails(descriptor: int, *, sync: bool) -> None:
+    def fails(descriptor: int, record: Record, *, sync: bool) -> None:
         raise OSError(number, "as the disk says")
 
-    monkeypatch.setattr(one, "_write", fails)
+    monkeypatch.setattr(one.lock, "_write", fails)
     for _ in range(2):
         with pytest.raises(OSError, match="as the disk says"):
             one.attempt(0)
-    monkeypatch.setattr(one, "_write", written)
+    monkeypatch.setattr(one.lock, "_write", written)
     assert one.attempt(0) is not None
 
 
 def test_a_replacement_that_fails_leaves_nothing_behind(
-    contender: Contender, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    contender: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    clock = [0]
-    monkeypatch.setattr(leases, "now", lambda: clock[0])
     one, other = contender("one"), contender("other")
     assert one.attempt(0) is not None
     assert other.attempt(0) is None
-    clock[0] = LATER  # it stands still: the lock of the system is held, its record gets old
     before = sorted(path.name for path in tmp_path.iterdir())
-    written = other._write
+    written = other.lock._write  # type: ignore[attr-defined]
 
-    def fails(descriptor: int, *, sync: bool) -> None:
+    def fails(descriptor: int, record: Record, *, sync: bool) -> None:
         raise OSError(errno.ENOSPC, "no space left")
 
-    monkeypatch.setattr(other, "_write", fails)
+    monkeypatch.setattr(other.lock, "_write", fails)
     with pytest.raises(OSError, match="no space left"):
         other.attempt(LATER)
     assert sorted(path.name for path in tmp_path.iterdir()) == before
-    monkeypatch.setattr(other, "_write", written)
+    monkeypatch.setattr(other.lock, "_write", written)
     assert other.attempt(LATER) is not None
-    assert one.replaced()
+    assert one.lock.replaced()
     with pytest.raises(StoreLost, match="replaced by broker other"):
-        one.verify()
+        one.renew(SECOND)
     assert [line["epoch"] for line in Ledger(tmp_path).read()] == [1, 2]
     assert (tmp_path / LOCK).exists()
 
 
-def _attempts(lease: FileLease, at: Instant) -> bool:
+def _attempts(lease: Contender, at: Instant) -> bool:
     """Say whether the lease is won at the next looks: a thread that waits for the lock may have it for a moment."""
     return any(lease.attempt(at) is not None for _ in range(1000))

@@ -1,0 +1,106 @@
+"""Bugs of pairs, planted to see that the simulation finds them: those of a candidate as subclasses of the core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from entrepot.base.environment import Instant
+from entrepot.ha.candidate import Candidate, Effect, Memory, Sight, State
+from entrepot.ha.lease import Record, Rules, Watch
+from entrepot.ha.options import SharedStoreOptions
+
+PLANTED: Final = (
+    "no fence",  # what is on disk is confirmed without a look at the lease
+    "release first",  # the lease goes back before the ports are closed
+    "epoch reused",  # a new master takes the number of the old one
+    "impatient",  # a challenger waits for half a lease
+    "new locks are free",  # a lock that was deleted is taken at once
+    "late writes count",  # what an older epoch writes lands in the store of the younger one
+    "renews what is another's",  # the holder does not look whether the lock that it renews is still the one that counts
+    "paused is free",  # a backup takes the store that its primary has paused
+    "keeps the store",  # a backup that is asked for the store goes on
+    "takes what was given back",  # a backup does not let the primary go first
+    "misses who came and went",  # a challenger does not ask the store whether there was a master between two looks
+    "takes a doubt for a yes",  # a claim that was not answered is taken for one that was carried out
+)
+
+
+class _ReusesEpochs(Candidate):
+    def recalled(self, memory: Memory, now: Instant, wall: int) -> list[Effect]:
+        before = memory.epoch or (0 if self._sight.record is None else self._sight.record.epoch)
+        effects = super().recalled(memory, now, wall)
+        if self.state is State.CLAIMING and before:
+            self.mine.epoch = before
+        return effects
+
+
+class _Impatient(Candidate):
+    def _is_over(self, record: Record, now: Instant) -> bool:
+        over = super()._is_over(record, now)
+        return over or self._watch.unchanged(self._asked) * 2 >= record.lease
+
+
+class _TakesNewLocks(Candidate):
+    def _is_missing(self, sight: Sight, now: Instant) -> bool:
+        super()._is_missing(sight, now)
+        self._unchanged = None
+        return True
+
+
+class _RenewsAnothers(Candidate):
+    def swapped(self, version: int, now: Instant) -> list[Effect]:
+        return super().swapped(self.version if version < 0 and self.state is State.RENEWING else version, now)
+
+
+class _Blind(Rules):
+    """Does not see one kind of reservation."""
+
+    def __init__(self, part: str, kind: str) -> None:
+        super().__init__(part, twins=True)
+        self.kind: Final = kind
+
+    def leaves_alone(self, record: Record, watch: Watch, now: Instant) -> bool:
+        return super().leaves_alone(record, watch, now) and record.reserved != self.kind
+
+
+class _TakesWhatIsPaused(Candidate):
+    def __init__(self, mine: Record, options: SharedStoreOptions) -> None:
+        super().__init__(mine, options)
+        self.rules = _Blind(options.part, Rules.PAUSED)
+
+
+class _TakesWhatWasGivenBack(Candidate):
+    def __init__(self, mine: Record, options: SharedStoreOptions) -> None:
+        super().__init__(mine, options)
+        self.rules = _Blind(options.part, Rules.FAILBACK)
+
+
+class _KeepsTheStore(Candidate):
+    def asked(self, request: tuple[str, int] | None) -> list[Effect]:
+        return []
+
+
+class _MissesMasters(Candidate):
+    def _is_news(self, memory: Memory, now: Instant) -> bool:
+        return False
+
+
+class _TakesDoubtForYes(Candidate):
+    def unanswered(self, now: Instant) -> list[Effect]:
+        if self.state is State.CLAIMING:
+            return self.swapped(self.version + 1, now)
+        return super().unanswered(now)
+
+
+BUGS: Final[Mapping[str, type[Candidate]]] = {
+    "epoch reused": _ReusesEpochs,
+    "impatient": _Impatient,
+    "new locks are free": _TakesNewLocks,
+    "renews what is another's": _RenewsAnothers,
+    "paused is free": _TakesWhatIsPaused,
+    "keeps the store": _KeepsTheStore,
+    "takes what was given back": _TakesWhatWasGivenBack,
+    "misses who came and went": _MissesMasters,
+    "takes a doubt for a yes": _TakesDoubtForYes,
+}
