@@ -22,7 +22,7 @@ from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import bridge_filters, lists_of, no_filters
 from entrepot.config.security import OPEN, Security, protect
 from entrepot.core.broker import BrokerCore
-from entrepot.core.controls import Census
+from entrepot.core.census import Census
 from entrepot.core.jobs import ADDRESS as JOBS
 from entrepot.core.jobs import Jobs
 from entrepot.core.management import install

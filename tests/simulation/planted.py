@@ -21,7 +21,8 @@ from entrepot.core.lease import Lease
 from entrepot.core.lease_records import ClaimRecord
 from entrepot.core.queue import UNKNOWN_DELIVERED, Queue
 from entrepot.core.records import KIND_CLAIM, KIND_COUNT, KIND_DECISION, KIND_PUBLICATION, STAGED_QUEUE
-from entrepot.core.stage import Publication, Stage, Stages
+from entrepot.core.stage import Stages
+from entrepot.core.staged import Publication, Stage
 from entrepot.core.timed import Dates
 from entrepot.journal import window
 from entrepot.journal.log import JournalCore

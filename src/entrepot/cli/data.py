@@ -21,6 +21,7 @@ from entrepot.cli.lazy import LazyGroup
 from entrepot.cli.output import output_option, show, to_json
 from entrepot.io.lock import HELD, holder_of, unusable
 from entrepot.journal.index import segment_range
+from entrepot.journal.names import BATCH_MARK, segment_files
 from entrepot.journal.ports import SCRATCH, JournalPort
 from entrepot.journal.record import (
     BATCH_HEAD,
@@ -32,7 +33,7 @@ from entrepot.journal.record import (
     batch_valid,
     describe,
 )
-from entrepot.journal.recovery import BATCH_MARK, Recovery, segment_files
+from entrepot.journal.recovery import Recovery
 
 directory_argument = click.argument(
     "directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)

@@ -16,63 +16,22 @@ import msgspec
 
 from entrepot.base.errors import InvalidDestination, Refused
 from entrepot.base.patterns import MIXED, is_pattern
-from entrepot.core import upkeep
+from entrepot.core import upkeep, views
 from entrepot.core.broker import BrokerCore, selector_or_none
+from entrepot.core.census import Census
 from entrepot.core.explain import explain
 from entrepot.core.listing import Arguments, Listing, page_of
 from entrepot.core.queue import Queue
 from entrepot.core.routing import Address, default_routing
-from entrepot.core.upkeep import UNBOUNDED, Burial, Count, Discard, Move, Progress, Purge, Removal, Retry
+from entrepot.core.upkeep import Burial, Count, Discard, Move, Progress, Purge, Removal, Retry
+from entrepot.core.views import UNBOUNDED
 from entrepot.core.where import Search
 from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES, UNTYPED, parse_one
-from entrepot.model.message import Message
 
 DESCRIBED_MOST: Final = 500  # queues, consumers or schedules in one answer: each may cost a read from disk
 LISTED_MOST: Final = 1_000  # messages in one answer
 EXPLAINED_MOST: Final = 50  # queues of one topic
 PAGE: Final = 200  # messages of a page when the caller does not say: Artemis' management-browse-page-size
-
-
-class Census:
-    """What the surroundings of a broker know about it: who is connected. The node has one that knows."""
-
-    def count(self) -> int:
-        """Return how many connections are open."""
-        return 0
-
-    def connections(self, skip: int, most: int) -> list[dict[str, str]]:
-        """Return open connections, each with ``id``, ``peer``, ``protocol`` and what its session tells."""
-        return []
-
-    def close(self, connection: str, why: str) -> bool:
-        """Close the connection with this id; False when there is none."""
-        return False
-
-    def bridges(self) -> list[dict[str, object]]:
-        """Return the bridges to other brokers, whoever opened them (`Bridge.report`), and connectors without one."""
-        return []
-
-    def switch_connector(self, name: str, start: bool) -> bool:
-        """Start or stop the network connector ``name``; False when there is none."""
-        return False
-
-    def path(self, message: Message) -> list[str]:
-        """Return the ids of the brokers that ``message`` came through, the first one first."""
-        return []
-
-    def outlook(self, name: str, topic: bool) -> list[dict[str, object]]:
-        """Return each bridge and what it does for this queue or topic (`cluster/networks/outlook.py`)."""
-        return []
-
-    @property
-    def url(self) -> str:
-        """Where this broker is reached by others; "" when nobody can."""
-        return ""
-
-    @property
-    def trace(self) -> str:
-        """The directory of this broker's trace, on its own machine; "" when it keeps none."""
-        return ""
 
 
 class Work(Protocol):
@@ -220,7 +179,7 @@ def find_queue(broker: BrokerCore, text: str) -> Queue:
     address = broker.table.addresses.get(destination.name)
     if not destination.queue and address is not None and len(address.anycast) == 1:
         return address.anycast[0]
-    return upkeep.need(broker, destination.queue or destination.name)
+    return views.need(broker, destination.queue or destination.name)
 
 
 class QueueControl(Control):
@@ -237,13 +196,13 @@ class QueueControl(Control):
         known: dict[str, Callable[[], object]] = {
             name: partial(read, self.queue) for name, read in QUEUE_ATTRIBUTES.items()
         }
-        known["firstMessageAge"] = lambda: upkeep.queue_view(self.broker, self.queue).oldest_ms
+        known["firstMessageAge"] = lambda: views.queue_view(self.broker, self.queue).oldest_ms
         return known
 
     def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
         """Return what can be done to a queue."""
         return {
-            "describe": lambda given: _fields(upkeep.queue_view(self.broker, self.queue)),
+            "describe": lambda given: _fields(views.queue_view(self.broker, self.queue)),
             "pause": lambda given: upkeep.pause(self.broker, self.name),
             "resume": lambda given: upkeep.resume(self.broker, self.name),
             "countMessages": self._count,
@@ -315,7 +274,7 @@ class QueueControl(Control):
         return Found(Removal(self.broker, self.name, given.identity(0), work))
 
     def _consumers(self, given: Arguments) -> str:
-        return _text([_fields(view) for view in upkeep.list_consumers(self.broker, self.name)[:DESCRIBED_MOST]])
+        return _text([_fields(view) for view in views.list_consumers(self.broker, self.name)[:DESCRIBED_MOST]])
 
 
 # -- addresses --------------------------------------------------------------------------------------------------------
@@ -400,7 +359,7 @@ def explained(broker: BrokerCore, census: Census, text: str) -> dict[str, Any]:
         "topic": topic,
         "queues": [msgspec.to_builtins(explain(broker, one, census)) for one in found[:EXPLAINED_MOST]],
         "more": max(0, len(found) - EXPLAINED_MOST),
-        "near": [] if found or topic else upkeep.near_names(broker, name),
+        "near": [] if found or topic else views.near_names(broker, name),
         "bridges": census.outlook(name, topic),
     }
 
@@ -456,12 +415,12 @@ class BrokerControl(Control):
             "describeBridges": lambda given: self.census.bridges(),
             "startConnector": lambda given: self._switch_connector(given, start=True),
             "stopConnector": lambda given: self._switch_connector(given, start=False),
-            "describeLeases": lambda given: [_fields(view) for view in upkeep.list_leases(self.broker)],
+            "describeLeases": lambda given: [_fields(view) for view in views.list_leases(self.broker)],
             "describeStages": lambda given: [
-                _fields(view) for view in upkeep.list_stages(self.broker, given.text(0, ""), DESCRIBED_MOST)
+                _fields(view) for view in views.list_stages(self.broker, given.text(0, ""), DESCRIBED_MOST)
             ],
             "describeSinks": lambda given: [
-                _fields(view) for view in upkeep.list_sinks(self.broker, _described(given, 0))
+                _fields(view) for view in views.list_sinks(self.broker, _described(given, 0))
             ],
             "dropStages": self._drop_stages,
             "explain": lambda given: explained(self.broker, self.census, given.text(0)),
@@ -502,7 +461,7 @@ class BrokerControl(Control):
 
     def _consumers(self, queue: str) -> list[dict[str, Any]]:
         name = find_queue(self.broker, queue).name if queue else ""
-        return [_fields(view) for view in upkeep.list_consumers(self.broker, name)]
+        return [_fields(view) for view in views.list_consumers(self.broker, name)]
 
     def _describe_queues(self, given: Arguments) -> list[dict[str, Any]]:
         """Take ([pattern [, name after which to go on [, most]]]); by name, at most `DESCRIBED_MOST`."""
@@ -511,10 +470,10 @@ class BrokerControl(Control):
         most = _described(given, 2)
         found = table.matching(pattern) if pattern else list(table.queues.values())
         names = sorted(queue.name for queue in found if queue.name > after)
-        return [_fields(upkeep.queue_view(self.broker, table.queues[name])) for name in names[:most]]
+        return [_fields(views.queue_view(self.broker, table.queues[name])) for name in names[:most]]
 
     def _describe_scheduled(self, given: Arguments) -> list[dict[str, Any]]:
-        return [_fields(view) for view in upkeep.list_scheduled(self.broker, _described(given, 0))]
+        return [_fields(view) for view in views.list_scheduled(self.broker, _described(given, 0))]
 
     def _describe_connections(self, given: Arguments) -> list[dict[str, str]]:
         """Take ([how many to skip [, most]])."""

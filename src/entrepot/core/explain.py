@@ -27,7 +27,7 @@ from entrepot.model.message import BODY_TEXT, LANGUAGE_SAMPLE, Common, Language,
 from entrepot.model.predicate import Value
 
 if TYPE_CHECKING:
-    from entrepot.core.controls import Census
+    from entrepot.core.census import Census
 
 LOOK_MESSAGES: Final = 100  # at the head of a queue; what is behind them waits for them, or for the same
 LOOK_OCTETS: Final = 4 * MIB  # read from disk in one turn, at most with the last message above

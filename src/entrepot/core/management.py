@@ -20,7 +20,8 @@ from entrepot.base.errors import EntrepotError, LimitExceeded, Refused
 from entrepot.core import notices
 from entrepot.core.access import MANAGEMENT
 from entrepot.core.broker import BrokerCore
-from entrepot.core.controls import Census, Work, control
+from entrepot.core.census import Census
+from entrepot.core.controls import Work, control
 from entrepot.core.routing import Service
 from entrepot.core.timed import Alarm
 from entrepot.journal.log import Waiter

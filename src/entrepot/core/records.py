@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from entrepot.journal.names import INTERNAL_KIND
 from entrepot.journal.record import FORMAT
-from entrepot.journal.recovery import INTERNAL_KIND
 from entrepot.model.message import (
     ENVELOPE_LAYOUT,
     ENVELOPE_STRETCHES,

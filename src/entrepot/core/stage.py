@@ -21,10 +21,10 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from entrepot.base.environment import MIB, MINUTE, SECOND
-from entrepot.base.errors import EntrepotError, Refused, StageError, StorageError
+from entrepot.base.errors import Refused, StageError, StorageError
 from entrepot.core import records as register
 from entrepot.core import stage_records as records
 from entrepot.core.addresses import written
@@ -34,13 +34,22 @@ from entrepot.core.ports import Host
 from entrepot.core.routing import Target
 from entrepot.core.sending import Sending
 from entrepot.core.stage_ledger import RUN_OCTETS, TARGET_OCTETS, Ledger, batch_octets, stage_octets
+from entrepot.core.staged import (
+    Publication,
+    Run,
+    Stage,
+    StageWaiter,
+    _check_batch,
+    _check_name,
+    _key,
+    _numbers,
+    _record,
+)
 from entrepot.core.timed import Alarm
 from entrepot.journal.log import again
 from entrepot.model import address as names
 from entrepot.model.message import Message
 
-NAME_OCTETS_MAX: Final = 255  # of a sink or a part: they are parts of keys
-BATCH_MAX: Final = (1 << 62) - 1
 REMEMBERED: Final = 64  # decisions and publications of each sink; a sink repeats the last one or two
 RUNS_A_DOCUMENT: Final = 30_000  # numbers: 150 kB
 ATOMIC_OCTETS: Final = 64 * MIB  # what one atomic batch of the journal may hold, as of a transaction
@@ -51,97 +60,6 @@ DROP_STEP: Final = 5_000  # messages of a dropped stage that are settled in one 
 RETRY: Final = SECOND  # while the disk is full
 STAGE_AGE_MS: Final = 7 * 24 * 3600 * 1000  # longer than a weekend in which nobody repairs a pipeline
 SWEEP_EVERY: Final = MINUTE
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class StageWaiter:
-    """Who waits for a publication that takes several turns. Exactly one of the two is called, once."""
-
-    def published(self, count: i64) -> None:
-        """All of it is sent; ask the journal when it is on disk."""
-
-    def refused(self, error: EntrepotError) -> None:
-        """It will not be."""
-
-
-class Stage:
-    """One part of one batch. ``runs``: first number, how many, index into ``targets``; and so on."""
-
-    def __init__(self, sink: str, batch: int, part: str, created: int) -> None:
-        self.sink: str = sink
-        self.batch: int = batch
-        self.part: str = part
-        self.created: int = created
-        self.count: i64 = 0
-        self.octets: i64 = 0
-        self.noted: i64 = 0  # octets that the ledger has for it
-        self.closed: bool = False
-        self.chunks: int = 0  # documents of its runs in the journal
-        self.dropped: str = ""  # why there is nothing in it any more
-        self.failure: str = ""  # of one of its sends: then the rest must not count either
-        self.targets: list[str] = []
-        self.index: dict[str, int] = {}
-        self.runs: list[int] = []
-        self.next_number: i64 = -1
-        self.last_target: Target | None = None
-        self.last_index: int = 0
-        self.kept: list[Message] = []  # of a broker without a disk; in the order of the runs
-
-    def place(self, target: Target, written: str) -> int:
-        """Return the index of a destination, noted on first use."""
-        index = self.index.get(written, -1)
-        if index < 0:
-            index = len(self.targets)
-            self.targets.append(written)
-            self.index[written] = index
-        self.last_target = target
-        self.last_index = index
-        return index
-
-    def add(self, message: Message, index: int) -> None:
-        """Note one more message."""
-        number = message.number
-        runs = self.runs
-        if number == self.next_number and runs[-1] == index:
-            runs[-2] += 1
-        else:
-            runs.append(int(number))
-            runs.append(1)
-            runs.append(index)
-        self.next_number = number + 1
-        self.count += 1
-        self.octets += message.size
-
-    def fail(self, error: EntrepotError) -> None:
-        """A send into it was refused: it cannot be closed any more."""
-        if not self.failure:
-            self.failure = error.message
-
-
-class Run:
-    """Staged messages with consecutive numbers and one destination that are still to be sent on."""
-
-    def __init__(self, first: int, count: int, text: str) -> None:
-        self.first: int = first
-        self.count: int = count
-        self.text: str = text
-
-
-class Publication:
-    """A batch that is or was published here; ``work`` is what is still to be moved."""
-
-    def __init__(self, sink: str, batch: int, parts: list[str], count: i64) -> None:
-        self.sink: str = sink
-        self.batch: int = batch
-        self.parts: list[str] = parts
-        self.count: i64 = count
-        self.done: bool = False
-        self.work: deque[Run] = deque()
-        self.kept: deque[Message] = deque()
-        self.chunks: list[tuple[str, int]] = []  # parts and how many documents of runs each has
-        self.targets: dict[str, Target] = {}
-        self.waiters: list[StageWaiter] = []
-        self.trouble: str = ""  # why it does not go on
 
 
 class _Move(Alarm):
@@ -748,46 +666,6 @@ class Stages:
                 assert not publication.done or not publication.work
                 held.extend(publication.kept)
         return held
-
-
-def _key(stage: Stage) -> bytes:
-    return records.stage_key(stage.sink, stage.batch, stage.part)
-
-
-def _record(stage: Stage) -> records.StageRecord:
-    return records.StageRecord(
-        stage.sink,
-        stage.batch,
-        stage.part,
-        stage.created,
-        int(stage.count),
-        int(stage.octets),
-        stage.targets,
-        stage.chunks,
-    )
-
-
-def _numbers(stage: Stage) -> list[int]:
-    found: list[int] = []
-    at = 0
-    while at < len(stage.runs):
-        found.extend(range(stage.runs[at], stage.runs[at] + stage.runs[at + 1]))
-        at += 3
-    return found
-
-
-def _check_name(name: str, what: str) -> None:
-    """Raise StageError for a name that cannot be part of a list or a key."""
-    if not name or len(name.encode()) > NAME_OCTETS_MAX or "," in name or not name.isprintable():
-        raise StageError(
-            f"the {what} {name[:40]!r} is no name",
-            remedy=f"use 1 to {NAME_OCTETS_MAX} printable octets without a comma",
-        )
-
-
-def _check_batch(batch: int) -> None:
-    if not 0 <= batch <= BATCH_MAX:
-        raise StageError(f"the batch {batch} is not a number from 0 to {BATCH_MAX}")
 
 
 __all__ = ["Publication", "Stage", "StageWaiter", "Stages"]

@@ -19,7 +19,7 @@ from entrepot.core.timed import SCHEDULED_TARGET
 from entrepot.model.message import Message
 
 if TYPE_CHECKING:
-    from entrepot.core.controls import Census
+    from entrepot.core.census import Census
 
 STEP_MESSAGES: Final = 500
 LOAD_MESSAGES: Final = 64

@@ -19,6 +19,7 @@ from mypy_extensions import i64, u8
 from entrepot.base.environment import KIB
 from entrepot.journal.batch import Batch
 from entrepot.journal.index import DEAD, Document, Index, Note, Segment, pin, segment_name
+from entrepot.journal.names import corrupt
 from entrepot.journal.ports import SCRATCH, JournalOptions, JournalPort
 from entrepot.journal.record import (
     ADD,
@@ -41,7 +42,6 @@ from entrepot.journal.record import (
     write_message_head,
     write_meta,
 )
-from entrepot.journal.recovery import corrupt
 
 OUT_BYTES: Final = 256 * KIB
 WINDOW_MAX: Final = 256

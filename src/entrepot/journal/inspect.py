@@ -8,6 +8,7 @@ from librt.strings import read_i32_be
 
 from entrepot.base.errors import CorruptJournal, EntrepotError, Fault
 from entrepot.journal.index import segment_range
+from entrepot.journal.names import segment_files
 from entrepot.journal.ports import JournalPort, RecoveryReport, RecoverySink
 from entrepot.journal.record import (
     BATCH_HEAD,
@@ -19,7 +20,7 @@ from entrepot.journal.record import (
     batch_valid,
     describe,
 )
-from entrepot.journal.recovery import Recovery, segment_files
+from entrepot.journal.recovery import Recovery
 
 
 class RecordLine:

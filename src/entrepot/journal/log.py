@@ -24,6 +24,7 @@ from entrepot.journal.compaction import Compaction, choose
 from entrepot.journal.epoch import EPOCH_SHIFT, Boundary, remembered, write_epoch
 from entrepot.journal.index import DEAD, DURABLY, LIVE, TRANSIENT, Document, Index, Segment, document_name
 from entrepot.journal.limits import StoreLimits
+from entrepot.journal.names import GAPS_KEY, INTERNAL_KIND, corrupt
 from entrepot.journal.overflow import Overflow
 from entrepot.journal.ports import (
     Fence,
@@ -51,7 +52,7 @@ from entrepot.journal.record import (
     write_meta,
     write_queue,
 )
-from entrepot.journal.recovery import GAPS_KEY, INTERNAL_KIND, Recovery, corrupt
+from entrepot.journal.recovery import Recovery
 from entrepot.model.message import Message, read_envelope
 
 __all__ = [

@@ -18,6 +18,7 @@ import msgspec
 from entrepot.base.errors import CorruptJournal, StorageError
 from entrepot.journal.epoch import boundaries_of, is_late
 from entrepot.journal.index import Segment, segment_range
+from entrepot.journal.names import BATCH_MARK, document_key, highest_claim, parse_gaps
 from entrepot.journal.ports import JournalPort, RecoverySink
 from entrepot.journal.record import (
     BATCH_HEAD,
@@ -35,7 +36,7 @@ from entrepot.journal.record import (
     read_queue,
     record_valid,
 )
-from entrepot.journal.recovery import BATCH_MARK, Recovery, document_key, highest_claim, parse_gaps
+from entrepot.journal.recovery import Recovery
 from entrepot.journal.window import Window
 
 QUEUES_MAX: Final = 64  # more in what is left of a record are noise

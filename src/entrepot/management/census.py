@@ -7,7 +7,7 @@ from itertools import islice
 
 from entrepot.cluster.networks.admission import message_path
 from entrepot.cluster.networks.outlook import outlook
-from entrepot.core.controls import Census
+from entrepot.core.census import Census
 from entrepot.io.connection import Connection
 from entrepot.io.links import Links
 from entrepot.io.tcp import Listener

@@ -12,21 +12,11 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias, TypeVar
 
 from entrepot.base.errors import EntrepotError
-from entrepot.core import upkeep
+from entrepot.core import upkeep, views
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.controls import find_queue
-from entrepot.core.upkeep import (
-    UNBOUNDED,
-    ConsumerView,
-    Discard,
-    Move,
-    Progress,
-    Purge,
-    QueueView,
-    Removal,
-    Retry,
-    ScheduleView,
-)
+from entrepot.core.upkeep import Discard, Move, Progress, Purge, Removal, Retry
+from entrepot.core.views import UNBOUNDED, ConsumerView, QueueView, ScheduleView
 from entrepot.io.connection import Turn
 from entrepot.journal.ports import Waiter
 from entrepot.model.address import ANYCAST, parse_one
@@ -68,19 +58,19 @@ class Queues:
 
     def list(self, pattern: str = "") -> QueueViews:
         """Return all queues, or those whose name a wildcard matches, by name."""
-        return self._turn(lambda broker: upkeep.list_queues(broker, pattern))
+        return self._turn(lambda broker: views.list_queues(broker, pattern))
 
     def show(self, name: str) -> QueueView:
         """Return one queue."""
-        return self._turn(lambda broker: upkeep.queue_view(broker, find_queue(broker, name)))
+        return self._turn(lambda broker: views.queue_view(broker, find_queue(broker, name)))
 
     def consumers(self, name: str = "") -> ConsumerViews:
         """Return the consumers of one queue, or all."""
-        return self._turn(lambda broker: upkeep.list_consumers(broker, find_queue(broker, name).name if name else ""))
+        return self._turn(lambda broker: views.list_consumers(broker, find_queue(broker, name).name if name else ""))
 
     def scheduled(self, most: int = 1_000) -> ScheduleViews:
         """Return up to ``most`` messages that wait for their time."""
-        return self._turn(lambda broker: upkeep.list_scheduled(broker, most))
+        return self._turn(lambda broker: views.list_scheduled(broker, most))
 
     def create(self, name: str, *, durable: bool = True) -> None:
         """Make a queue, or an ``address::queue``, that no disuse deletes. Raises InvalidDestination if it exists."""

@@ -21,7 +21,8 @@ from mypy_extensions import i64, mypyc_attr
 from entrepot.base.errors import InvalidSelector
 from entrepot.model.like import LikePattern
 from entrepot.model.regex import Expression, Template, compile_regex, replaced, split_java
-from entrepot.model.selector import (
+from entrepot.model.selector import parse_selector
+from entrepot.model.syntax import (
     CONVERT_PREFIX,
     Among,
     Between,
@@ -35,7 +36,6 @@ from entrepot.model.selector import (
     Node,
     Unary,
     XPath,
-    parse_selector,
 )
 from entrepot.model.value import (
     COMPARISONS,

@@ -23,25 +23,46 @@ chain of ``+`` or ``*``; AND and OR chains are flat), `TERMS_MAX` operands and l
 from __future__ import annotations
 
 import re
-from typing import Final, NoReturn, TypeAlias
-
-import msgspec
+from typing import Final, NoReturn
 
 from entrepot.base.errors import InvalidSelector
+from entrepot.model.syntax import (
+    AND,
+    COMPARISON,
+    CONVERT_PREFIX,
+    EQUALITY,
+    KEYWORDS,
+    LEVELS,
+    LONG_MAX,
+    OR,
+    PRIMARY,
+    SUM,
+    UNARY,
+    Among,
+    Between,
+    Binary,
+    Call,
+    Identifier,
+    IsNull,
+    Junction,
+    Like,
+    Literal,
+    Node,
+    Selector,
+    Unary,
+    XPath,
+    is_list,
+    is_verdict,
+)
 
 TEXT_CHARACTERS_MAX: Final = 32 * 1024  # half of what a STOMP header line may hold by default
 HEIGHT_MAX: Final = 64  # three interpreter frames a level stay far below the default recursion limit of 1000
 TERMS_MAX: Final = 4096  # an IN list of that many strings still fits the text
 
-CONVERT_PREFIX: Final = "convert_string_expressions:"
 HYPHEN_PREFIX: Final = "hyphenated_props:"
 
-LONG_MAX: Final = 2**63 - 1
 LONG_MIN: Final = -(2**63)
 
-KEYWORDS: Final = dict.fromkeys(
-    ("NOT", "AND", "OR", "BETWEEN", "LIKE", "ESCAPE", "IN", "IS", "TRUE", "FALSE", "NULL", "XPATH", "XQUERY")
-)
 
 FUNCTIONS: Final[dict[str, tuple[int, int]]] = {
     "INLIST": (2, 2),
@@ -51,101 +72,6 @@ FUNCTIONS: Final[dict[str, tuple[int, int]]] = {
     "SPLIT": (2, 3),
 }
 """Name -> fewest and most arguments. INLIST and REGEX yield a verdict, REPLACE a string, the others a list."""
-
-
-class Literal(msgspec.Struct, frozen=True):
-    """A string, number, truth value or NULL, written out. Negative numbers are literals, not negations."""
-
-    value: str | int | float | bool | None
-
-
-class Identifier(msgspec.Struct, frozen=True):
-    """The name of a property or pseudo-property."""
-
-    name: str
-
-
-class Unary(msgspec.Struct, frozen=True):
-    """``operator`` is ``-`` or ``NOT``; a unary plus leaves no trace."""
-
-    operator: str
-    operand: Node
-
-
-class Binary(msgspec.Struct, frozen=True):
-    """``operator`` is one of ``+ - * / % = <> < <= > >=``."""
-
-    operator: str
-    left: Node
-    right: Node
-
-
-class Junction(msgspec.Struct, frozen=True):
-    """Two or more terms joined by ``AND`` or ``OR``."""
-
-    operator: str
-    terms: tuple[Node, ...]
-
-
-class Like(msgspec.Struct, frozen=True):
-    """``escape`` is empty when there is none."""
-
-    operand: Node
-    pattern: str
-    escape: str
-    negated: bool
-
-
-class Among(msgspec.Struct, frozen=True):
-    """``name [NOT] IN ('a', 'b')``: strings only, as in both families."""
-
-    operand: Identifier
-    choices: tuple[str, ...]
-    negated: bool
-
-
-class Between(msgspec.Struct, frozen=True):
-    """Both bounds belong to the range."""
-
-    operand: Node
-    low: Node
-    high: Node
-    negated: bool
-
-
-class IsNull(msgspec.Struct, frozen=True):
-    """The only test that is never unknown."""
-
-    operand: Node
-    negated: bool
-
-
-class Call(msgspec.Struct, frozen=True):
-    """A function of `FUNCTIONS`, its name in capitals."""
-
-    function: str
-    arguments: tuple[Node, ...]
-
-
-class XPath(msgspec.Struct, frozen=True):
-    """Asks the body, read as XML."""
-
-    path: str
-
-
-Node: TypeAlias = Literal | Identifier | Unary | Binary | Junction | Like | Among | Between | IsNull | Call | XPath
-
-
-class Selector(msgspec.Struct, frozen=True):
-    """A text that is in the grammar. ``convert``: strings stand for numbers where a number is needed."""
-
-    tree: Node
-    convert: bool
-
-    @property
-    def text(self) -> str:
-        """The one text that stands for all that mean the same."""
-        return (CONVERT_PREFIX if self.convert else "") + render(self.tree)
 
 
 def parse_selector(text: str) -> Selector:
@@ -181,7 +107,6 @@ _TOKEN_PATTERN: Final = r"""
 """
 _PLAIN_TOKEN: Final = re.compile(_TOKEN_PATTERN.replace("HYPHEN", ""), re.VERBOSE)
 _HYPHENATED_TOKEN: Final = re.compile(_TOKEN_PATTERN.replace("HYPHEN", "-"), re.VERBOSE)
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 
 _UNFINISHED: Final = {
     "'": "the closing ' of this string",
@@ -224,18 +149,7 @@ def _tokens(text: str, start: int, *, hyphens: bool) -> list[_Token]:
 
 # --- tokens -> tree ---------------------------------------------------------------------------------------------------
 
-OR, AND, DENIAL, EQUALITY, COMPARISON, SUM, PRODUCT, UNARY, PRIMARY = range(9)
 """Levels of precedence, weakest first."""
-
-_LEVELS: Final[dict[str, int]] = {
-    "OR": OR, "AND": AND, "=": EQUALITY, "<>": EQUALITY, "IS": EQUALITY,
-    "<": COMPARISON, "<=": COMPARISON, ">": COMPARISON, ">=": COMPARISON,
-    "LIKE": COMPARISON, "BETWEEN": COMPARISON, "IN": COMPARISON, "NOT": COMPARISON,
-    "+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, "%": PRODUCT,
-}  # fmt: skip
-
-_LIST_FUNCTIONS: Final = ("MAKELIST", "SPLIT")
-_VERDICT_FUNCTIONS: Final = ("INLIST", "REGEX")
 
 
 class _Reader:
@@ -307,7 +221,7 @@ class _Reader:
         ceiling = PRIMARY  # after an operator of one level, no tighter one can follow on the same left side
         while True:
             token = self._now
-            level = _LEVELS.get(token.text, -1) if token.kind in ("sign", "keyword") else -1
+            level = LEVELS.get(token.text, -1) if token.kind in ("sign", "keyword") else -1
             if level < weakest or level > ceiling:
                 break
             ceiling = level
@@ -511,7 +425,7 @@ class _Reader:
         if not least <= len(arguments) <= most:
             count = str(least) if least == most else f"{least} to {most}"
             self._fail(f"{count} arguments of {function}", token)
-        if function == "INLIST" and not _is_list(arguments[0]):
+        if function == "INLIST" and not is_list(arguments[0]):
             self._fail("MAKELIST(…) or SPLIT(…) as the first argument of INLIST", token)
         self._grown(height)
         return Call(function, tuple(arguments))
@@ -519,7 +433,7 @@ class _Reader:
     # What may stand where. A property may stand anywhere: only the message knows its type.
 
     def _require_value(self, node: Node, token: _Token) -> None:
-        if _is_list(node):
+        if is_list(node):
             self._fail("a value: a list may only be the first argument of INLIST", token)
 
     def _require_equatable(self, node: Node, token: _Token) -> None:
@@ -542,95 +456,4 @@ class _Reader:
             self._fail("a number", token)
 
 
-def is_verdict(node: Node) -> bool:
-    """The node says yes, no or unknown, whatever the message holds. NULL counts: it says unknown."""
-    match node:
-        case Literal(value):
-            return value is None or isinstance(value, bool)
-        case Unary(operator) | Binary(operator):
-            return operator in ("NOT", "=", "<>", "<", "<=", ">", ">=")
-        case Call(function):
-            return function in _VERDICT_FUNCTIONS
-        case Identifier():
-            return False
-        case _:
-            return True
-
-
-def _is_list(node: Node) -> bool:
-    return isinstance(node, Call) and node.function in _LIST_FUNCTIONS
-
-
 # --- tree -> text -----------------------------------------------------------------------------------------------------
-
-
-def render(node: Node) -> str:
-    """The text of a tree, with as few parentheses as read back the same."""
-    match node:
-        case Literal(value):
-            return _literal(value)
-        case Identifier(name):
-            return _name(name)
-        case Unary(operator, operand):
-            # The operand of a minus never starts with another: two of them begin a comment.
-            return f"NOT {_within(operand, DENIAL)}" if operator == "NOT" else f"-{_within(operand, PRIMARY)}"
-        case Binary(operator, left, right):
-            level = _LEVELS[operator]
-            return f"{_within(left, level)} {operator} {_within(right, level + 1)}"
-        case Junction(operator, terms):
-            level = _LEVELS[operator]
-            return f" {operator} ".join(_within(term, level + 1) for term in terms)
-        case Like(operand, pattern, escape, negated):
-            tail = f" ESCAPE {_literal(escape)}" if escape else ""
-            return f"{_within(operand, COMPARISON)} {_not(negated)}LIKE {_literal(pattern)}{tail}"
-        case Among(operand, choices, negated):
-            return f"{_name(operand.name)} {_not(negated)}IN ({', '.join(map(_literal, choices))})"
-        case Between(operand, low, high, negated):
-            bounds = f"{_within(low, SUM)} AND {_within(high, SUM)}"
-            return f"{_within(operand, COMPARISON)} {_not(negated)}BETWEEN {bounds}"
-        case IsNull(operand, negated):
-            return f"{_within(operand, EQUALITY)} IS {_not(negated)}NULL"
-        case Call(function, arguments):
-            return f"{function}({', '.join(map(render, arguments))})"
-        case XPath(path):
-            return f"XPATH {_literal(path)}"
-
-
-def _within(node: Node, weakest: int) -> str:
-    text = render(node)
-    return text if _level(node) >= weakest else f"({text})"
-
-
-def _level(node: Node) -> int:
-    match node:
-        case Binary(operator) | Junction(operator):
-            return _LEVELS[operator]
-        case Like() | Among() | Between():
-            return COMPARISON
-        case IsNull():
-            return EQUALITY
-        case Unary(operator):
-            return DENIAL if operator == "NOT" else UNARY
-        case XPath():
-            return UNARY
-        case Literal(value) if isinstance(value, int | float) and str(value).startswith("-"):
-            return UNARY
-        case _:
-            return PRIMARY
-
-
-def _literal(value: str | int | float | bool | None) -> str:
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    if value is None or isinstance(value, bool):
-        return str(value).upper().replace("NONE", "NULL")
-    return repr(value)
-
-
-def _name(name: str) -> str:
-    plain = _PLAIN_NAME.fullmatch(name) and name.upper() not in KEYWORDS
-    return name if plain else '"' + name.replace('"', '""') + '"'
-
-
-def _not(negated: bool) -> str:
-    return "NOT " if negated else ""

@@ -27,7 +27,7 @@ from entrepot.cluster.networks.outlook import outlook
 from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import lists_of
 from entrepot.core.broker import BrokerCore
-from entrepot.core.controls import Census
+from entrepot.core.census import Census
 from entrepot.core.copies import Copies, Stream
 from entrepot.core.ports import NoticePort
 from entrepot.journal.log import JournalCore, JournalOptions, Waiter

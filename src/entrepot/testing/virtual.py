@@ -18,11 +18,11 @@ from entrepot.client.message import Body, Message, body_of
 from entrepot.cluster.link import State
 from entrepot.cluster.networks.connector import connector_of
 from entrepot.config.model import BrokerConfig, BrokerSettings, NetworkConnector, PolicyEntry
-from entrepot.core import upkeep
+from entrepot.core import views
 from entrepot.core.address_settings import read_settings
 from entrepot.core.broker import BrokerCore
 from entrepot.core.controls import explained, find_queue
-from entrepot.core.upkeep import QueueView
+from entrepot.core.views import QueueView
 from entrepot.journal.ports import Waiter
 from entrepot.model import address as names
 from entrepot.model import message as model
@@ -147,13 +147,13 @@ class VirtualBroker:
     def queue(self, name: str) -> QueueView:
         """Return what is known of a queue: ``.messages`` that wait, and more. Raises InvalidDestination."""
         broker = self._check()
-        return upkeep.queue_view(broker, find_queue(broker, name))
+        return views.queue_view(broker, find_queue(broker, name))
 
     def waiting(self, name: str) -> int:
         """Return how many messages wait in a queue; 0 where there is none of this name."""
         broker = self._check()
         queue = broker.table.queues.get(name)
-        return 0 if queue is None else int(upkeep.queue_view(broker, queue).messages)
+        return 0 if queue is None else int(views.queue_view(broker, queue).messages)
 
     def why(self, name: str) -> list[str]:
         """Return why messages wait in a queue, as `entrepot explain` words it."""

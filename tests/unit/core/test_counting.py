@@ -9,7 +9,7 @@ import pytest
 from entrepot.base.errors import StageError
 from entrepot.core.counting import NOBODY, STARTS_REMEMBERED, Author
 from entrepot.core.records import KIND_COUNT
-from entrepot.core.upkeep import list_sinks
+from entrepot.core.views import list_sinks
 from entrepot.journal.log import Waiter
 from entrepot.model import address as names
 from kit import Rig

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from entrepot.base.errors import AddressFull
-from entrepot.core.controls import Census
+from entrepot.core.census import Census
 from entrepot.core.explain import explain
 from entrepot.core.flow import BLOCKED, SENT, SpaceWaiter
 from entrepot.model.address import MULTICAST

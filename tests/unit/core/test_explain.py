@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from entrepot.base.errors import StorageFull
 from entrepot.core.broker import selector_or_none
-from entrepot.core.controls import Census, explained
+from entrepot.core.census import Census
+from entrepot.core.controls import explained
 from entrepot.core.explain import UNEXPLAINED, Explanation, explain
 from entrepot.core.transaction import Transaction
 from entrepot.core.where import Search

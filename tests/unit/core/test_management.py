@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from entrepot.core import management, upkeep
-from entrepot.core.controls import Census
+from entrepot.core import management, upkeep, views
+from entrepot.core.census import Census
 from entrepot.core.management import ADDRESS, REQUESTS_MAX, Management
 from entrepot.core.transaction import Transaction
 from entrepot.model.address import ANYCAST, MULTICAST, parse, parse_one
@@ -269,7 +269,6 @@ def test_a_long_request_does_not_hold_up_a_short_one(rig: Rig) -> None:
 
 def test_a_target_that_is_deleted_meanwhile_takes_nothing_with_it(rig: Rig) -> None:
     from entrepot.base.errors import InvalidDestination
-    from entrepot.core import upkeep
 
     rig.send_all("Q", range(700))
     rig.broker.queues.need(parse_one("R"))
@@ -499,8 +498,8 @@ def test_answers_can_be_selected(rig: Rig) -> None:
 def test_near_names_are_few_and_cheap(rig: Rig) -> None:
     for number in range(5):
         rig.broker.queues.create(f"orders{number}", f"orders{number}", ANYCAST, True)
-    near = upkeep.near_names(rig.broker, "order1")
+    near = views.near_names(rig.broker, "order1")
     assert near[0] == "orders1"
     assert len(near) == 3
-    assert upkeep.near_names(rig.broker, "x" * 1000) == []
-    assert upkeep.near_names(rig.broker, "") == []
+    assert views.near_names(rig.broker, "x" * 1000) == []
+    assert views.near_names(rig.broker, "") == []

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from entrepot.core.controls import Census, Control, control
+from entrepot.core.census import Census
+from entrepot.core.controls import Control, control
 from entrepot.core.management import ADDRESS
 from entrepot.protocols.openwire.commands import ActiveMQQueue, ActiveMQTopic, ExceptionResponse
 from entrepot.protocols.stomp.frames import Frame

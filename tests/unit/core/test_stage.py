@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from entrepot.base.errors import AddressFull, InvalidDestination, InvalidSchedule, StageError, StorageFull
-from entrepot.core.stage import REMEMBERED, STAGE_AGE_MS, Stage, StageWaiter
+from entrepot.core.stage import REMEMBERED, STAGE_AGE_MS
 from entrepot.core.stage_ledger import SINK_OCTETS, STAGE_OCTETS
+from entrepot.core.staged import Stage, StageWaiter
 from entrepot.journal.log import Waiter
 from entrepot.model import address as names
 from entrepot.model.address import parse_one

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.errors import InvalidDestination, LeaseError, StorageFull
-from entrepot.core import upkeep
+from entrepot.core import upkeep, views
 from entrepot.core.broker import selector_or_none
 from entrepot.core.upkeep import Move, Progress, Removal, Retry
 from entrepot.model.address import parse_one
@@ -36,28 +36,28 @@ def test_queues_are_listed_with_what_there_is_to_know():
     lease.claim(rig.journal, lease.attach(rig.journal, selector_or_none("TRUE")), 0, 2)
     rig.wait(500)
     rig.reader("topic://T", 5, durable_name="s", client_id="c", selector="n = 1")
-    views = upkeep.list_queues(rig.broker)
-    assert [view.name for view in views] == ["Q", "c.s"]
-    view = views[0]
+    shown = views.list_queues(rig.broker)
+    assert [view.name for view in shown] == ["Q", "c.s"]
+    view = shown[0]
     assert (view.messages, view.in_flight, view.delayed, view.leased, view.waiting) == (10, 3, 1, 2, 4)
     assert (view.routing, view.consumers, view.paused, view.durable) == ("ANYCAST", 1, False, True)
     assert (view.accepted, view.delivered, view.requeued) == (10, 4, 1)
     assert view.oldest_ms == 500
     assert view.octets == rig.queue("Q").backlog.octets
-    assert (views[1].routing, views[1].selector) == ("MULTICAST", "n = 1")
-    assert [view.name for view in upkeep.list_queues(rig.broker, "Q")] == ["Q"]
-    consumer = upkeep.list_consumers(rig.broker, "Q")[0]
+    assert (shown[1].routing, shown[1].selector) == ("MULTICAST", "n = 1")
+    assert [view.name for view in views.list_queues(rig.broker, "Q")] == ["Q"]
+    consumer = views.list_consumers(rig.broker, "Q")[0]
     assert (consumer.connection, consumer.priority, consumer.in_flight, consumer.credit) == ("c7", 2, 3, 0)
     assert consumer.idle_ms == 500
-    assert len(upkeep.list_consumers(rig.broker)) == 2
-    held = upkeep.list_leases(rig.broker)[0]
+    assert len(views.list_consumers(rig.broker)) == 2
+    held = views.list_leases(rig.broker)[0]
     assert (held.queue, held.group, held.base, held.tail, held.held, held.selector) == ("Q", "g", 0, 2, 2, "TRUE")
     assert held.begins == "earliest"
     assert upkeep.release(rig.broker, "Q", "g") == 2
     with pytest.raises(LeaseError):
         upkeep.release(rig.broker, "Q", "h")
     with pytest.raises(InvalidDestination):
-        upkeep.need(rig.broker, "Nowhere")
+        views.need(rig.broker, "Nowhere")
 
 
 def test_a_pause_outlives_a_restart():
@@ -65,7 +65,7 @@ def test_a_pause_outlives_a_restart():
     rig.send("Q", "a")
     upkeep.pause(rig.broker, "Q")
     rig.restart("kill")
-    assert upkeep.list_queues(rig.broker)[0].paused
+    assert views.list_queues(rig.broker)[0].paused
     assert rig.reader("Q", 1).bodies == []
     upkeep.resume(rig.broker, "Q")
     rig.restart("kill")
@@ -231,11 +231,11 @@ def test_scheduled_messages_are_listed_and_cancelled(disk):
     rig = Rig(disk=disk)
     rig.send("Q", "late", annotations={"AMQ_SCHEDULED_DELAY": 9000})
     rig.send("Q", "soon", annotations={"AMQ_SCHEDULED_DELAY": 1000})
-    views = upkeep.list_scheduled(rig.broker)
-    assert [view.deliver_at - rig.wall for view in views] == [1000, 9000]
-    assert [view.target for view in views] == ["queue://Q"] * 2
-    assert upkeep.cancel_scheduled(rig.broker, views[0].number)
-    assert not upkeep.cancel_scheduled(rig.broker, views[0].number)
+    shown = views.list_scheduled(rig.broker)
+    assert [view.deliver_at - rig.wall for view in shown] == [1000, 9000]
+    assert [view.target for view in shown] == ["queue://Q"] * 2
+    assert upkeep.cancel_scheduled(rig.broker, shown[0].number)
+    assert not upkeep.cancel_scheduled(rig.broker, shown[0].number)
     rig.wait(20_000)
     assert rig.bodies("Q") == ["late"]
     assert rig.broker.memory.used == 0

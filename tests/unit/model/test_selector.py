@@ -10,23 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entrepot.base.errors import InvalidSelector
-from entrepot.model.selector import (
-    HEIGHT_MAX,
-    TERMS_MAX,
-    TEXT_CHARACTERS_MAX,
-    Among,
-    Binary,
-    Call,
-    Identifier,
-    IsNull,
-    Junction,
-    Like,
-    Literal,
-    Unary,
-    XPath,
-    parse_selector,
-    render,
-)
+from entrepot.model.selector import HEIGHT_MAX, TERMS_MAX, TEXT_CHARACTERS_MAX, parse_selector
+from entrepot.model.syntax import Among, Binary, Call, Identifier, IsNull, Junction, Like, Literal, Unary, XPath, render
 from fuzz.fuzz_selector import fuzz
 
 A, B, C = Identifier("a"), Identifier("b"), Identifier("c")

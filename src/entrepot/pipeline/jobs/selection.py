@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from entrepot.base.errors import InvalidSelector
 from entrepot.model.predicate import compile_selector
-from entrepot.model.selector import (
+from entrepot.model.selector import parse_selector
+from entrepot.model.syntax import (
     Among,
     Between,
     Binary,
@@ -26,7 +27,6 @@ from entrepot.model.selector import (
     Node,
     Unary,
     XPath,
-    parse_selector,
 )
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from mypy_extensions import i64
 from entrepot.base.errors import InvalidSelector, Refused
 from entrepot.core.broker import selector_or_none
 from entrepot.model.predicate import Predicate, compile_selector
-from entrepot.model.selector import CONVERT_PREFIX
+from entrepot.model.syntax import CONVERT_PREFIX
 from entrepot.protocols.stomp.codec import octets_of
 
 NUMBER_DIGITS_MAX: Final = 18  # every such number fits the 64 bits that the journal has for it

@@ -13,7 +13,7 @@ from mypy_extensions import i64
 from entrepot.base.errors import EntrepotError, Refused, StageError
 from entrepot.core.counting import NOBODY, Author
 from entrepot.core.routing import Target
-from entrepot.core.stage import Publication, Stage, StageWaiter
+from entrepot.core.staged import Publication, Stage, StageWaiter
 from entrepot.model.message import Message
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.stomp import codec

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entrepot.core.controls import Census
+from entrepot.core.census import Census
 from entrepot.core.explain import explain
 from entrepot.core.transaction import OCTETS_MAX
 from entrepot.protocols.openwire.commands import (
