@@ -99,7 +99,7 @@ class Bridge(BridgeEnd):
         """``driver`` performs what the link decides; a link that the peer opened decides nothing to be performed."""
         super().__init__(neighbourhood, options, lists, link, initiator=initiator)
         self.driver: Final = driver
-        self.forwarding: Final = Forwarding(self.broker, options)
+        self.forwarding: Final = Forwarding(self.broker, options, link.flow)
         self.handshake: Final = Handshake(self, self._open)
         self.hearing: Final = Hearing(self)
         self.canary: Final = Canary(self)

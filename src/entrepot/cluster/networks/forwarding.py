@@ -5,7 +5,8 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from entrepot.base.errors import LimitExceeded
+from entrepot.base.errors import EntrepotError
+from entrepot.cluster.flow import FlowControl
 from entrepot.cluster.networks.admission import ADVISORY, path_through
 from entrepot.cluster.networks.crossing import Crossing
 from entrepot.cluster.networks.demand import SESSION
@@ -17,6 +18,7 @@ from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import BrokerId, Destination, ProducerId
 from entrepot.protocols.openwire.convert import named, presented
+from entrepot.protocols.openwire.large import body_of, is_large
 
 FRAME_OCTETS_MAX: Final = 100 * 1024 * 1024  # what is agreed with brokers as they are shipped
 COMPRESS_FROM: Final = 64  # octets; below, zlib makes bodies longer
@@ -25,8 +27,10 @@ COMPRESS_FROM: Final = 64  # octets; below, zlib makes bodies longer
 class Forwarding:
     """Of one bridge. ``producer``: as whom it sends on this connection."""
 
-    def __init__(self, broker: BrokerCore, options: NetworkConnectorOptions) -> None:
+    def __init__(self, broker: BrokerCore, options: NetworkConnectorOptions, flow: FlowControl) -> None:
+        """``flow``: of the link, which sends nothing while a large body is on its way out."""
         self.broker: Final = broker
+        self.flow: Final = flow
         self.producer = ProducerId("", 1, SESSION)
         self._here = BrokerId(broker.ids.node_id)
         self._sync: bool = options.always_sync_send
@@ -53,16 +57,36 @@ class Forwarding:
             number = wire.cross(self._crossing, message, where, answered, counter, self.broker.wall)
             if number >= 0:
                 return number
-        made = self._anew(message, where, counter)
+        if is_large(self.broker, message, FRAME_OCTETS_MAX):
+            return self._stream(wire, message, self._anew(message, where, counter, b""), answered=answered)
+        made = self._anew(message, where, counter, None)
+        if self._compressing:
+            _compress(made)
         if not answered:
             wire.post(made)
             return 0
         return wire.ask(made)
 
-    def _anew(self, message: Message, where: Destination, counter: int) -> commands.Message:
-        """Return ``message`` as a command with all that crossing changes."""
+    def _stream(self, wire: Wire, message: Message, made: commands.Message, *, answered: bool) -> int:
+        """Write ``made`` with the body of ``message``, which is on disk, at the pace of the socket; not compressed."""
+        body = body_of(self.broker, message, made, self._streamed)
+        if body is None:
+            return wire.ask(made)
+        self.flow.streaming(True)
+        try:
+            return wire.stream(made, body, answered=answered)
+        except EntrepotError:
+            self.flow.streaming(False)
+            raise
+
+    def _streamed(self) -> None:
+        """The last part of a large body was written."""
+        self.flow.streaming(False)
+
+    def _anew(self, message: Message, where: Destination, counter: int, body: bytes | None) -> commands.Message:
+        """Return ``message`` as a command with all that crossing changes. ``body``: as in `presented`."""
         broker = self.broker
-        made = presented(message, where, broker.ids.identity_of(message), broker.ids.node_id, self._large_body(message))
+        made = presented(message, where, broker.ids.identity_of(message), broker.ids.node_id, body)
         made.broker_path = path_through(self._here, made.broker_path)
         made.producer_id = self.producer
         if made.original_transaction_id is None:
@@ -71,17 +95,7 @@ class Forwarding:
         made.target_consumer_id = None
         made.redelivery_counter = counter
         made.broker_out_time = broker.wall
-        if self._compressing:
-            _compress(made)
         return made
-
-    def _large_body(self, message: Message) -> bytes | None:
-        rare = message.rare
-        if rare is None or rare.large_id == 0:
-            return None
-        if rare.large_length > FRAME_OCTETS_MAX:
-            raise LimitExceeded(f"its body of {rare.large_length} octets is larger than a frame may be")
-        return self.broker.journal.overflow.whole(message)
 
 
 def _compress(made: commands.Message) -> None:

@@ -14,7 +14,8 @@ from typing import Final
 from mypy_extensions import i32, i64, mypyc_attr
 
 from entrepot.base.environment import MILLISECOND, SECOND, Instant
-from entrepot.base.errors import PeerError
+from entrepot.base.errors import EntrepotError, PeerError, StorageError
+from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.codec import Decoder, Encoder
 from entrepot.protocols.openwire.commands import (
     Command,
@@ -25,6 +26,8 @@ from entrepot.protocols.openwire.commands import (
     WireFormatInfo,
 )
 from entrepot.protocols.openwire.negotiation import WireFormat, WireFormatOptions, offer_of
+from entrepot.protocols.openwire.streaming import begin
+from entrepot.protocols.outflow import Outflow, Outflows
 from entrepot.protocols.session import NEVER, OPENWIRE, Session, Shell
 
 NEGOTIATION_TIMEOUT: Final = 10 * SECOND  # Java's own patience
@@ -70,6 +73,7 @@ class OpenWireClient(Session):
         self.ready: bool = True
         self.layout: i64 = 0  # of messages whose octets may be written as they are, 0 before the agreement
         self.frame_max: i64 = 0
+        self.outflows: Outflows = Outflows(self.writer)
         self._lost: bool = False
         offer = offer_of(options)
         wire_format = WireFormat.before_agreement(offer)
@@ -81,7 +85,7 @@ class OpenWireClient(Session):
         self._heard_at: i64 = now
         self._write_due: i64 = NEVER
         self._wrote: bool = False
-        self._encoder.encode_into(self.writer, offer)
+        self._encoder.encode_into(self.outflows.out, offer)
         self.note()
 
     # -- commands out --------------------------------------------------------------------------------------------------
@@ -90,7 +94,7 @@ class OpenWireClient(Session):
         """Send ``command``; no answer is wanted. Raises Inexpressible, and then nothing was sent."""
         command.command_id = self._number()
         command.response_required = False
-        self._encoder.encode_into(self.writer, command)
+        self._encoder.encode_into(self.outflows.out, command)
         self._wrote = True
         self.note()
 
@@ -98,22 +102,55 @@ class OpenWireClient(Session):
         """Send ``command`` and return the number that its answer will carry. Raises as `post`."""
         command.command_id = self._number()
         command.response_required = True
-        self._encoder.encode_into(self.writer, command)
+        self._encoder.encode_into(self.outflows.out, command)
         self._wrote = True
         self.note()
         return command.command_id
 
     def number(self) -> i32:
-        """Return the number of a command that the caller writes into ``writer`` itself; say `written` then."""
+        """Return the number of a command that the caller writes into ``outflows.out`` itself; say `written` then."""
         return self._number()
 
     def written(self) -> None:
-        """A whole frame in the format that was agreed was put into ``writer``."""
+        """A whole frame in the format that was agreed was put into ``outflows.out``."""
         self._wrote = True
         if not self.noted:
             self.note()
 
+    def stream(self, message: commands.Message, body: Outflow, *, answered: bool) -> int:
+        """Send ``message`` with ``body`` for its content, at the pace of the socket; what is sent meanwhile waits.
+
+        Return the number that its answer will carry, 0 for none. Raises LimitExceeded, Inexpressible, and then nothing
+        was sent and ``body`` is finished.
+        """
+        message.command_id = self._number()
+        message.response_required = answered
+        try:
+            head = begin(self._encoder, message, message, body, self.frame_max)
+        except EntrepotError:
+            body.finish(False)
+            raise
+        self.outflows.out.write(head)
+        self.outflows.begin(body)
+        self.written()
+        return message.command_id if answered else 0
+
     # -- the contract of a session -------------------------------------------------------------------------------------
+
+    def outgoing(self) -> bytes:
+        """Return what is to be written: of a body the next piece, if the socket has room."""
+        outflows = self.outflows
+        if outflows.current is not None and not self.closing:
+            if self.ready:
+                try:
+                    outflows.flow(self.writer)
+                except StorageError as error:  # in the middle of a frame: nothing can be said any more
+                    self._end(f"a body cannot be read: {error}")
+            data = super().outgoing()
+            if outflows.current is not None and self.ready:
+                self.note()
+            return data
+        return super().outgoing()
 
     def receive(self, data: bytes, now: Instant) -> None:
         """Tell the port what arrived."""
@@ -171,6 +208,8 @@ class OpenWireClient(Session):
     def writable(self, ready: bool, now: Instant) -> None:
         """Pass on whether the broker reads."""
         self.ready = ready
+        if ready and self.outflows.current is not None:
+            self.note()
         self.port.writable(self, ready)
 
     def shut(self, why: str, now: Instant) -> None:
@@ -222,5 +261,6 @@ class OpenWireClient(Session):
             return
         self._lost = True
         self.failure = why
+        self.outflows.end()
         self.note()
         self.port.lost(self, why)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridged import INTERVAL, Network
+from bridged import INTERVAL, Network, Site
 from entrepot.base.compiled import is_compiled
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.link import State
@@ -971,27 +971,61 @@ def test_a_bridge_that_cannot_drain_ends_when_the_patience_is_over() -> None:
     assert a.broker.table.queues["Q"].count == 1, "it is given back"
 
 
+def store(site: Site, body: bytes, head: bytes) -> None:
+    """Send a message of STOMP whose ``body`` is on disk."""
+    assert site.broker is not None
+    overflow = site.broker.journal.overflow
+    blob = site.broker.ids.next_number()
+    overflow.create(blob)
+    overflow.write(blob, body)
+    overflow.seal(blob)
+    message = Message(STOMP_LANGUAGE, "Q", head)
+    message.body_at = len(message.raw)
+    message.durable = True
+    rare = message.need_rare()
+    rare.large_id, rare.large_length, rare.large_checked = blob, len(body), True
+    site.broker.send(message, site.broker.target(parse("queue://Q")))
+    overflow.release(blob)
+
+
+@pytest.mark.parametrize("duplex", [False, True])
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_large_body_crosses_part_by_part_and_whole(duplex: bool, cut: bool) -> None:
+    network = Network(5, [("A", "B")], duplex=duplex).start()
+    a = network.sites["A"]
+    text = "grüße " * 200_000
+    a.turn(lambda: store(a, text.encode(), b"colour:red\n\n"))
+    a.send(Q, "small")
+    network.run(100)
+    bridge = network.dialled()[0]
+    events: list[tuple[bool, int]] = []
+    genuine = bridge.link.flow.streaming
+
+    def streaming(busy: bool) -> None:
+        events.append((busy, bridge.link.counts.forwarded))
+        if cut and len(events) == 1:
+            network.world.later(MILLISECOND, lambda: network.cut("A", "B"))
+            network.world.later(200 * MILLISECOND, network.heal)
+        genuine(busy)
+
+    if not is_compiled():
+        bridge.link.flow.streaming = streaming  # type: ignore[method-assign]
+    network.sites["B"].read(Q)
+    network.run(5000)
+    assert sorted(network.seen, key=len) == ["small", text]
+    assert a.disk.blobs() == []
+    if not is_compiled():
+        assert events[:2] == [(True, 0), (False, 1)], "nothing else went while it streamed"
+        assert bridge.link.counts.requeued == (2 if cut else 0)
+    assert bridge.link.state is State.OPEN
+
+
 @pytest.mark.parametrize("harm", ["flip", "shorten", "lose"])
 def test_a_large_body_that_is_lost_on_disk_stays_behind_as_a_dead_letter(harm: str) -> None:
     network = Network(1, [("A", "B")]).start()
     a = network.sites["A"]
 
-    def store() -> None:
-        assert a.broker is not None
-        overflow = a.broker.journal.overflow
-        blob = a.broker.ids.next_number()
-        overflow.create(blob)
-        overflow.write(blob, bytes(2000))
-        overflow.seal(blob)
-        message = Message(STOMP_LANGUAGE, "Q", b"content-length:2000\ncolour:red\n\n")
-        message.body_at = len(message.raw)
-        message.durable = True
-        rare = message.need_rare()
-        rare.large_id, rare.large_length, rare.large_checked = blob, 2000, True
-        a.broker.send(message, a.broker.target(parse("queue://Q")))
-        overflow.release(blob)
-
-    a.turn(store)
+    a.turn(lambda: store(a, bytes(2000), b"content-length:2000\ncolour:red\n\n"))
     a.send(Q, "small")
     network.run(100)
     (blob,) = a.disk.blobs()

@@ -1,0 +1,76 @@
+"""A body that leaves in pieces, as fast as the peer's socket takes them, and what waits behind it. [C]
+
+A frame is one stretch of octets: while a body is on its way out, all else that a session writes waits behind it.
+"""
+
+from __future__ import annotations
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64, mypyc_attr
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Outflow:
+    """A body on its way out: ``length`` octets, those of ``prefix`` before it included, then ``tail``.
+
+    ``marker``: octets that occur nowhere else; they stand for the body while its frame is encoded.
+    """
+
+    def __init__(self, length: i64, prefix: bytes, marker: bytes) -> None:
+        self.length: i64 = length
+        self.prefix: bytes = prefix
+        self.marker: bytes = marker
+        self.tail: bytes = b""
+        self.done: bool = False
+        self.after: BytesWriter = BytesWriter()
+        self.following: Outflow | None = None
+
+    def piece(self) -> bytes:
+        """Return the next octets behind the prefix; ``done`` is set with the last. Raises BodyLost, StorageError."""
+        raise NotImplementedError
+
+    def finish(self, gone: bool) -> None:
+        """Let go of the body; ``gone``: all of it was written."""
+
+
+class Outflows:
+    """The bodies that one connection writes, one after the other. ``out``: where whole frames are written now."""
+
+    def __init__(self, writer: BytesWriter) -> None:
+        self.out: BytesWriter = writer
+        self.current: Outflow | None = None
+        self._last: Outflow | None = None
+
+    def begin(self, body: Outflow) -> None:
+        """The head of a frame was written to ``out``: ``body`` and its tail follow, and all else waits behind them."""
+        last = self._last
+        if self.current is None or last is None:
+            self.current = body
+        else:
+            last.following = body
+        self._last = body
+        self.out = body.after
+
+    def flow(self, writer: BytesWriter) -> None:
+        """Put the next piece into ``writer``. Raises as `Outflow.piece`: then the frame can never be completed."""
+        body = self.current
+        if body is None:
+            return
+        if not body.done:
+            writer.write(body.piece())
+        if body.done:
+            writer.write(body.tail)
+            writer.write(body.after.getvalue())
+            self.current = body.following
+            if self.current is None:
+                self._last = None
+                self.out = writer
+            body.finish(True)
+
+    def end(self) -> None:
+        """The connection is gone: let go of all bodies."""
+        body = self.current
+        self.current = self._last = None
+        while body is not None:
+            body.finish(False)
+            body = body.following
