@@ -9,13 +9,15 @@ import json
 from typing import Any
 
 from entrepot.assembly import Assembly, Plan, Ports
+from entrepot.base.environment import UNLIMITED
+from entrepot.base.reasons import REJECTED, Reason
 from entrepot.core.access import Access
 from entrepot.core.broker import BrokerCore, selector_or_none
-from entrepot.core.consumer import UNLIMITED, Consumer
+from entrepot.core.consumer import Consumer
 from entrepot.core.directory import Directory, Subject
 from entrepot.core.effort import Effort, Rest
+from entrepot.core.facts import Fact, Hub, Listener
 from entrepot.core.logins import Knock
-from entrepot.core.ports import NoticePort
 from entrepot.core.queue import Queue
 from entrepot.core.subscription import DEFAULT_PREFETCH, Subscription
 from entrepot.core.trace import TraceSink
@@ -51,17 +53,18 @@ def body_of(message: Message) -> str:
     return text
 
 
-class Notices(NoticePort):
+class Notices(Listener):
     """Remembers what was announced."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[str, str, dict[str, str]]] = []
+        super().__init__()
+        self.facts: list[Fact] = []
 
-    def notice(self, what: str, subject: str, detail: dict[str, str]) -> None:
-        self.heard.append((what, subject, detail))
+    def heard(self, fact: Fact) -> None:
+        self.facts.append(fact)
 
-    def of(self, what: str) -> list[tuple[str, dict[str, str]]]:
-        return [(subject, detail) for name, subject, detail in self.heard if name == what]
+    def of(self, name: str) -> list[tuple[str, dict[str, str]]]:
+        return [(fact.subject(), fact.details()) for fact in self.facts if fact.name == name]
 
 
 class Delivery:
@@ -139,7 +142,7 @@ class Reader(Subscription):
         """Reject the oldest."""
         delivery = self.open.pop(0)
         assert delivery.consumer.queue is not None
-        assert delivery.consumer.queue.reject(delivery.consumer, delivery.number, reason)
+        assert delivery.consumer.queue.reject(delivery.consumer, delivery.number, Reason(REJECTED, reason))
         self.rig.turn()
 
     def give_back(self, attempted: bool = True) -> None:
@@ -201,7 +204,7 @@ class Rig:
             self.journal = MemoryJournal()
         else:
             self.journal = JournalCore(self.disk, JournalOptions(node="n", segment_bytes=self.segment_bytes))
-        made = Assembly(self.plan, Ports(self.journal, self.lots, self.notices, sink=self.sink))
+        made = Assembly(self.plan, Ports(self.journal, self.lots, Hub([self.notices], strict=True), sink=self.sink))
         broker = made.broker
         made.recover(self.now, self.wall)
         broker.begin_trace()

@@ -23,12 +23,12 @@ from entrepot.config.networks import bridge_filters, lists_of, no_filters
 from entrepot.config.security import OPEN, Security, protect
 from entrepot.core.broker import BrokerCore
 from entrepot.core.census import Census
+from entrepot.core.facts import Hub
 from entrepot.core.jobs import ADDRESS as JOBS
 from entrepot.core.jobs import Jobs
 from entrepot.core.management import install
 from entrepot.core.options import BrokerOptions
 from entrepot.core.policy import Policies
-from entrepot.core.ports import NoticePort
 from entrepot.core.recovery import recover
 from entrepot.core.trace import Trace, TraceSink
 from entrepot.journal.log import JournalCore, RecoveryReport
@@ -110,7 +110,7 @@ class Ports:
         self,
         journal: JournalCore,
         entropy: Entropy,
-        notices: NoticePort,
+        hub: Hub,
         *,
         sink: TraceSink | None = None,
         say: Callable[[str, str], None] = lambda who, what: None,
@@ -118,7 +118,7 @@ class Ports:
         """``sink``: takes the trace, None for no trace."""
         self.journal: Final = journal
         self.entropy: Final = entropy
-        self.notices: Final = notices
+        self.hub: Final = hub
         self.sink: Final = sink
         self.say: Final = say
 
@@ -130,7 +130,7 @@ class Assembly:
         """``connectors``: instead of those of ``plan``. Raises InvalidURI, InvalidOption."""
         self.plan: Final = plan
         self.ports: Final = ports
-        self.broker: Final = BrokerCore(ports.journal, plan.options, plan.policies, ports.entropy, ports.notices)
+        self.broker: Final = BrokerCore(ports.journal, plan.options, plan.policies, ports.entropy, ports.hub)
         protect(plan.security, self.broker.access)
         self.connections = 0  # how many sessions were made
         self.connectors: Final = plan.connectors() if connectors is None else list(connectors)

@@ -19,7 +19,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from entrepot.assembly import Assembly, Plan, Ports
-from entrepot.base.environment import KIB, MIB, SECOND, Clock, Instant
+from entrepot.base.environment import KIB, MIB
 from entrepot.base.errors import EntrepotError, InvalidOption, InvalidURI, StorageFull, StoreLost
 from entrepot.base.uri import Endpoint, parse
 from entrepot.cluster.clients import read_filter
@@ -27,9 +27,8 @@ from entrepot.cluster.networks.discovery import Beacon, parse_beacon
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.config.model import BrokerConfig, UsageOptions
 from entrepot.config.security import Security
-from entrepot.core import notices
 from entrepot.core.broker import BrokerCore
-from entrepot.core.ports import NoticePort
+from entrepot.core.facts import Hub
 from entrepot.ha.fence import LeaseFence
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.role import Effect, Role, Signal
@@ -50,6 +49,7 @@ from entrepot.journal.limits import StoreLimits
 from entrepot.journal.log import JournalCore, JournalOptions, RecoveryReport
 from entrepot.journal.memory import MemoryJournal
 from entrepot.management.census import OpenConnections
+from entrepot.management.fact_log import FactLog
 from entrepot.protocols.openwire.options import OpenWireOptions, Published
 from entrepot.protocols.openwire.options import read_option as read_openwire_option
 from entrepot.protocols.session import HTTP, OPENWIRE, STOMP, Session, Shell
@@ -61,7 +61,6 @@ MEMORY_LIMIT: Final = 512 * MIB
 SPOKEN: Final = [OPENWIRE, STOMP, HTTP]
 SPOKEN_OVER: Final = {"tcp": OPENWIRE}  # what ActiveMQ's clients call it
 
-NOTICE_EVERY: Final = 10 * SECOND  # a producer that floods a full queue makes thousands of notices a second
 ANSWER_GRACE: Final = 1.0  # s; a sync takes a thousandth of it, on a disk that is not in trouble
 COMPACT_OCTETS: Final = 512 * KIB  # about 1 ms of work: what other events wait for it
 COMPACT_AGAIN: Final = 0.01  # s; so compaction takes at most a tenth of the loop, and still 50 MB/s
@@ -117,47 +116,6 @@ class NodeOptions:
         self.journal = journal
 
 
-class LoggedNotices(NoticePort):
-    """Counts the facts that the core announces, and logs those that an operator should see."""
-
-    LEVELS: Final = {
-        notices.CONSUMER_SLOW: logging.WARNING,
-        notices.STORE_FAILED: logging.ERROR,
-        notices.JOB_REFUSED: logging.WARNING,
-        notices.ADDRESS_FULL: logging.WARNING,
-        notices.ADDRESS_FREE: logging.INFO,
-        notices.MESSAGE_DUPLICATE: logging.INFO,
-    }
-    SAID_EACH: Final = {notices.MESSAGE_DUPLICATE: 100}  # lines in `NOTICE_EVERY`, where each is about a message
-
-    def __init__(self, clock: Clock) -> None:
-        self.counts: dict[str, int] = {}
-        self.clock = clock
-        self.log = logging.getLogger("entrepot.broker")
-        self._said: dict[str, tuple[Instant, int]] = {}  # what -> when it was logged last, and the count then
-        self._room: dict[str, int] = {}  # what -> lines that are left of `SAID_EACH`
-
-    def notice(self, what: str, subject: str, detail: dict[str, str]) -> None:
-        """Count it, and log it at its level: below INFO all, above it each kind once in `NOTICE_EVERY`."""
-        count = self.counts.get(what, 0) + 1
-        self.counts[what] = count
-        level = self.LEVELS.get(what, logging.DEBUG)
-        if not self.log.isEnabledFor(level):
-            return
-        told = " ".join(f"{key}={text}" for key, text in detail.items())
-        if level > logging.DEBUG:
-            now = self.clock.now()
-            last, before = self._said.get(what, (now - NOTICE_EVERY, count - 1))
-            if now - last < NOTICE_EVERY and not self._room.get(what, 0):
-                return
-            room = self._room.get(what, 0) if now - last < NOTICE_EVERY else self.SAID_EACH.get(what, 1)
-            self._room[what] = room - 1
-            self._said[what] = (now, count)
-            if count - before > 1:
-                told += f" ({count - before - 1} more since it was said last)"
-        self.log.log(level, "%s %s %s", what, subject, told)
-
-
 class Node:
     """A broker that runs on the current loop. Call `start` once, then `wait` or anything else, then `stop`."""
 
@@ -181,7 +139,7 @@ class Node:
         ]
         for one in self.openwire:
             read_filter(one.update_filter)
-        self.notices: Final = LoggedNotices(SystemClock())
+        self.fact_log: Final = FactLog(SystemClock())
         self.listeners: list[Listener] = []
         self.report: RecoveryReport | None = None
         self._made: Assembly | None = None
@@ -442,7 +400,7 @@ class Node:
             self._turn.run(deliver)
 
     def _start_core(self, loop: asyncio.AbstractEventLoop, journal: JournalCore) -> None:
-        ports = Ports(journal, SystemEntropy(), self.notices, sink=self._traces, say=log_bridges)
+        ports = Ports(journal, SystemEntropy(), Hub([self.fact_log]), sink=self._traces, say=log_bridges)
         made = Assembly(self.plan, ports)
         broker = made.broker
         turn = BrokerTurn(loop, SystemClock(), broker)

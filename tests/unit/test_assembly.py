@@ -13,9 +13,9 @@ from entrepot.base.environment import SECOND
 from entrepot.base.errors import InvalidOption
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.config.model import BrokerConfig, QueueEntry
+from entrepot.core.facts import Hub
 from entrepot.core.jobs import ADDRESS as JOBS
 from entrepot.core.management import ADDRESS as MANAGEMENT
-from entrepot.core.ports import NoticePort
 from entrepot.journal.memory import MemoryJournal
 from entrepot.model.address import ANYCAST
 from entrepot.protocols.openwire.options import OpenWireOptions
@@ -27,7 +27,7 @@ SOURCES = Path(entrepot.__file__).parent
 
 
 def assembly(plan: Plan) -> Assembly:
-    return Assembly(plan, Ports(MemoryJournal(), Lots(1), NoticePort()))
+    return Assembly(plan, Ports(MemoryJournal(), Lots(1), Hub()))
 
 
 def started(plan: Plan) -> Assembly:

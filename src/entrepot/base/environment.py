@@ -23,6 +23,7 @@ MINUTE: Final = 60 * SECOND
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
+UNLIMITED: Final = 1 << 62  # of what is counted in 64 bits: more than there will ever be
 GIB: Final = 1024 * MIB
 
 

@@ -23,6 +23,7 @@ from typing import Final
 
 from entrepot.base.environment import MIB, SECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, Fault
+from entrepot.base.reasons import PEER_REFUSED, Reason
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.backoff import Backoff, Reconnection
 from entrepot.cluster.flow import CLOSED, FlowControl, octets_of
@@ -491,15 +492,14 @@ class LinkCore(Outlet):
             return []
         if not for_good:
             return self.failed(self.attempt, f"the peer refused a message: {why}", now)
-        del self.under_way[confirmation]
-        consumer, number = found
+        consumer, number = self.under_way.pop(confirmation)
         consumer.feed.under_way -= 1
         reference = consumer.in_flight.get(number)
         queue = consumer.queue
         if queue is not None and reference is not None:
             self.counts.dead += 1
             self.port.failed_forward(consumer.feed, reference.message, why)
-            queue.reject(consumer, number, why)
+            queue.reject(consumer, number, Reason(PEER_REFUSED, why))
         self._arrived(consumer.feed, now)
         return []
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from entrepot.base.reasons import UNSENDABLE, Reason
 from entrepot.core import trace as facts
 from entrepot.core.broker import BrokerCore
 from entrepot.core.consumer import Consumer, Objection
@@ -185,7 +186,7 @@ class _Bury(Alarm):
     def ring(self, now: int) -> None:
         queue = self.consumer.queue
         if queue is not None:
-            queue.reject(self.consumer, self.number, self.why)
+            queue.reject(self.consumer, self.number, Reason(UNSENDABLE, self.why))
 
 
 class Settling:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from entrepot.base.errors import InvalidDestination
 from entrepot.base.patterns import MIXED, is_pattern
+from entrepot.core.address_settings import RECALL_NONE
+from entrepot.core.facts import ARRIVALS
 from entrepot.core.ports import Host
 from entrepot.core.queues import Queues
 from entrepot.core.routing import RoutingTable, Service, Target, default_routing
@@ -73,7 +75,10 @@ class Addresses:
             self.table.resolve(target)
         policy = self.queues.policies.of(target.name, target.routing)
         target.policy = policy
-        target.careful = policy.is_careful or self.host.journal.limits.full != ""
+        target.asked = policy.asked()
+        target.tells = self.host.hub.tells(target.asked)
+        told = policy.recall != RECALL_NONE or target.tells & ARRIVALS != 0
+        target.careful = told or self.host.journal.limits.full != ""
         target.stamps = policy.expiry_ms >= 0 or policy.expiry_ms_min >= 0 or policy.expiry_ms_max >= 0
 
     def offer(self, address: str, service: Service) -> None:

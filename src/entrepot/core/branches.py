@@ -23,6 +23,7 @@ from entrepot.core.addresses import written
 from entrepot.core.backlog import Reference
 from entrepot.core.consumer import Consumer
 from entrepot.core.directory import Subject
+from entrepot.core.facts import MESSAGE_CONSUMED
 from entrepot.core.queue import Queue
 from entrepot.core.records import KIND_BRANCH, PREPARED_QUEUE
 from entrepot.core.transaction import Signal, Transaction
@@ -250,8 +251,8 @@ class Branches:
         queue.note(facts.ACKNOWLEDGED, hold.number, 0, 0)
         if hold.reference is not None:
             queue.finish(hold.reference)
-            if queue.policy.advises_consumed:
-                queue.tell_consumed(hold.reference.message)
+            if queue.fates.tells & MESSAGE_CONSUMED:
+                queue.fates.consumed(queue.place(), hold.reference.message, 0)
         elif self.broker.table.by_identity.get(int(queue.identity)) is queue:
             self.broker.journal.settle(hold.number, queue.identity)
             queue.attempts.pop(hold.number, 0)

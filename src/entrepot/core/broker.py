@@ -18,6 +18,7 @@ from entrepot.base.errors import (
     Refused,
     TransactionError,
 )
+from entrepot.base.reasons import Reason
 from entrepot.core import trace as facts
 from entrepot.core.access import Access
 from entrepot.core.addresses import Addresses
@@ -27,13 +28,14 @@ from entrepot.core.client_ids import ClientIds
 from entrepot.core.copies import Copies
 from entrepot.core.dead_letters import DeadLetters
 from entrepot.core.duplicates import Sequences
+from entrepot.core.facts import Hub
 from entrepot.core.flow import FlowControl
 from entrepot.core.lease import Leases
 from entrepot.core.logins import Logins
 from entrepot.core.maintenance import Maintenance
 from entrepot.core.options import BrokerOptions
 from entrepot.core.policy import Policies
-from entrepot.core.ports import Host, Memory, Neighbours, NoticePort
+from entrepot.core.ports import Host, Memory, Neighbours
 from entrepot.core.queue import UNKNOWN_DELIVERED, Queue
 from entrepot.core.queues import Queues
 from entrepot.core.reading import Reading
@@ -55,9 +57,9 @@ class BrokerCore(Host):
     """One broker. Call `tick` with the time before each stimulus, then a verb, then let the shell flush the journal."""
 
     def __init__(
-        self, journal: JournalCore, options: BrokerOptions, policies: Policies, entropy: Entropy, port: NoticePort
+        self, journal: JournalCore, options: BrokerOptions, policies: Policies, entropy: Entropy, hub: Hub
     ) -> None:
-        super().__init__(journal, Memory(options.memory_limit), port, entropy)
+        super().__init__(journal, Memory(options.memory_limit), hub, entropy)
         self.options: BrokerOptions = options
         self.policies: Policies = policies
         self.table: RoutingTable = RoutingTable()
@@ -138,7 +140,7 @@ class BrokerCore(Host):
 
     # -- what queues ask (Host) ---------------------------------------------------------------------------------------
 
-    def dead_letter(self, queue: Queue, message: Message, reason: str, deliveries: i64) -> None:
+    def dead_letter(self, queue: Queue, message: Message, reason: Reason, deliveries: i64) -> None:
         """Send a copy of ``message`` to the dead-letter address of ``queue``: `DeadLetters.bury`."""
         self.letters.bury(queue, message, reason, deliveries)
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from entrepot.base.environment import UNLIMITED
 from entrepot.base.errors import Fault
 from entrepot.core.backlog import Reference
+from entrepot.core.facts import Reader
 from entrepot.core.trace import Run
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
@@ -20,7 +22,21 @@ from entrepot.model.predicate import Predicate
 if TYPE_CHECKING:
     from entrepot.core.queue import Queue
 
-UNLIMITED: Final = 1 << 62
+APPLICATION: Final = 0  # kinds of consumer: a client's program
+BRIDGE: Final = 1  # a link to another broker, at either end: it reads for consumers that are there
+BROWSER: Final = 2  # it takes nothing out of the queue
+LEASE: Final = 3  # a reader of ranges (`core/lease.py`)
+REDISTRIBUTOR: Final = 4  # the broker itself, for queues of other brokers
+KINDS: Final = {
+    APPLICATION: "application",
+    BRIDGE: "bridge",
+    BROWSER: "browser",
+    LEASE: "lease",
+    REDISTRIBUTOR: "redistributor",
+}
+"""Kind -> its name, for people."""
+
+NOBODY: Final = Reader()
 
 
 class Pause:
@@ -90,6 +106,8 @@ class Consumer:
 
     def __init__(self, key: i64, window: Window, tracked: bool) -> None:
         self.key: i64 = key  # unique in this broker
+        self.kind: i64 = APPLICATION
+        self.subscriber: Reader = NOBODY  # whose it is, in facts
         self.window: Window = window
         self.tracked: bool = tracked
         self.priority: i64 = 0

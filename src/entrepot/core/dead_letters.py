@@ -9,7 +9,8 @@ from mypy_extensions import i64
 from entrepot.base.errors import (
     Refused,
 )
-from entrepot.core import notices
+from entrepot.base.reasons import EXPIRED, Reason
+from entrepot.core import announcing
 from entrepot.core.bereaved import DEAD_CAUSE, take_body_off
 from entrepot.core.handing import hand_out
 from entrepot.core.policy import Policies
@@ -42,25 +43,24 @@ class DeadLetters:
         self.table: RoutingTable = queues.table
         self.policies: Policies = queues.policies
 
-    def bury(self, queue: Queue, message: Message, reason: str, deliveries: i64) -> None:
+    def bury(self, queue: Queue, message: Message, reason: Reason, deliveries: i64) -> None:
         """Send a copy of ``message`` to the dead-letter address of ``queue``; the caller then finishes the original."""
         policy = queue.policy
         name = policy.dead_letters_of(queue.address, queue.routing)
-        wanted = message.durable or policy.dead_letter_non_persistent or not reason.startswith("expired")
+        wanted = message.durable or policy.dead_letter_non_persistent or reason.code != EXPIRED
         rare = message.rare
         flaw = "" if rare is None or rare.large_id == 0 else self.host.journal.overflow.flaw(message)
         if not name or not wanted or (not flaw and name in (queue.name, queue.address)):
-            self.host.notices.notice(
-                notices.MESSAGE_DROPPED, queue.name, {"why": reason, "id": self.host.ids.identity_of(message)}
-            )
+            identity = self.host.ids.identity_of(message)
+            announcing.dropped(self.host.hub, queue.place(), message, identity, reason)
             return
         letter = self.host.ids.renumbered(message)
         letter.address = name
         if flaw:
             take_body_off(letter)
-            if reason != flaw:
-                reason = f"{reason}; {flaw}"
-        letter.annotate(DEAD_CAUSE, reason)
+            if reason.text != flaw:
+                reason = Reason(reason.code, f"{reason.text}; {flaw}")
+        letter.annotate(DEAD_CAUSE, reason.text)
         letter.annotate(DEAD_COUNT, str(deliveries))
         if not letter.durable:  # what was worth keeping is worth keeping over a restart (classic.md 4.6)
             letter.durable = True
@@ -69,19 +69,19 @@ class DeadLetters:
             hand_out(self.host, letter, [queue])
         else:
             self._send_on(letter, queue, message, name, policy.dead_letter_expiry_ms)
-        detail = {"why": reason, "id": self.host.ids.identity_of(message), "to": name}
-        self.host.notices.about(notices.MESSAGE_DEAD, queue, message, detail)
+        identity = self.host.ids.identity_of(message)
+        announcing.dead(self.host.hub, queue, message, identity, reason, name, deliveries)
 
     def expire(self, queue: Queue, message: Message) -> None:
         """Send a copy of ``message`` to the expiry address, or treat it as a dead letter, or drop it (policy)."""
-        self.host.notices.about(notices.MESSAGE_EXPIRED, queue, message, {"id": self.host.ids.identity_of(message)})
+        announcing.expired(self.host.hub, queue, message, self.host.ids.identity_of(message))
         name = queue.policy.expiry_address
         if name and name not in (queue.name, queue.address):
             letter = self.host.ids.renumbered(message)
             letter.address = name
             self._send_on(letter, queue, message, name)
         elif queue.policy.dead_letter_expired:
-            self.bury(queue, message, f"expired at {message.expiration}", 0)
+            self.bury(queue, message, Reason(EXPIRED, f"expired at {message.expiration}"), 0)
 
     def _send_on(self, letter: Message, queue: Queue, message: Message, name: str, lives_ms: i64 = 0) -> None:
         mark_origin(letter, message, queue, self.host.ids.identity_of(message))
@@ -101,7 +101,7 @@ class DeadLetters:
 
     def bury_unsendable(self, message: Message, text: str, refusal: Refused) -> None:
         """A message that was promised to ``text`` cannot be sent there any more: make it a dead letter."""
-        self.host.notices.notice(notices.MESSAGE_UNROUTED, text, {"why": str(refusal)})
+        announcing.unrouted(self.host.hub, message, text, refusal)
         message.number = self.host.ids.next_number()
         self.bury_product(message, refusal)
 

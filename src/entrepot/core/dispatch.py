@@ -15,7 +15,7 @@ from zlib import crc32
 
 from mypy_extensions import i64
 
-from entrepot.core.consumer import Consumer
+from entrepot.core.consumer import REDISTRIBUTOR, Consumer
 from entrepot.model.message import Message
 
 HIGHEST_CONSUMER_PRIORITY: Final = 127  # an exclusive consumer of this priority always takes over (classic.md 4.3)
@@ -86,6 +86,7 @@ class Roster:
 
     def __init__(self, buckets: i64) -> None:
         self.consumers: list[Consumer] = []  # priority descending, then the order of service
+        self.own: int = 0  # of these, what the broker attached on its own account
         self.ready: list[Consumer] = []
         self.turn: i64 = 0
         self.simple: bool = True
@@ -102,6 +103,8 @@ class Roster:
         while at < len(self.consumers) and self.consumers[at].priority >= consumer.priority:
             at += 1
         self.consumers.insert(at, consumer)
+        if consumer.kind == REDISTRIBUTOR:
+            self.own += 1
         if self.all_exclusive or consumer.exclusive:
             self._contend(consumer)
         self._classify()
@@ -111,6 +114,8 @@ class Roster:
         self.unlist(consumer)
         if consumer in self.consumers:
             self.consumers.remove(consumer)
+            if consumer.kind == REDISTRIBUTOR:
+                self.own -= 1
         groups = self.groups
         if groups is not None:
             groups.leave(consumer)
@@ -121,6 +126,18 @@ class Roster:
                     self.exclusive = candidate
                     break
         self._classify()
+
+    def readers(self) -> int:
+        """Return how many consumers read for somebody: the broker's own redistributor does not."""
+        return len(self.consumers) - self.own
+
+    def is_read(self) -> bool:
+        """Return whether anybody reads here."""
+        return len(self.consumers) > self.own
+
+    def last_key(self) -> i64:
+        """Return the key of the last consumer in order; 0 when there is none."""
+        return self.consumers[-1].key if self.consumers else 0
 
     def list(self, consumer: Consumer) -> None:
         """Mark ``consumer`` ready: it has credit and its peer reads."""

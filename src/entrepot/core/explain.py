@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from entrepot.base.environment import MIB, MILLISECOND, SECOND
+from entrepot.base.environment import MIB, MILLISECOND, SECOND, UNLIMITED
 from entrepot.core.address_settings import FULL_DROP, FULL_FAIL
 from entrepot.core.broker import BrokerCore
-from entrepot.core.consumer import UNLIMITED, Consumer, Objection
+from entrepot.core.consumer import Consumer, Objection
 from entrepot.core.letters import Looked, holds_letters, letters_in, letters_of
 from entrepot.core.queue import Queue
 from entrepot.core.timed import SCHEDULED_TARGET
@@ -250,7 +250,7 @@ def _set_aside(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
     for number, reference in queue.delayed.items():
         over = reference.message.expiration != 0 and reference.message.expiration <= broker.wall
         if number in queue.doomed or (over and broker.journal.refusal() is not None):
-            why = "their time to live is over" if over else queue.doomed[number]
+            why = "their time to live is over" if over else queue.doomed[number].text
             text = f"{why}: they leave for another queue when the disk takes records again"
             tally.add("disk", text, "make room on the disk of the journal; see its log", messages=1, key=why)
         else:

@@ -9,7 +9,7 @@ from mypy_extensions import i64, mypyc_attr
 from entrepot.base.errors import (
     AddressFull,
 )
-from entrepot.core import notices
+from entrepot.core import announcing
 from entrepot.core.address_settings import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE
 from entrepot.core.ports import Host
 from entrepot.core.queue import Queue
@@ -108,7 +108,7 @@ class FlowControl:
         Call it right after the send that was answered BLOCKED.
         """
         if not self.waiting:
-            self.host.notices.notice(notices.ADDRESS_FULL, "", {"used": str(self.host.memory.used)})
+            announcing.short_of_space(self.host.hub, self.host.memory.used)
         self.waiting[int(key)] = (waiter, self.blocking, self.blocking_disk)
 
     def stop_waiting(self, key: i64) -> None:
@@ -130,7 +130,7 @@ class FlowControl:
                 del self.waiting[key]
                 free.append(waiter)
         if free and not self.waiting:
-            self.host.notices.notice(notices.ADDRESS_FREE, "", {"used": str(self.host.memory.used)})
+            announcing.space_again(self.host.hub, self.host.memory.used)
         for waiter in free:
             waiter.space()
 
@@ -143,8 +143,10 @@ class FlowControl:
         """That the journal may store begins or ends (`JournalCore.measure`): have all targets looked at again."""
         self.table.version += 1
         full = self.host.journal.limits.full
-        what = notices.ADDRESS_FULL if full else notices.ADDRESS_FREE
-        self.host.notices.notice(what, "", {"used": str(self.host.journal.limits.stored), "why": full})
+        if full:
+            announcing.short_of_space(self.host.hub, self.host.journal.limits.stored, full)
+        else:
+            announcing.space_again(self.host.hub, self.host.journal.limits.stored)
 
 
 def _one_is_durable(queues: list[Queue]) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from entrepot.core import notices
+from entrepot.base.reasons import READER_BEHIND, Reason
+from entrepot.core import announcing
 from entrepot.core.ports import Host
 from entrepot.core.queue import Queue
 from entrepot.model.address import ANYCAST
@@ -16,16 +17,8 @@ def hand_out(host: Host, message: Message, queues: list[Queue]) -> None:
         if durable:
             host.journal.store(message, durable)
     for queue in queues:
-        if queue.policy.is_careful and queue.routing == ANYCAST:
-            _tell_delivered(host, message, queue)
+        if queue.fates.careful and queue.routing == ANYCAST:
+            queue.fates.arrived(queue.place(), message, queue.roster.is_read())
         queue.accept(message)
         if queue.pending_limit >= 0 and queue.trim() > 0:
-            host.notices.notice(notices.MESSAGE_DROPPED, queue.name, {"why": "its subscriber is too far behind"})
-
-
-def _tell_delivered(host: Host, message: Message, queue: Queue) -> None:
-    """``queue``, whose policy wants to know, gets ``message``."""
-    if queue.policy.advises_delivered:
-        host.notices.about(notices.MESSAGE_DELIVERED, queue, message, {})
-    if queue.policy.advises_unread and not queue.roster.consumers and not message.durable:
-        host.notices.about(notices.MESSAGE_UNREAD, queue, message, {})
+            announcing.dropped(host.hub, queue.place(), None, "", Reason(READER_BEHIND))

@@ -14,12 +14,15 @@ from collections import deque
 from typing import Final
 
 from entrepot.base.errors import EntrepotError
-from entrepot.core import notices
+from entrepot.base.reasons import TOO_MANY_REQUESTS, Reason
+from entrepot.core import announcing
 from entrepot.core.broker import BrokerCore
+from entrepot.core.facts import Place
 from entrepot.core.routing import Service
 from entrepot.core.timed import SCHEDULED_JOB, SCHEDULED_LEFT, SCHEDULED_TARGET, Alarm
 from entrepot.core.upkeep import cancel_scheduled
 from entrepot.model import address as names
+from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message
 
 ADDRESS: Final = "ActiveMQ.Scheduler.Management"
@@ -103,7 +106,8 @@ class Jobs(Service):
             self.broker.timetable.add(_Ring(int(self.broker.now), self))
 
     def _dropped(self, why: str) -> None:
-        self.broker.notices.notice(notices.MESSAGE_DROPPED, ADDRESS, {"why": why})
+        reason = Reason(TOO_MANY_REQUESTS, why)
+        announcing.dropped(self.broker.hub, Place("", ADDRESS, ANYCAST), None, "", reason)
 
     def _work(self, request: _Request, most: int) -> int:
         """Look at up to ``most`` messages; return how many, at least one."""
@@ -167,7 +171,7 @@ class Jobs(Service):
             shown.durable = False
             broker.send(shown, target)
         except EntrepotError as error:
-            broker.notices.notice(notices.MESSAGE_UNROUTED, reply_to, {"why": str(error)})
+            announcing.unrouted(broker.hub, None, reply_to, error)
         finally:
             broker.flow.granted = granted
 

@@ -17,6 +17,7 @@ from typing import Final
 
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.errors import EntrepotError, LeaseError
+from entrepot.base.reasons import BODY_LOST, Reason
 from entrepot.core import lease_records as records
 from entrepot.core import trace as facts
 from entrepot.core.backlog import Reference
@@ -342,7 +343,7 @@ class Lease:
             message = journal.load(self.numbers[position]) if kept is None else kept.message
             self.queue.dead += 1
             self.queue.note_dead(message.number, flaw)
-            self.queue.host.dead_letter(self.queue, message, flaw, 1)
+            self.queue.host.dead_letter(self.queue, message, Reason(BODY_LOST, flaw), 1)
 
     def _forget(self, journal: JournalCore, position: int) -> None:
         number = self.numbers.pop(position)

@@ -7,9 +7,8 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.environment import Instant
-from entrepot.core import notices
+from entrepot.core import announcing
 from entrepot.core.address_settings import SLOW_KILL
-from entrepot.core.consumer import Consumer
 from entrepot.core.effort import Rest
 from entrepot.core.flow import FlowControl
 from entrepot.core.lease import Leases
@@ -97,12 +96,11 @@ class Maintenance:
                 continue
             if not consumer.slow:
                 consumer.slow = True
-                self._tell_slow(queue, consumer)
+                announcing.slow(self.host.hub, queue, consumer)
             if queue.policy.slow == SLOW_KILL:
                 consumer.ended(f"it settled nothing for {idle // 1_000_000} ms and policy says to end slow consumers")
                 if consumer.queue is queue:
-                    queue.detach(consumer, MAYBE_DELIVERED)
-                    self.reading.note_detached(queue, consumer)
+                    self.reading.detach(queue, consumer, MAYBE_DELIVERED)
 
     def _find_crowded(self, queue: Queue) -> None:
         """Find consumers that take no more although there is more: Classic's notion of slow (classic.md 4.2)."""
@@ -111,9 +109,5 @@ class Maintenance:
             pending = window.messages if queue.routing == MULTICAST else 0
             crowded = window.messages > 1 and not window.is_open() and queue.backlog.count > pending
             if crowded and not consumer.crowded:
-                self._tell_slow(queue, consumer)
+                announcing.slow(self.host.hub, queue, consumer)
             consumer.crowded = crowded
-
-    def _tell_slow(self, queue: Queue, consumer: Consumer) -> None:
-        detail = {"queue": queue.name, "consumer": str(consumer.key), "unsettled": str(len(consumer.in_flight))}
-        self.host.notices.notice(notices.CONSUMER_SLOW, consumer.connection, detail)

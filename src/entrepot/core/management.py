@@ -17,15 +17,18 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from entrepot.base.errors import EntrepotError, LimitExceeded, Refused
-from entrepot.core import notices
+from entrepot.base.reasons import TOO_MANY_REQUESTS, Reason
+from entrepot.core import announcing
 from entrepot.core.access import MANAGEMENT
 from entrepot.core.broker import BrokerCore
 from entrepot.core.census import Census
 from entrepot.core.controls import Work, control
+from entrepot.core.facts import Place
 from entrepot.core.routing import Service
 from entrepot.core.timed import Alarm
 from entrepot.journal.log import Waiter
 from entrepot.model import address as names
+from entrepot.model.address import ANYCAST
 from entrepot.model.message import BODY_TEXT, LANGUAGE_ANSWER, Common, Language, Message, register
 from entrepot.model.predicate import Value
 
@@ -134,7 +137,7 @@ class Management(Service):
             request.correlation_id = self.broker.ids.identity_of(message)
         if len(self.open) + len(self.ready) + self.storing >= REQUESTS_MAX:
             if len(self.ready) >= 2 * REQUESTS_MAX:  # even to refuse costs something
-                self.broker.notices.notice(notices.MESSAGE_DROPPED, ADDRESS, {"why": "too many requests"})
+                announcing.dropped(self.broker.hub, Place("", ADDRESS, ANYCAST), message, "", Reason(TOO_MANY_REQUESTS))
                 return
             request.failure = Refused(f"{REQUESTS_MAX} requests are under way", remedy="wait for their answers")
             self.ready.append(request)
@@ -219,7 +222,7 @@ class Management(Service):
         try:
             self._send(request.reply_to, msgspec.json.encode(answer))
         except EntrepotError as error:
-            self.broker.notices.notice(notices.MESSAGE_UNROUTED, request.reply_to, {"why": str(error)})
+            announcing.unrouted(self.broker.hub, None, request.reply_to, error)
 
     def _send(self, reply_to: str, raw: bytes) -> None:
         broker = self.broker

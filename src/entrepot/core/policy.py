@@ -12,9 +12,17 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
+from entrepot.base.environment import UNLIMITED
 from entrepot.base.patterns import MIXED, PatternTrie
-from entrepot.core.address_settings import OURS, RECALL_NONE, AddressSettings, read_settings
-from entrepot.core.consumer import UNLIMITED
+from entrepot.core.address_settings import OURS, AddressSettings, read_settings
+from entrepot.core.facts import (
+    MESSAGE_CONSUMED,
+    MESSAGE_DELIVERED,
+    MESSAGE_DISCARDED,
+    MESSAGE_DISPATCHED,
+    MESSAGE_UNREAD,
+    QUEUE_FULL,
+)
 from entrepot.model.address import ANYCAST, UNTYPED
 
 DELAY_MOST: Final = float(1 << 60)  # ns: 36 years
@@ -86,10 +94,14 @@ class Policy:
         self.advises_discarded: bool = given.advises_discarded
         self.advises_bodies: bool = given.advises_bodies
 
-    @property
-    def is_careful(self) -> bool:
-        """Return whether a send must do more than hand the message out: tell of it, or remember it."""
-        return self.recall != RECALL_NONE or self.advises_delivered or self.advises_unread
+    def asked(self) -> i64:
+        """Return the facts about single messages that this asks for (`facts.ON_REQUEST`)."""
+        asked: i64 = QUEUE_FULL if self.advises_full or self.advises_fast else 0
+        asked |= MESSAGE_UNREAD if self.advises_unread else 0
+        asked |= MESSAGE_DELIVERED if self.advises_delivered else 0
+        asked |= MESSAGE_DISPATCHED if self.advises_dispatched else 0
+        asked |= MESSAGE_CONSUMED if self.advises_consumed else 0
+        return asked | (MESSAGE_DISCARDED if self.advises_discarded else 0)
 
     def dead_letters_of(self, address: str, routing: i64) -> str:
         """Return the name of the dead-letter queue for what was in a queue of ``address``; "" for none."""

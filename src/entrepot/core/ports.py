@@ -12,7 +12,9 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import Entropy
 from entrepot.base.errors import EntrepotError, Fault
+from entrepot.base.reasons import Reason
 from entrepot.core.effort import Effort
+from entrepot.core.facts import Hub
 from entrepot.core.identities import Identities
 from entrepot.core.timed import Timetable
 from entrepot.core.trace import Trace
@@ -42,22 +44,6 @@ class Memory:
         message.holders -= 1
         if message.holders == 0:
             self.used -= message.size
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class NoticePort:
-    """Where the core announces facts; advisories, logs and metrics are made from them."""
-
-    def notice(self, what: str, subject: str, detail: dict[str, str]) -> None:
-        """Take note that ``what`` (a name of `core/notices.py`) happened to ``subject``. The default forgets it."""
-
-    def about(self, what: str, queue: Queue, message: Message, detail: dict[str, str]) -> None:
-        """Take note that ``what`` happened to ``message`` of ``queue``. The default is a `notice` about the queue."""
-        self.notice(what, queue.name, detail)
-
-    def about_topic(self, what: str, topic: str, message: Message) -> None:
-        """Take note that ``what`` happened to ``message`` on ``topic``, whoever reads it. The default as in `about`."""
-        self.notice(what, topic, {})
 
 
 class ArrivalWatcher:
@@ -106,10 +92,10 @@ class Host:
     ``now`` (ns, monotonic) and ``wall`` (ms since 1970) are the time of the stimulus that is being handled.
     """
 
-    def __init__(self, journal: JournalCore, memory: Memory, notices: NoticePort, entropy: Entropy) -> None:
+    def __init__(self, journal: JournalCore, memory: Memory, hub: Hub, entropy: Entropy) -> None:
         self.journal: JournalCore = journal
         self.memory: Memory = memory
-        self.notices: NoticePort = notices
+        self.hub: Hub = hub
         self.entropy: Entropy = entropy
         self.ids: Identities = Identities(journal)
         self.timetable: Timetable = Timetable()
@@ -122,7 +108,7 @@ class Host:
         self.working: dict[int, bool] = {}  # identities of queues that go on in the next turn
         self.asking: bool = False  # somebody only asks what would happen: whoever counts or plans must not do so now
 
-    def dead_letter(self, queue: Queue, message: Message, reason: str, deliveries: i64) -> None:
+    def dead_letter(self, queue: Queue, message: Message, reason: Reason, deliveries: i64) -> None:
         """Move ``message`` out of ``queue`` to its dead-letter address, or drop it as the policy says."""
         raise Fault("a queue without a broker cannot dead-letter")
 

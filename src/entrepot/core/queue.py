@@ -11,13 +11,16 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.core import notices
+from entrepot.base.environment import UNLIMITED
+from entrepot.base.reasons import BODY_LOST, Reason, tries_used_up
 from entrepot.core import trace as facts
 from entrepot.core.backlog import LEVELS, Backlog, Paged, Reference
 from entrepot.core.bereaved import without_body
-from entrepot.core.consumer import UNLIMITED, Consumer
+from entrepot.core.consumer import Consumer
 from entrepot.core.dispatch import Roster
 from entrepot.core.effort import OCTETS_SHIFT, Effort
+from entrepot.core.facts import MESSAGE_CONSUMED, MESSAGE_DISCARDED, MESSAGE_DISPATCHED, MESSAGE_REDELIVERED, Place
+from entrepot.core.fates import Fates
 from entrepot.core.policy import Policy
 from entrepot.core.ports import ArrivalWatcher, Host
 from entrepot.core.timed import Alarm
@@ -95,6 +98,7 @@ class Queue:
         self.name: str = name
         self.address: str = address
         self.policy: Policy = policy
+        self.fates: Fates = Fates(host.hub, policy)
         self.trace: Trace | None = None if address.startswith(ADVISORY) else host.trace
         self.arrivals: Run | None = None if self.trace is None else self.trace.arrivals(identity)
         self.routing: int = ANYCAST
@@ -120,7 +124,7 @@ class Queue:
         self.promised: dict[int, Reference] = {}  # kept for a transaction whose consumer has left: counted as leased
         self.attempts: dict[int, i64] = {}  # paged number -> how often it was delivered before the restart
         self.searching: dict[int, Search] = {}  # consumer key -> what its selector has seen on disk
-        self.doomed: dict[int, str] = {}  # set aside until the disk takes it as a dead letter: number -> reason
+        self.doomed: dict[int, Reason] = {}  # set aside until the disk takes it as a dead letter: by number
         self.stepping: bool = False  # a pass over what waits is not over: `resume_work` goes on with it
         self.swept: Reference | None = None  # where the last sweep for expired messages ended
         self.pending_limit: i64 = -1  # a topic subscriber's: what waits beyond it is discarded, the oldest first
@@ -131,8 +135,6 @@ class Queue:
         self.settled: i64 = 0
         self.expired: i64 = 0
         self.dead: i64 = 0
-        self.dropped: i64 = 0
-        self.repeated: i64 = 0  # dropped because they were here already
         self.requeued: i64 = 0
         self.in_flight: i64 = 0
         self.expiring: i64 = 0  # messages in the backlog that have an expiration: the sweep skips queues without
@@ -261,9 +263,8 @@ class Queue:
             self._remove(reference)
             self.note(facts.REMOVED, reference.number, 0, facts.OVERFLOWED)
             self._finish(reference.message, reference)
-            self.dropped += 1
+            self.drop(reference.message)
             gone += 1
-            self.tell_discarded(reference.message)
         return gone
 
     def _reference(self, message: Message, deliveries: i64) -> Reference:
@@ -306,10 +307,10 @@ class Queue:
             consumer.deliver(message, deliveries)
             self.settled += 1
             self._finish(message, reference)
-            if self.policy.advises_consumed:
-                self.tell_consumed(message)
-        if self.policy.advises_dispatched:
-            self.host.notices.about(notices.MESSAGE_DISPATCHED, self, message, {"consumer": str(consumer.key)})
+            if self.fates.tells & MESSAGE_CONSUMED:
+                self.fates.consumed(self.place(), message, consumer.key)
+        if self.fates.tells & MESSAGE_DISPATCHED:
+            self.fates.dispatched(self.place(), message, consumer.key, deliveries)
         if grouped:
             message.need_rare().annotations.pop(self.policy.group_first_key, None)
         if consumer.listed and not window.is_open():
@@ -588,10 +589,10 @@ class Queue:
         rare = message.rare
         return "" if rare is None or rare.large_id == 0 else self.host.journal.overflow.flaw(message)
 
-    def _doom(self, reference: Reference, reason: str) -> None:
+    def _doom(self, reference: Reference, flaw: str) -> None:
         """Make ``reference``, which waits no longer, a dead letter as soon as nothing else is being done here."""
         number = int(reference.number)
-        self.doomed[number] = reason
+        self.doomed[number] = Reason(BODY_LOST, flaw)
         self._delay(reference, self.host.now)
 
     def bereaved(self, message: Message) -> None:
@@ -669,8 +670,8 @@ class Queue:
             run.note(facts.ACKNOWLEDGED, number)
         self._returned(consumer, message)
         self._finish(message, reference)
-        if self.policy.advises_consumed:
-            self.tell_consumed(message)
+        if self.fates.tells & MESSAGE_CONSUMED:
+            self.fates.consumed(self.place(), message, consumer.key)
         self._reopen(consumer)
         return True
 
@@ -683,8 +684,8 @@ class Queue:
         self.settled += 1
         self.note(facts.ACKNOWLEDGED, number, 0, 0)
         self._finish(reference.message, reference)
-        if self.policy.advises_consumed:
-            self.tell_consumed(reference.message)
+        if self.fates.tells & MESSAGE_CONSUMED:
+            self.fates.consumed(self.place(), reference.message, 0)
         return True
 
     def release(self, consumer: Consumer, number: int) -> None:
@@ -706,30 +707,28 @@ class Queue:
             self._finish(reference.message, reference)
         self.promised.clear()
 
-    def reject(self, consumer: Consumer, number: i64, reason: str) -> bool:
+    def reject(self, consumer: Consumer, number: i64, reason: Reason) -> bool:
         """``consumer`` cannot process message ``number``: dead-letter it now (classic.md 6.3, NACK)."""
         reference = consumer.in_flight.pop(number, None)
         if reference is None:
             return False
         self._returned(consumer, reference.message)
         self._bury(reference, reason)
-        if self.policy.advises_consumed:
-            self.tell_consumed(reference.message)
+        if self.fates.tells & MESSAGE_CONSUMED:
+            self.fates.consumed(self.place(), reference.message, consumer.key)
         self._reopen(consumer)
         return True
 
-    def tell_consumed(self, message: Message) -> None:
-        """Say that ``message`` is settled, where the policy asks for that; not for plain topic subscribers."""
-        if self.routing == ANYCAST or self.owner:
-            self.host.notices.about(notices.MESSAGE_CONSUMED, self, message, {})
+    def place(self) -> Place:
+        """Return what facts say of this queue."""
+        flags = (self.durable, self.temporary, self.auto_created)
+        return Place(self.name, self.address, self.routing, self.identity, flags, self.owner, self.filter)
 
-    def tell_discarded(self, message: Message) -> None:
-        """Say that ``message`` was thrown away, where the policy asks for that."""
-        if self.policy.advises_discarded:
-            detail = {"discarded": str(self.dropped)}
-            for consumer in self.roster.consumers:
-                detail["consumer"] = str(consumer.key)
-            self.host.notices.about(notices.MESSAGE_DISCARDED, self, message, detail)
+    def drop(self, message: Message) -> None:
+        """Count ``message`` as thrown away, and tell of it where somebody asks for that."""
+        self.fates.dropped += 1
+        if self.fates.tells & MESSAGE_DISCARDED:
+            self.fates.discarded(self.place(), message, self.roster.last_key())
 
     def give_back(self, consumer: Consumer, number: i64, attempted: bool) -> bool:
         """``consumer`` returns message ``number`` to be delivered again; ``attempted`` counts it as a try."""
@@ -844,8 +843,10 @@ class Queue:
         if attempted:
             self._count(reference)
             if 0 <= policy.max_deliveries <= reference.deliveries:
-                self._bury(reference, f"delivered {reference.deliveries} times without acknowledgement")
+                self._bury(reference, tries_used_up(reference.deliveries))
                 return
+            if self.fates.tells & MESSAGE_REDELIVERED:
+                self.fates.redelivered(self.place(), reference.message, reference.deliveries)
             delay = policy.delay_after(int(reference.deliveries), self.host.fraction)
             if delay > 0:
                 self._delay(reference, self.host.now + delay)
@@ -865,19 +866,18 @@ class Queue:
         if self.delayed.get(number) is not reference:
             return
         del self.delayed[number]
-        reason = self.doomed.pop(number, "")
-        if reason:
+        if (reason := self.doomed.pop(number, None)) is not None:
             self._bury(reference, reason)
             return
         self._put_back(reference)
         self.dispatch()
 
-    def _bury(self, reference: Reference, reason: str) -> None:
+    def _bury(self, reference: Reference, reason: Reason) -> None:
         if self._cannot_move(reference):
             self.doomed[int(reference.number)] = reason
             return
         self.dead += 1
-        self.note_dead(reference.number, reason)
+        self.note_dead(reference.number, reason.text)
         self.host.journal.begin()
         try:
             self.host.dead_letter(self, reference.message, reason, reference.deliveries)

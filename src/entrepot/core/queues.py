@@ -6,7 +6,7 @@ import msgspec
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import InvalidDestination
-from entrepot.core import notices
+from entrepot.core import announcing
 from entrepot.core import trace as facts
 from entrepot.core.effort import Rest
 from entrepot.core.policy import Policies
@@ -122,9 +122,10 @@ class Queues:
         queue.auto_created = auto
         queue.no_local = no_local
         queue.began = self.host.ids.number
+        known = address in self.table.addresses
         self.add(queue)
         self.keep(queue)
-        self.host.notices.notice(notices.QUEUE_CREATED, name, {"address": address})
+        announcing.created(self.host.hub, queue, self.host.ids.node_id, known)
         return queue
 
     def add(self, queue: Queue) -> None:
@@ -182,14 +183,6 @@ class Queues:
             _Removal(self, queue).resume()
         if queue.trace is not None:
             queue.trace.forget(facts.NAME_QUEUE, queue.identity)
-        self._tell_deleted(queue, gone, why)
+        known = queue.address in self.table.addresses
+        announcing.deleted(self.host.hub, queue, self.host.ids.node_id, known, gone, why)
         return gone
-
-    def _tell_deleted(self, queue: Queue, gone: i64, why: str) -> None:
-        detail = {"messages": str(gone), "why": why, "routing": str(queue.routing)}
-        detail["temporary"] = "1" if queue.temporary else ""
-        self.host.notices.notice(notices.QUEUE_DELETED, queue.name, detail)
-        if queue.routing == MULTICAST and queue.owner:
-            client_id, _, name = queue.owner.partition("\t")
-            known = {"client": client_id, "subscription": name, "topic": queue.address}
-            self.host.notices.notice(notices.SUBSCRIPTION_REMOVED, queue.name, known)

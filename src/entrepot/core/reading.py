@@ -12,7 +12,7 @@ from entrepot.base.errors import (
 )
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
-from entrepot.core import notices
+from entrepot.core import announcing
 from entrepot.core import trace as facts
 from entrepot.core.browser import Browser
 from entrepot.core.consumer import Consumer, Pause
@@ -30,7 +30,6 @@ from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 from entrepot.model.predicate import Predicate
 
 ATTACH_UNITS: Final = 6  # of `core/effort.py`: to give a queue a consumer, or take it away, and tell of it
-PREFETCH_SHOWN_MAX: Final = (1 << 31) - 1  # Java's int
 
 
 class _Attaching(Rest):
@@ -103,8 +102,7 @@ class Reading(QueueWatcher):
             else:
                 follower.consumers.remove(consumer)
             if consumer.queue is queue:
-                queue.detach(consumer, NONE_DELIVERED)
-                self.note_detached(queue, consumer)
+                self.detach(queue, consumer, NONE_DELIVERED)
 
     def subscribe(self, subscription: Subscription) -> None:
         """Attach ``subscription`` to every queue that it names. Raises Refused; nothing is attached then."""
@@ -166,7 +164,7 @@ class Reading(QueueWatcher):
         for pattern in subscription.patterns:
             key = int(self.host.ids.consumer_key())
             subscription.pattern_keys.append(key)
-            self.host.notices.notice(notices.FOLLOWER_ATTACHED, pattern, _who(subscription, key))
+            announcing.follows(self.host.hub, pattern, key, subscription)
 
     def _recall(self, queue: Queue) -> None:
         """Give a new subscription what its topic remembers, before anything that comes now (classic.md 4.7)."""
@@ -258,6 +256,8 @@ class Reading(QueueWatcher):
         consumer.exclusive = subscription.exclusive
         consumer.origin = subscription.origin
         consumer.connection = subscription.connection
+        consumer.kind = subscription.kind
+        consumer.subscriber = subscription.reader()
         if queue.routing == ANYCAST or selective:
             consumer.selector = subscription.selector
             consumer.no_local = subscription.no_local
@@ -267,7 +267,7 @@ class Reading(QueueWatcher):
             queue.trace.define(facts.NAME_CONSUMER, consumer.key, described)
             queue.note(facts.ATTACHED, 0, consumer.key, 0)
         queue.attach(consumer)
-        self.host.notices.notice(notices.CONSUMER_ATTACHED, queue.name, _who(subscription, int(consumer.key)))
+        announcing.attached(self.host.hub, queue, consumer)
 
     def _check_readers(self, queue: Queue) -> None:
         """Raise SubscriptionInUse when ``queue`` has as many consumers as it admits."""
@@ -280,7 +280,7 @@ class Reading(QueueWatcher):
         if subscription in self.followers:
             self.followers.remove(subscription)
             for pattern, key in zip(subscription.patterns, subscription.pattern_keys, strict=True):
-                self.host.notices.notice(notices.FOLLOWER_DETACHED, pattern, _who(subscription, key))
+                announcing.follows_no_longer(self.host.hub, pattern, key, subscription)
             subscription.pattern_keys.clear()
         subscription.window.pause(Pause.RETIRING)  # what one queue frees of its credit is not for the next one
         subscription.window.consumers.clear()
@@ -300,18 +300,18 @@ class Reading(QueueWatcher):
             if queue is None:
                 continue
             self.host.effort.spent += ATTACH_UNITS + len(consumer.in_flight) + (len(queue.roster.consumers) >> 2)
-            queue.detach(consumer, last_delivered)
-            self.note_detached(queue, consumer)
-            self.host.notices.notice(notices.CONSUMER_DETACHED, queue.name, _who(subscription, int(consumer.key)))
+            self.detach(queue, consumer, last_delivered)
             if queue.temporary and queue.routing == MULTICAST and not queue.roster.consumers:
                 self.queues.delete(queue, "its subscriber left")
         return True
 
-    def note_detached(self, queue: Queue, consumer: Consumer) -> None:
-        """Note that ``consumer`` has left ``queue``, where there is a trace."""
+    def detach(self, queue: Queue, consumer: Consumer, last_delivered: i64) -> None:
+        """Take ``consumer`` from ``queue``, and tell of it."""
+        queue.detach(consumer, last_delivered)
         if queue.trace is not None:
             queue.note(facts.DETACHED, 0, consumer.key, 0)
             queue.trace.forget(facts.NAME_CONSUMER, consumer.key)
+        announcing.detached(self.host.hub, queue, consumer)
 
     def durable(self, client_id: str, name: str) -> Queue | None:
         """Return the queue of a durable subscription, None when there is none."""
@@ -341,20 +341,3 @@ class Reading(QueueWatcher):
         self.host.effort.spent += len(self.table.queues)
         found = self.table.matching(destination.name)
         return [queue for queue in found if queue.routing == ANYCAST and not queue.owner]
-
-
-def _who(subscription: Subscription, key: int) -> dict[str, str]:
-    selector = subscription.selector
-    return {
-        "connection": subscription.connection,
-        "consumer": str(key),
-        "client": subscription.client_id,
-        "subscription": subscription.durable_name,
-        "selector": "" if selector is None else selector.text,
-        "prefetch": str(min(subscription.window.messages, PREFETCH_SHOWN_MAX)),
-        "priority": str(subscription.priority),
-        "exclusive": "1" if subscription.exclusive else "",
-        "no-local": "1" if subscription.no_local else "",
-        "announces": "1" if subscription.announces else "",
-        "patterns": ",".join(subscription.patterns),
-    }

@@ -9,20 +9,14 @@ from mypy_extensions import i64
 REPETITIONS_KEPT: Final = 10_000
 IDENTITY_MOST: Final = 1_000  # a longer id is counted and not remembered
 
-# Why one was dropped: which comparison found it.
-SAME_COPY: Final = "another broker sent the same copy again"
-SAME_ID: Final = "another broker sent a message with this id again (auditNetworkProducers)"
-SAME_DUPLICATE_ID: Final = "its sender gave it a duplicate id that came before"
-SENT_AGAIN: Final = "its producer sent it again after a failover"
-
 
 class Repetition:
-    """One message of which a repetition was dropped. ``wall``: when it was last, ms since 1970."""
+    """One message of which a repetition was dropped. ``code``: why (`base/reasons.py`); ``wall``: ms since 1970."""
 
-    def __init__(self, identity: str, address: str, why: str) -> None:
+    def __init__(self, identity: str, address: str, code: str) -> None:
         self.identity: str = identity
         self.address: str = address
-        self.why: str = why
+        self.code: str = code
         self.wall: i64 = 0
         self.count: i64 = 0
 
@@ -34,19 +28,19 @@ class Repetitions:
         self.count: i64 = 0
         self.last: dict[str, Repetition] = {}
 
-    def add(self, identity: str, address: str, why: str, wall: i64) -> None:
+    def add(self, identity: str, address: str, code: str, wall: i64) -> None:
         """Note one that is dropped now."""
         self.count += 1
         if len(identity) > IDENTITY_MOST:
             return
         found = self.last.pop(identity, None)
         if found is None or found.address != address:
-            found = Repetition(identity, address, why)
+            found = Repetition(identity, address, code)
             if len(self.last) >= REPETITIONS_KEPT:
                 for oldest in self.last:
                     del self.last[oldest]
                     break
-        found.why = why
+        found.code = code
         found.wall = wall
         found.count += 1
         self.last[identity] = found

@@ -104,7 +104,9 @@ class Target:
         self.policy: Policy | None = None
         self.temporary: bool = False
         self.stamps: bool = False  # the policy gives or bounds expirations
-        self.careful: bool = False  # the policy wants to be told of messages, or to remember them
+        self.careful: bool = False  # somebody wants to be told of messages, or the policy to remember them
+        self.asked: i64 = 0  # facts about single messages that the policy asks for
+        self.tells: i64 = 0  # such facts that somebody takes
         self.service: Service | None = None  # takes what is sent here; there are no queues then
 
     def attach_nothing(self, version: i64) -> None:
@@ -300,7 +302,7 @@ class RoutingTable:
         if len(target.queues) == 1 and not target.turns and not target.diverts:
             queue = target.queues[0]
             plain = queue.filter is None and queue.filter_origin == 0 and queue.pending_limit < 0
-            if plain and not queue.policy.is_careful and not target.selective:
+            if plain and not queue.fates.careful and not target.selective:
                 target.only = queue
                 target.only_id = [int(queue.identity)]
         target.version = self.version

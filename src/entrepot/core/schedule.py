@@ -10,7 +10,7 @@ from entrepot.base.errors import (
     Fault,
     Refused,
 )
-from entrepot.core import notices
+from entrepot.core import announcing
 from entrepot.core.dead_letters import DeadLetters
 from entrepot.core.ports import Host
 from entrepot.core.queue import MOVE_RETRY
@@ -160,7 +160,7 @@ class ScheduledMessages:
         try:
             self.outlet.send_scheduled(product, text)
         except Refused as refusal:
-            self.host.notices.notice(notices.JOB_REFUSED, text, {"why": str(refusal)})
+            announcing.refused_job(self.host.hub, text, refusal)
             self.letters.bury_product(product, refusal)
 
     def _plan_again(self, message: Message, schedule: Schedule, following: int) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from entrepot.core import notices
+from entrepot.base.reasons import FULL, SAME_DUPLICATE_ID, Reason
+from entrepot.core import announcing
 from entrepot.core import trace as facts
 from entrepot.core.addresses import Addresses, written
 from entrepot.core.duplicates import Duplicates
+from entrepot.core.facts import ARRIVALS, QUEUE_FULL
 from entrepot.core.flow import BLOCKED, DROPPED, DUPLICATE, SCHEDULED, SENT, FlowControl
 from entrepot.core.handing import hand_out
 from entrepot.core.identities import Identities
@@ -22,7 +24,7 @@ from entrepot.core.ports import Host
 from entrepot.core.queue import ADVISORY
 from entrepot.core.queues import Queues
 from entrepot.core.recollection import Recollections
-from entrepot.core.repetitions import SAME_DUPLICATE_ID, Repetitions
+from entrepot.core.repetitions import Repetitions
 from entrepot.core.routing import Copy, Plan, RoutingTable, Target
 from entrepot.core.schedule import ScheduledMessages, ScheduleOutlet
 from entrepot.core.timed import (
@@ -104,16 +106,16 @@ class Sending(ScheduleOutlet):
         finally:
             self.journal.end()
 
-    def repeated(self, message: Message, target: Target, why: str) -> int:
-        """Drop ``message``, which ``target`` has or had already, as ``why`` says; count it, tell of it; DUPLICATE."""
+    def repeated(self, message: Message, target: Target, code: str) -> int:
+        """Drop ``message``, which ``target`` has or had already, as ``code`` says; count it, tell of it; DUPLICATE."""
         if message.number == 0:
             message.number = self.ids.next_number()
         identity = self.ids.identity_of(message)
-        self.repetitions.add(identity, target.name, why, self.host.wall)
+        self.repetitions.add(identity, target.name, code, self.host.wall)
         queue = self.table.queues.get(target.queue_name or target.name)
         if queue is not None:
-            queue.repeated += 1
-        self.host.notices.notice(notices.MESSAGE_DUPLICATE, target.name, {"id": identity, "why": why})
+            queue.fates.repeated += 1
+        announcing.repeated(self.host.hub, message, target.name, identity, code)
         self._note_nowhere(facts.DUPLICATE, message, target)
         return DUPLICATE
 
@@ -123,7 +125,7 @@ class Sending(ScheduleOutlet):
         main = plan.main
         self._collect(message, target, plan, main)
         if not main.queues and not plan.copies:
-            self.host.notices.notice(notices.MESSAGE_UNROUTED, target.name, {})
+            announcing.unrouted(self.host.hub, message, target.name)
             self._note_nowhere(facts.UNROUTED, message, target)
         if not plan.copies:
             return self._deliver(message, main)
@@ -164,16 +166,16 @@ class Sending(ScheduleOutlet):
         """Hand ``message`` to those queues of ``copy`` that take it; SENT, BLOCKED or DROPPED."""
         queues = copy.queues
         for queue in queues:
-            if (queue.policy.advises_full or queue.policy.advises_fast) and queue.is_full():
-                self.host.notices.about(notices.QUEUE_FULL, queue, message, {"used": str(queue.backlog.octets)})
+            if queue.fates.tells & QUEUE_FULL and queue.is_full():
+                queue.fates.full(queue.place(), message, queue.backlog.octets)
         verdict = self.flow.check_room(queues)
         if verdict == DROPPED:
             full = [queue for queue in queues if self.flow.verdict_of(queue) == DROPPED]
             for queue in full:
-                queue.dropped += 1
                 self._note_nowhere(facts.UNROUTED, message, Target(queue.name, queue.routing))
-                self.host.notices.notice(notices.MESSAGE_DROPPED, queue.name, {"why": "full"})
-                queue.tell_discarded(message)
+                identity = self.ids.identity_of(message)
+                announcing.dropped(self.host.hub, queue.place(), message, identity, Reason(FULL))
+                queue.drop(message)
             queues = [queue for queue in queues if queue not in full]
         if verdict == SENT and self.journal.pages and not self.flow.has_disk(message, queues):
             verdict = BLOCKED
@@ -188,10 +190,8 @@ class Sending(ScheduleOutlet):
         if policy is None or target.routing != MULTICAST:
             return
         self.recollections.add(target.name, message, policy)
-        if policy.advises_delivered:
-            self.host.notices.about_topic(notices.MESSAGE_DELIVERED, target.name, message)
-        if policy.advises_unread and unread and not message.durable:
-            self.host.notices.about_topic(notices.MESSAGE_UNREAD, target.name, message)
+        if target.tells & ARRIVALS:
+            announcing.arrived(self.host.hub, message, target.name, target.tells, target.asked, unread)
 
     def _part(self, message: Message, address: str) -> Message:
         """Return the copy for one part of a composite: the same identity, the part's own address (classic.md 4.1)."""

@@ -10,13 +10,16 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from entrepot.base.environment import UNLIMITED
 from entrepot.base.errors import Fault
-from entrepot.core.consumer import UNLIMITED, Consumer, Window
+from entrepot.core.consumer import APPLICATION, Consumer, Window
+from entrepot.core.facts import Reader
 from entrepot.core.queue import Queue
 from entrepot.model.address import Destination
 from entrepot.model.predicate import Predicate
 
 DEFAULT_PREFETCH: Final = -1  # take the policy's for this kind of destination
+PREFETCH_SHOWN_MAX: Final = (1 << 31) - 1  # Java's int
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -37,7 +40,11 @@ class Subscription:
         self.shared: bool = False
         self.retroactive: bool = False  # of a topic: it wants what the topic remembers too
         self.origin: i64 = 0
+        self.kind: i64 = APPLICATION  # of its consumers
         self.connection: str = ""
+        self.peer: str = ""  # the remote address
+        self.user: str = ""
+        self._reader: Reader | None = None
         self.far: str = "\t"  # of a bridge: id TAB name of the broker on the other side, for the trace
         self.pending_limit: i64 = -1  # of a topic subscriber, instead of the policy's
         self.window: Window = Window(0)
@@ -50,6 +57,26 @@ class Subscription:
     def consumer(self, queue: Queue) -> Consumer:
         """Return a new consumer for ``queue`` on ``self.window``. The session overrides this."""
         raise Fault("a subscription that cannot make consumers")
+
+    def reader(self) -> Reader:
+        """Return what facts say of who reads; what is set here after the first call is not in it."""
+        reader = self._reader
+        if reader is None:
+            reader = self._reader = Reader()
+            reader.kind = self.kind
+            reader.connection = self.connection
+            reader.peer = self.peer
+            reader.user = self.user
+            reader.client_id = self.client_id
+            reader.subscription = self.durable_name
+            reader.selector = "" if self.selector is None else self.selector.text
+            reader.prefetch = min(self.window.messages, PREFETCH_SHOWN_MAX)
+            reader.priority = self.priority
+            reader.exclusive = self.exclusive
+            reader.no_local = self.no_local
+            reader.announces = self.announces
+            reader.patterns = self.patterns
+        return reader
 
     def ended(self, why: str) -> None:
         """The broker ended the subscription: tell the peer. May be overridden."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.base.errors import InvalidDestination, LeaseError, StorageError
+from entrepot.base.reasons import ABOUT, GIVEN_UP, Reason
 from entrepot.core import trace as facts
 from entrepot.core.backlog import Reference
 from entrepot.core.bereaved import DEAD_CAUSE, is_bereaved
@@ -27,7 +28,6 @@ from entrepot.model.address import ANYCAST, MULTICAST, Destination, parse_one
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
-GIVEN_UP: Final = "an operator gave it up"
 STEP_MESSAGES: Final = 500  # a step moves this many: some ms, so that deliveries are not held up
 STEP_LOOKS: Final = 5_000  # and looks at this many
 
@@ -310,8 +310,8 @@ class Burial(Discard):
         """Make one message that was taken out a dead letter, in one atomic batch."""
         self.broker.journal.begin()
         try:
-            self.source.note_dead(reference.number, GIVEN_UP)
-            self.broker.dead_letter(self.source, reference.message, GIVEN_UP, reference.deliveries)
+            self.source.note_dead(reference.number, ABOUT[GIVEN_UP])
+            self.broker.dead_letter(self.source, reference.message, Reason(GIVEN_UP), reference.deliveries)
             self.source.finish(reference)
         finally:
             self.broker.journal.end()

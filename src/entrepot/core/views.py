@@ -146,9 +146,9 @@ def queue_view(broker: BrokerCore, queue: Queue) -> QueueView:
         settled=int(queue.settled),
         expired=int(queue.expired),
         dead=int(queue.dead),
-        dropped=int(queue.dropped),
+        dropped=int(queue.fates.dropped),
         requeued=int(queue.requeued),
-        repeated=int(queue.repeated),
+        repeated=int(queue.fates.repeated),
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import EntrepotError
+from entrepot.base.reasons import ABOUT
 from entrepot.core.bereaved import DEAD_CAUSE
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue import Queue
@@ -162,7 +163,15 @@ class Search:
         if found is None:
             return []
         age = max(0, int(self.broker.wall) - int(found.wall))
-        return [{"address": found.address, "why": found.why, "times": int(found.count), "age_ms": age}]
+        return [
+            {
+                "address": found.address,
+                "code": found.code,
+                "why": ABOUT[found.code],
+                "times": int(found.count),
+                "age_ms": age,
+            }
+        ]
 
     def _had(self) -> bool:
         """Return whether this broker certainly had the message: it gave the id itself, or knows its producer's last.

@@ -16,7 +16,7 @@ from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.base.environment import KIB, MILLISECOND, Duration, Entropy
 from entrepot.base.errors import EntrepotError, StorageFull
 from entrepot.core.broker import BrokerCore
-from entrepot.core.ports import NoticePort
+from entrepot.core.facts import EVERY_KIND, Fact, Hub, Listener
 from entrepot.journal.log import JournalCore, JournalOptions
 from entrepot.protocols.session import Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
@@ -79,16 +79,17 @@ class FusedDisk(SimulatedDisk):
         self._burn()
 
 
-class Notices(NoticePort):
+class Facts(Listener):
     """Counts the facts that the core announces."""
 
     def __init__(self, world: World) -> None:
+        super().__init__(EVERY_KIND)
         self.world = world
 
-    def notice(self, what: str, subject: str, detail: dict[str, str]) -> None:
+    def heard(self, fact: Fact) -> None:
         """Count it, and write it into the trace."""
-        self.world.count(what)
-        self.world.note(f"notice {what} {subject}")
+        self.world.count(fact.name)
+        self.world.note(f"fact {fact.name} {fact.subject()}")
 
 
 class Parts:
@@ -133,7 +134,7 @@ class Machine:
         self.stomp = StompOptions()
         self.stomp.large_octets = LARGE_OCTETS
         self.stomp.write_high_octets = 16 * KIB
-        self._notices = Notices(world)
+        self._facts = Facts(world)
         self.turn_units = 0  # what a turn may do (`core/effort.py`); 0: as much as in the real world
         self.loop: Final = TurnLoop(world, self.turn)
         self._made: Assembly | None = None
@@ -161,7 +162,7 @@ class Machine:
             ),
         )
         plan = Plan("sim", options.memory_limit, policies=options.policies)
-        made = Assembly(plan, Ports(journal, self.world.lots(f"broker{self.run}"), self._notices))
+        made = Assembly(plan, Ports(journal, self.world.lots(f"broker{self.run}"), Hub([self._facts], strict=True)))
         broker = made.broker
         if self.turn_units:
             broker.effort.units = broker.effort.stride = self.turn_units

@@ -29,7 +29,7 @@ from entrepot.config.networks import lists_of
 from entrepot.core.broker import BrokerCore
 from entrepot.core.census import Census
 from entrepot.core.copies import Copies, Stream
-from entrepot.core.ports import NoticePort
+from entrepot.core.facts import Hub
 from entrepot.journal.log import JournalCore, JournalOptions, Waiter
 from entrepot.journal.memory import MemoryJournal
 from entrepot.model import address as names
@@ -158,7 +158,7 @@ class Site:
         plan = Plan(config.broker.name, config.usage.memory_limit, config=config, interval=self.blueprint.interval)
         entropy = self.world.lots(f"broker {self.name} {self.runs}")
         ports = Ports(
-            journal, entropy, NoticePort(), say=lambda who, what: self.world.note(f"{self.name}: {who}: {what}")
+            journal, entropy, Hub(strict=True), say=lambda who, what: self.world.note(f"{self.name}: {who}: {what}")
         )
         made = Assembly(plan, ports, self.make_connectors())
         broker = made.broker

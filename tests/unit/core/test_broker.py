@@ -459,7 +459,7 @@ def test_a_full_queue_fails_drops_blocks_or_pages():
     assert 0 < kept < 10
     verdicts = fill(rig, "drop")
     assert verdicts.count(DROPPED) == 10 - kept
-    assert rig.queue("drop").dropped == 10 - kept
+    assert rig.queue("drop").fates.dropped == 10 - kept
     assert rig.bodies("drop") == numbers(kept)
     assert set(fill(rig, "page")) == {SENT}
     assert rig.queue("page").backlog.loaded == kept

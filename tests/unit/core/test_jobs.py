@@ -152,7 +152,7 @@ def test_what_asks_for_nothing_does_nothing_and_is_told() -> None:
     ask(rig, "REMOVE", **{SCHEDULED_JOB: "nobody's"})
     ask(rig, "BROWSE", JMSReplyTo=f"queue://{ADDRESS}")
     assert [body for body, _ in shown(rig)] == ["a"]
-    assert len([one for one in rig.notices.heard if one[1] == ADDRESS]) == 4
+    assert len([one for one in rig.notices.facts if one.subject() == ADDRESS]) == 4
 
 
 def test_bodies_are_whole() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.base.environment import MIB, MILLISECOND
 from entrepot.core.effort import Rest
-from entrepot.core.ports import NoticePort
+from entrepot.core.facts import Hub
 from entrepot.core.timed import Alarm
 from entrepot.journal.memory import MemoryJournal
 from entrepot.simulation.turns import REST_AFTER, TurnLoop
@@ -17,7 +17,7 @@ from entrepot.simulation.world import World
 class Machine:
     def __init__(self) -> None:
         self.world = World(1)
-        made = Assembly(Plan("b", MIB), Ports(MemoryJournal(), self.world.lots("broker"), NoticePort()))
+        made = Assembly(Plan("b", MIB), Ports(MemoryJournal(), self.world.lots("broker"), Hub()))
         made.recover(self.world.time, self.world.wall())
         self.broker = made.broker
         self.began = self.world.time

@@ -16,12 +16,12 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from entrepot.base.reasons import SAME_COPY, SAME_ID
 from entrepot.cluster.networks.admission import ADVISORY, path_of
 from entrepot.cluster.networks.options import Compared, NetworkConnectorOptions
 from entrepot.core.broker import BrokerCore
 from entrepot.core.copies import Stream, former_mark_of, hash_of, mark_of, mixed
 from entrepot.core.duplicates import Passed
-from entrepot.core.repetitions import SAME_COPY, SAME_ID
 from entrepot.core.routing import Target
 from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message

@@ -432,7 +432,7 @@ PLUGIN_KINDS: Final = [
         obeyed("dropAll:flag"),
         otherwise("dead letters are dropped all, or none", "dropOnly:text="),
         no_effect("temporary destinations follow dropAll", "dropTemporaryTopics:flag dropTemporaryQueues:flag"),
-        no_effect("each is counted in the notices of the broker", "reportInterval:number"),
+        no_effect("each is counted, and logged at DEBUG", "reportInterval:number"),
         about="drops dead letters",
     ),
     Kind(

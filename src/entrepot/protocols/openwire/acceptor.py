@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import mypyc_attr
 
 from entrepot.core.broker import BrokerCore
+from entrepot.core.observing import observe
 from entrepot.protocols.openwire.advisories import Advisories
 from entrepot.protocols.openwire.announced import Announced
 from entrepot.protocols.openwire.commands import ActiveMQTempTopic
@@ -44,7 +45,7 @@ class Cluster:
 
 
 class Acceptor:
-    """Made once a broker, before its first connection; takes the place of its notice port to make advisories."""
+    """Made once a broker, before its first connection; has advisories made of what the broker announces."""
 
     def __init__(self, broker: BrokerCore) -> None:
         self.broker: BrokerCore = broker
@@ -54,7 +55,7 @@ class Acceptor:
         self.advisories: Advisories = Advisories(broker)
         self.connections: dict[str, OpenWireSession] = {}
         self.temporaries: dict[str, str] = {}  # name -> id of the connection that made it
-        broker.notices = Announced(self.advisories, broker.notices)
+        observe(broker, Announced(self.advisories))
 
     def set_url(self, url: str) -> None:
         """Tell clients that this broker is reached at ``url``."""

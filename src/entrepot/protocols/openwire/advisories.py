@@ -1,7 +1,7 @@
 """Advisory messages: what happens in the broker, told on topics below ``ActiveMQ.Advisory.`` (classic.md 1.14).
 
 Sessions report what they know better than the core (who connects, consumes, produces, with the commands that said so);
-the rest comes from the core's notices (`announced.py`), from clients of every protocol. Advisories are not persistent,
+the rest comes from the core's facts (`announced.py`), from clients of every protocol. Advisories are not persistent,
 are never made about advisory destinations themselves, and cost one look-up when nobody reads them.
 
 What the core announces is told a moment later, by an alarm: it may speak in the middle of its work.

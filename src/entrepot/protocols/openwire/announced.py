@@ -8,14 +8,45 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from entrepot.base.errors import EntrepotError
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.base.primitive import LONG, Primitive
-from entrepot.core import notices
+from entrepot.core.facts import (
+    CONSUMER_ATTACHED,
+    CONSUMER_DETACHED,
+    CONSUMER_SLOW,
+    FOLLOWER_ATTACHED,
+    FOLLOWER_DETACHED,
+    MESSAGE_CONSUMED,
+    MESSAGE_DEAD,
+    MESSAGE_DELIVERED,
+    MESSAGE_DISCARDED,
+    MESSAGE_DISPATCHED,
+    MESSAGE_EXPIRED,
+    MESSAGE_UNREAD,
+    QUEUE_ADDED,
+    QUEUE_FULL,
+    QUEUE_REMOVED,
+    SUBSCRIPTION_REMOVED,
+    TEMPORARY_TOPIC_ADDED,
+    TEMPORARY_TOPIC_REMOVED,
+    AddressFact,
+    ConsumerFact,
+    Fact,
+    FollowerFact,
+    Listener,
+    MessageFact,
+    MessageHandled,
+    Place,
+    QueueFact,
+    QueueFull,
+    Reader,
+    SubscriptionFact,
+)
 from entrepot.core.policy import Policy
-from entrepot.core.ports import NoticePort
-from entrepot.core.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.advisories import ADVISER_SESSION, PREFIX, Advisories, is_advisory, kind_word
@@ -44,14 +75,35 @@ from entrepot.protocols.openwire.convert import (
 from entrepot.protocols.openwire.ids import DestinationOperation, is_temporary, qualified_name, text_of
 
 WORDS: Final = {
-    notices.MESSAGE_EXPIRED: "Expired",
-    notices.MESSAGE_DEAD: "MessageDLQd",
-    notices.MESSAGE_DELIVERED: "MessageDelivered",
-    notices.MESSAGE_DISPATCHED: "MessageDispatched",
-    notices.MESSAGE_CONSUMED: "MessageConsumed",
-    notices.MESSAGE_DISCARDED: "MessageDiscarded",
+    MESSAGE_EXPIRED: "Expired",
+    MESSAGE_DEAD: "MessageDLQd",
+    MESSAGE_DELIVERED: "MessageDelivered",
+    MESSAGE_DISPATCHED: "MessageDispatched",
+    MESSAGE_CONSUMED: "MessageConsumed",
+    MESSAGE_DISCARDED: "MessageDiscarded",
 }
-"""Notices about messages -> the part of the topic's name that says what happened."""
+"""Facts about messages -> the part of the topic's name that says what happened."""
+
+TAKEN: Final = (
+    QUEUE_ADDED
+    | QUEUE_REMOVED
+    | TEMPORARY_TOPIC_ADDED
+    | TEMPORARY_TOPIC_REMOVED
+    | CONSUMER_ATTACHED
+    | CONSUMER_DETACHED
+    | CONSUMER_SLOW
+    | FOLLOWER_ATTACHED
+    | FOLLOWER_DETACHED
+    | SUBSCRIPTION_REMOVED
+    | MESSAGE_EXPIRED
+    | MESSAGE_DEAD
+    | QUEUE_FULL
+    | MESSAGE_UNREAD
+    | MESSAGE_DELIVERED
+    | MESSAGE_DISPATCHED
+    | MESSAGE_CONSUMED
+    | MESSAGE_DISCARDED
+)
 
 OF_EITHER_KIND: Final = ("Expired", "NoConsumer")
 """What is told of a temporary destination as of any other; the rest names it TempQueue or TempTopic, as in Classic."""
@@ -61,81 +113,84 @@ DESTINATION: Final = "orignalDestination"
 CONSUMER_ID: Final = "consumerId"
 
 
-class Announced(NoticePort):
-    """Takes the place of the broker's notice port and passes everything on to ``behind``."""
+class Announced(Listener):
+    """Makes advisories of the facts that the broker announces."""
 
-    def __init__(self, advisories: Advisories, behind: NoticePort) -> None:
+    def __init__(self, advisories: Advisories) -> None:
+        super().__init__(TAKEN)
         self.advisories = advisories
         self.broker = advisories.broker
-        self.behind = behind
         self.temporaries: dict[str, ConnectionId] = {}  # queues of clients of other protocols
 
-    def notice(self, what: str, subject: str, detail: dict[str, str]) -> None:
-        """Tell what ``what`` means for readers of advisories, and pass it on."""
-        self.behind.notice(what, subject, detail)
-        if what == notices.QUEUE_CREATED:
-            self._created(subject)
-        elif what == notices.QUEUE_DELETED:
-            self.advisories.bridged.pop(subject, None)
-            connection_id = self.temporaries.pop(subject, None)
-            if connection_id is not None:
-                self.advisories.temporary_removed(named(subject, False, True), connection_id)
-            elif detail.get("routing") == str(ANYCAST) and detail.get("temporary") != "1":
-                self._destination(subject, DestinationOperation.REMOVE)
-                self.advisories.queue_gone(named(subject, False, False))
-        elif what == notices.TEMPORARY_TOPIC_CREATED:
-            self._heard_of(subject, True)
-        elif what == notices.TEMPORARY_TOPIC_DELETED:
-            connection_id = self.temporaries.pop(subject, None)
-            self.advisories.temporary_removed(named(subject, True, True), connection_id)
-        elif what == notices.CONSUMER_ATTACHED:
-            self._attached(subject, detail)
-        elif what == notices.CONSUMER_DETACHED:
-            self._detached(detail)
-        elif what == notices.FOLLOWER_ATTACHED:
-            self._follows(subject, detail)
-        elif what == notices.FOLLOWER_DETACHED:
-            self._detached(detail)
-        elif what == notices.CONSUMER_SLOW:
-            self._slow(detail)
-        elif what == notices.SUBSCRIPTION_REMOVED:
-            self._unsubscribed(detail)
+    def heard(self, fact: Fact) -> None:
+        """Tell what ``fact`` means for readers of advisories."""
+        if isinstance(fact, MessageFact):
+            self._fate(fact)
+        elif isinstance(fact, ConsumerFact):
+            if fact.kind == CONSUMER_ATTACHED:
+                self._attached(fact)
+            elif fact.kind == CONSUMER_DETACHED:
+                self._detached(str(fact.key))
+            else:
+                self._slow(fact)
+        elif isinstance(fact, QueueFact):
+            if fact.kind == QUEUE_ADDED:
+                self._created(fact.place)
+            else:
+                self._deleted(fact.place)
+        elif isinstance(fact, AddressFact):
+            self._temporary_topic(fact)
+        elif isinstance(fact, FollowerFact):
+            if fact.kind == FOLLOWER_ATTACHED:
+                self._follows(fact)
+            else:
+                self._detached(str(fact.key))
+        elif isinstance(fact, SubscriptionFact):
+            self._unsubscribed(fact)
 
-    def about(self, what: str, queue: Queue, message: Message, detail: dict[str, str]) -> None:
-        """Tell about ``message`` of ``queue``, and pass it on."""
-        self.behind.about(what, queue, message, detail)
-        where = self._place(queue)
-        if is_advisory(where.physical_name or ""):
+    def _temporary_topic(self, fact: AddressFact) -> None:
+        if fact.kind == TEMPORARY_TOPIC_ADDED:
+            self._heard_of(fact.address, True)
             return
-        if what == notices.QUEUE_FULL:
-            self._full(queue, where, message, detail)
-        elif what == notices.MESSAGE_UNREAD:
-            self._unread(where, message)
-        elif what in WORDS:
-            self._about(WORDS[what], where, message, detail, queue.policy)
+        connection_id = self.temporaries.pop(fact.address, None)
+        self.advisories.temporary_removed(named(fact.address, True, True), connection_id)
 
-    def about_topic(self, what: str, topic: str, message: Message) -> None:
-        """Tell about ``message``, sent to ``topic``, and pass it on."""
-        self.behind.about_topic(what, topic, message)
-        if is_advisory(topic):
+    def _deleted(self, place: Place) -> None:
+        self.advisories.bridged.pop(place.name, None)
+        connection_id = self.temporaries.pop(place.name, None)
+        if connection_id is not None:
+            self.advisories.temporary_removed(named(place.name, False, True), connection_id)
+        elif place.routing == ANYCAST and not place.temporary:
+            self._destination(place.name, DestinationOperation.REMOVE)
+            self.advisories.queue_gone(named(place.name, False, False))
+
+    def _fate(self, fact: MessageFact) -> None:
+        """Tell about a message."""
+        where = self._where(fact.place)
+        message = fact.message
+        if message is None or is_advisory(where.physical_name or ""):
             return
-        where = self._topic_named(topic)
-        if what == notices.MESSAGE_UNREAD:
+        if isinstance(fact, QueueFull):
+            self._full(where, message, fact.used, self.broker.policies.of(fact.place.address, int(fact.place.routing)))
+        elif fact.kind == MESSAGE_UNREAD:
             self._unread(where, message)
-        elif what in WORDS:
-            self._about(WORDS[what], where, message, {}, self.broker.policies.of(topic, MULTICAST))
+        else:
+            self._about(fact, where, message)
 
-    def _place(self, queue: Queue) -> Destination:
-        """Return `place_of` ``queue``, a temporary topic as what it is."""
-        return self._topic_named(queue.address) if queue.routing == MULTICAST else place_of(queue)
+    def _where(self, place: Place) -> Destination:
+        """Return the destination, a temporary topic as what it is."""
+        if place.routing == MULTICAST:
+            return self._topic_named(place.address)
+        return named(place.called(), False, place.temporary)
 
     def _topic_named(self, name: str) -> Destination:
         return named(name, True, ActiveMQTempTopic(name) in self.advisories.temporaries)
 
     # -- messages -----------------------------------------------------------------------------------------------------
 
-    def _about(self, word: str, where: Destination, message: Message, detail: dict[str, str], policy: Policy) -> None:
+    def _about(self, fact: MessageFact, where: Destination, message: Message) -> None:
         """Tell of a message, with its headers and properties, and its body if the policy says so."""
+        word = WORDS[int(fact.kind)]
         topic = _topic(word, where)
         if not self.advisories.is_read(topic):
             return
@@ -145,10 +200,12 @@ class Announced(NoticePort):
             told[MESSAGE_ID] = identity
         if word not in ("MessageDLQd", "Expired"):
             told[DESTINATION] = qualified_name(where)
-        if "consumer" in detail:
-            told[CONSUMER_ID] = self._consumer_text(detail["consumer"])
-        if "discarded" in detail:
-            told["discardedCount"] = int(detail["discarded"])
+        if isinstance(fact, MessageHandled) and fact.kind != MESSAGE_CONSUMED:
+            if fact.consumer:
+                told[CONSUMER_ID] = self._consumer_text(str(fact.consumer))
+            if fact.kind == MESSAGE_DISCARDED:
+                told["discardedCount"] = int(fact.count)
+        policy = self.broker.policies.of(fact.place.address, int(fact.place.routing))
         try:
             shown = presented(message, where, identity, self.broker.ids.node_id, None)
             if not policy.advises_bodies:
@@ -170,14 +227,14 @@ class Announced(NoticePort):
         except EntrepotError:
             return  # one that cannot be said cannot be shown
 
-    def _full(self, queue: Queue, where: Destination, message: Message, detail: dict[str, str]) -> None:
+    def _full(self, where: Destination, message: Message, octets: i64, policy: Policy) -> None:
         """A message comes for what is full: say so, and who sends it."""
-        if queue.policy.advises_full:
-            used = Primitive(LONG, int(detail["used"]))
+        if policy.advises_full:
+            used = Primitive(LONG, int(octets))
             told: dict[str, object] = {"usageName": usage_name(where), "usageCount": used}
             self.advisories.later(_topic("FULL", where), None, told)
         topic = _topic("FastProducer", where)
-        if queue.policy.advises_fast and self.advisories.is_read(topic):
+        if policy.advises_fast and self.advisories.is_read(topic):
             producer_id = self._sender(message)
             info = self.advisories.producers.get(producer_id) or ProducerInfo(producer_id=producer_id)
             self.advisories.later(topic, info, {"producerId": text_of(producer_id)})
@@ -193,20 +250,17 @@ class Announced(NoticePort):
 
     # -- queues and topics --------------------------------------------------------------------------------------------
 
-    def _created(self, name: str) -> None:
-        queue = self.broker.table.queues.get(name)
-        if queue is None:
-            return
+    def _created(self, queue: Place) -> None:
         if queue.routing == MULTICAST:
             if not is_pattern(queue.address, MIXED):
                 self._topic_used(queue.address)
         elif queue.owner:
             self._temporary(queue)
         elif not queue.temporary:
-            self._destination(name, DestinationOperation.ADD)
-            self.advisories.queue_made(named(name, False, False))
+            self._destination(queue.name, DestinationOperation.ADD)
+            self.advisories.queue_made(named(queue.name, False, False))
 
-    def _temporary(self, queue: Queue) -> None:
+    def _temporary(self, queue: Place) -> None:
         """A client of another protocol made ``queue`` for itself. A Java client sends to none that it did not hear of.
 
         So it is told at once: whoever is given the name must know it already. Nothing else happens in its making.
@@ -242,26 +296,23 @@ class Announced(NoticePort):
 
     # -- consumers ----------------------------------------------------------------------------------------------------
 
-    def _attached(self, subject: str, detail: dict[str, str]) -> None:
+    def _attached(self, fact: ConsumerFact) -> None:
         """A consumer came whose session does not report it: one of another protocol."""
-        key = detail.get("consumer", "")
-        queue = self.broker.table.queues.get(subject)
-        if not key or key in self.advisories.own or queue is None or is_advisory(queue.address):
+        key = str(fact.key)
+        if key in self.advisories.own or is_advisory(fact.place.address):
             return
-        info = self._stranger(place_of(queue), key, detail)
+        info = self._stranger(place_of(fact.place), fact.key, fact.reader)
         self.advisories.foreign[key] = info
-        patterns = detail.get("patterns", "")
-        if patterns and any(pattern_matches(pattern, subject, MIXED) for pattern in patterns.split(",")):
+        if any(pattern_matches(pattern, fact.place.name, MIXED) for pattern in fact.reader.patterns):
             return  # told of when it began to follow
         self._tell_of(info)
 
-    def _follows(self, pattern: str, detail: dict[str, str]) -> None:
-        """Somebody reads all queues that ``pattern`` covers: other brokers may have some that this one has not."""
-        if detail.get("announces") or is_advisory(pattern):
+    def _follows(self, fact: FollowerFact) -> None:
+        """Somebody reads all queues that a pattern covers: other brokers may have some that this one has not."""
+        if fact.reader.announces or is_advisory(fact.pattern):
             return
-        key = detail["consumer"]
-        info = self._stranger(named(pattern, False, False), key, detail)
-        self.advisories.foreign[key] = info
+        info = self._stranger(named(fact.pattern, False, False), fact.key, fact.reader)
+        self.advisories.foreign[str(fact.key)] = info
         self._tell_of(info)
 
     def _tell_of(self, info: ConsumerInfo) -> None:
@@ -270,22 +321,21 @@ class Announced(NoticePort):
         self.advisories.consumers[info.consumer_id] = info
         self.advisories.later_about_consumer(info.destination, info)
 
-    def _stranger(self, where: Destination, key: str, detail: dict[str, str]) -> ConsumerInfo:
+    def _stranger(self, where: Destination, key: i64, reader: Reader) -> ConsumerInfo:
         """Return what an OpenWire client would have said of itself."""
         return ConsumerInfo(
             consumer_id=ConsumerId(connection_id=self.broker.ids.node_id, session_id=ADVISER_SESSION, value=int(key)),
             destination=where,
-            client_id=detail.get("client") or detail.get("connection", ""),
-            subscription_name=detail.get("subscription") or None,
-            selector=detail.get("selector") or None,
-            prefetch_size=int(detail.get("prefetch", "1000")),
-            priority=int(detail.get("priority", "0")),
-            exclusive=detail.get("exclusive") == "1",
-            no_local=detail.get("no-local") == "1",
+            client_id=reader.client_id or reader.connection,
+            subscription_name=reader.subscription or None,
+            selector=reader.selector or None,
+            prefetch_size=int(reader.prefetch),
+            priority=int(reader.priority),
+            exclusive=reader.exclusive,
+            no_local=reader.no_local,
         )
 
-    def _detached(self, detail: dict[str, str]) -> None:
-        key = detail.get("consumer", "")
+    def _detached(self, key: str) -> None:
         self.advisories.own.pop(key, None)
         info = self.advisories.foreign.pop(key, None)
         if info is None or info.consumer_id is None or info.destination is None:
@@ -293,21 +343,19 @@ class Announced(NoticePort):
         if self.advisories.consumers.pop(info.consumer_id, None) is not None:
             self.advisories.later_about_consumer(info.destination, RemoveInfo(object_id=info.consumer_id))
 
-    def _slow(self, detail: dict[str, str]) -> None:
-        queue = self.broker.table.queues.get(detail.get("queue", ""))
-        if queue is None or not queue.policy.advises_slow or is_advisory(queue.address):
+    def _slow(self, fact: ConsumerFact) -> None:
+        place = fact.place
+        if is_advisory(place.address) or not self.broker.policies.of(place.address, int(place.routing)).advises_slow:
             return
-        key = detail.get("consumer", "")
+        key = str(fact.key)
         told: dict[str, object] = {CONSUMER_ID: self._consumer_text(key)}
-        self.advisories.later(_topic("SlowConsumer", self._place(queue)), self._consumer(key), told)
+        self.advisories.later(_topic("SlowConsumer", self._where(place)), self._consumer(key), told)
 
-    def _unsubscribed(self, detail: dict[str, str]) -> None:
+    def _unsubscribed(self, fact: SubscriptionFact) -> None:
         """A durable subscription is gone for good."""
-        topic = detail.get("topic", "")
+        topic = fact.place.address
         if not is_advisory(topic):
-            info = RemoveSubscriptionInfo(
-                client_id=detail.get("client", ""), subscription_name=detail.get("subscription", "")
-            )
+            info = RemoveSubscriptionInfo(client_id=fact.client_id, subscription_name=fact.subscription)
             self.advisories.later_about_consumer(named(topic, True, False), info)
 
     def _consumer(self, key: str) -> ConsumerInfo | None:
@@ -319,10 +367,10 @@ class Announced(NoticePort):
         return key if info is None or info.consumer_id is None else text_of(info.consumer_id)
 
 
-def place_of(queue: Queue) -> Destination:
-    """Return the destination that clients know ``queue`` by."""
-    topic = queue.routing == MULTICAST
-    return named(queue.address if topic else queue.name, topic, queue.temporary and not topic)
+def place_of(place: Place) -> Destination:
+    """Return the destination that clients know the queue ``place`` by."""
+    topic = place.routing == MULTICAST
+    return named(place.address if topic else place.name, topic, place.temporary and not topic)
 
 
 def usage_name(where: Destination) -> str:

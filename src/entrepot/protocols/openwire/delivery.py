@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from librt.strings import write_i32_be, write_i64_be
 from mypy_extensions import i32, i64
 
-from entrepot.base.environment import Instant
+from entrepot.base.environment import UNLIMITED, Instant
 from entrepot.core.browser import Browser
-from entrepot.core.consumer import UNLIMITED, Consumer, Pause
+from entrepot.core.consumer import Consumer, Pause
 from entrepot.core.effort import Rest
 from entrepot.core.queue import ADVISORY, Queue
 from entrepot.core.subscription import Subscription

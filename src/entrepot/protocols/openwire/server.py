@@ -28,6 +28,7 @@ from entrepot.base.errors import (
     StorageError,
     TransactionError,
 )
+from entrepot.base.reasons import SENT_AGAIN, UNSENDABLE, Reason
 from entrepot.core.consumer import Pause
 from entrepot.core.directory import Subject
 from entrepot.core.effort import OCTETS_SHIFT
@@ -36,7 +37,6 @@ from entrepot.core.loans import LOAN_FREE, LOAN_LAST, Loan
 from entrepot.core.logins import Knock
 from entrepot.core.ports import ClientHolder
 from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
-from entrepot.core.repetitions import SENT_AGAIN
 from entrepot.core.routing import Target
 from entrepot.core.transaction import State, Transaction
 from entrepot.journal.log import Waiter
@@ -995,7 +995,7 @@ class OpenWireSession(Session):
             queue = each.consumer.queue
             each.consumer.subscription.forget(each.number)
             if queue is not None:
-                queue.reject(each.consumer, each.number, each.reason)
+                queue.reject(each.consumer, each.number, Reason(UNSENDABLE, each.reason))
 
     def write_browsed(self, subscription: OpenWireSubscription, where: Destination | None, message: Message) -> None:
         """Write what a browser shows, from the queue ``where``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from entrepot.base.errors import TransactionRolledBack
+from entrepot.base.reasons import POISON, Reason
 from entrepot.core.transaction import Transaction
 from entrepot.model.address import MULTICAST
 from entrepot.protocols.openwire.commands import MessageAck
@@ -74,7 +75,7 @@ def poison(
         if plain_topic:
             queue.settle(consumer, number)
         else:
-            queue.reject(consumer, number, reason)
+            queue.reject(consumer, number, Reason(POISON, reason))
 
 
 def _only_reads_along(subscription: OpenWireSubscription) -> bool:

@@ -19,9 +19,11 @@ from entrepot.base.errors import EntrepotError
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.base.primitive import INT, LONG, Primitive
-from entrepot.core import notices
+from entrepot.base.reasons import TOO_MANY_REQUESTS, Reason
+from entrepot.core import announcing
 from entrepot.core.broker import BrokerCore
 from entrepot.core.consumer import Consumer
+from entrepot.core.facts import Place
 from entrepot.core.queue import Queue
 from entrepot.core.routing import Service
 from entrepot.core.timed import Alarm
@@ -109,7 +111,8 @@ class Statistics(Service):
         if not reply_to:
             return
         if len(self._questions) >= QUESTIONS_MAX:
-            self.broker.notices.notice(notices.MESSAGE_DROPPED, message.address, {"why": "too many questions"})
+            place = Place("", message.address)
+            announcing.dropped(self.broker.hub, place, message, "", Reason(TOO_MANY_REQUESTS))
             return
         question = _Question(reply_to, text_in(message, "JMSCorrelationID") or None)
         name = message.address
@@ -175,7 +178,7 @@ class Statistics(Service):
             made.destination = named(place.name, place.routing == MULTICAST, place.temporary)
             broker.send(message_of(made, target.name), target)
         except EntrepotError as error:
-            broker.notices.notice(notices.MESSAGE_UNROUTED, question.reply_to, {"why": str(error)})
+            announcing.unrouted(broker.hub, None, question.reply_to, error)
         finally:
             broker.flow.granted = granted
 
@@ -276,7 +279,7 @@ class Statistics(Service):
         return {
             "brokerName": self.broker.options.name,
             "brokerId": self.broker.ids.node_id,
-            "destinationName": place_of(queue).physical_name,
+            "destinationName": place_of(queue.place()).physical_name,
             "clientId": consumer.connection,
             "connectionId": "" if identity is None else identity.connection_id or "",
             "sessionId": _long(0 if identity is None else int(identity.session_id)),

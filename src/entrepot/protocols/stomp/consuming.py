@@ -6,8 +6,9 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from entrepot.base.environment import UNLIMITED
 from entrepot.base.errors import EntrepotError, InvalidDestination, ProtocolViolation, Refused
-from entrepot.core.consumer import UNLIMITED, Pause
+from entrepot.core.consumer import Pause
 from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
 from entrepot.model import address as names
 from entrepot.model.address import UNTYPED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.base.errors import AccessDenied, InvalidDestination
-from entrepot.core import notices
+from entrepot.core.facts import TEMPORARY_TOPIC_ADDED, TEMPORARY_TOPIC_REMOVED, AddressFact
 from entrepot.core.routing import Target
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
@@ -71,7 +71,7 @@ class Places:
                 queue = broker.queues.create(name, name, ANYCAST, durable=False, owner=str(session.number))
                 queue.temporary = True
             else:
-                broker.notices.notice(notices.TEMPORARY_TOPIC_CREATED, name, {})
+                broker.hub.announce(AddressFact(TEMPORARY_TOPIC_ADDED, name, MULTICAST))
         return Destination(name, destination.routing, True)
 
     def reply_to(self, alias: str) -> str:
@@ -101,6 +101,6 @@ class Places:
         for alias, name in self.temporary.items():
             queue = broker.table.queues.get(name)
             if names.parse_one(alias).routing == MULTICAST:
-                broker.notices.notice(notices.TEMPORARY_TOPIC_DELETED, name, {})
+                broker.hub.announce(AddressFact(TEMPORARY_TOPIC_REMOVED, name, MULTICAST))
             elif queue is not None:
                 broker.queues.delete(queue, "its connection is gone")

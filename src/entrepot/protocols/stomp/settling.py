@@ -5,6 +5,7 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from entrepot.base.errors import TransactionError
+from entrepot.base.reasons import REJECTED, Reason
 from entrepot.core.transaction import Transaction
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.stomp.answers import Answers
@@ -93,7 +94,8 @@ class Settling:
             elif special.get(b"requeue", b"true" if queue.policy.nack_redelivers else b"false") == b"true":
                 queue.give_back(consumer, each, True)
             else:
-                queue.reject(consumer, each, f"rejected by {self.session.client_id or self.session.peer} (NACK)")
+                who = self.session.client_id or self.session.peer
+                queue.reject(consumer, each, Reason(REJECTED, f"rejected by {who} (NACK)"))
 
     def _by_message_id(self) -> tuple[StompConsumer | None, i64]:
         """Find a delivery by message-id and, from 1.1 on, subscription."""

@@ -121,8 +121,8 @@ def test_what_a_bridge_sends_again_is_dropped_counted_and_found(duplex: bool, re
     assert len(network.seen) == 10
     assert b.broker is not None
     assert b.broker.sending.repetitions.count == 10
-    assert b.broker.table.queues["Q"].repeated == 10
-    assert b.broker.sending.repetitions.last["ID:a-m3:1:1:1"].why == "another broker sent the same copy again"
+    assert b.broker.table.queues["Q"].fates.repeated == 10
+    assert b.broker.sending.repetitions.last["ID:a-m3:1:1:1"].code == "same-copy"
     b.broker.check()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from entrepot.base.environment import MILLISECOND
+from entrepot.base.environment import MILLISECOND, UNLIMITED
 from entrepot.base.errors import InvalidConfiguration
 from entrepot.config.artemis import belongs, interpret
 from entrepot.config.artemis.elements import CONTENT, CORE, KINDS
@@ -20,7 +20,6 @@ from entrepot.config.sources import Sources
 from entrepot.config.vocabulary import Attribute, Does, Kind
 from entrepot.config.xml import parse
 from entrepot.core.address_settings import FULL_BLOCK, FULL_PAGE
-from entrepot.core.consumer import UNLIMITED
 from entrepot.core.policy import Policies, Policy
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 

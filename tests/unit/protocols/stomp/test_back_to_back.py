@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from entrepot.base.environment import SECOND, Entropy
 from entrepot.core.broker import BrokerCore
+from entrepot.core.facts import Hub
 from entrepot.core.options import BrokerOptions
 from entrepot.core.policy import Policies
-from entrepot.core.ports import NoticePort
 from entrepot.core.recovery import recover
 from entrepot.journal.memory import MemoryJournal
 from entrepot.protocols.session import Shell
@@ -47,7 +47,7 @@ class Bench:
     """A broker in memory and one client of it."""
 
     def __init__(self, version: str = "1.2", chunk: int = 0, beat: int = 0) -> None:
-        self.broker = BrokerCore(MemoryJournal(), BrokerOptions(), Policies(), Numbers(), NoticePort())
+        self.broker = BrokerCore(MemoryJournal(), BrokerOptions(), Policies(), Numbers(), Hub())
         self.broker.tick(0, WALL)
         recover(self.broker)
         server = StompSession(Shell(), self.broker, StompOptions(), 1, "test")
