@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from entrepot.core.backlog import Reference
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.copies import Sender, hash_of, mark_of
 from entrepot.core.queue import Queue
@@ -219,10 +220,18 @@ def _queue(rig: Rig, name: str) -> dict[str, Any]:
             "expiration": int(message.expiration),
             "rare": None if message.rare is None else _rare(message.rare),
         }
-        for message in (rig.journal.load(reference.message.number) for reference in queue.backlog.references())
+        for message in (rig.journal.load(reference.message.number) for reference in _walked(queue))
     ]
     made["count"] = int(queue.count)
     return made
+
+
+def _walked(queue: Queue) -> list[Reference]:
+    walk = queue.walk()
+    found: list[Reference] = []
+    while not walk.done:
+        found += walk.step(100)
+    return found
 
 
 def _owner(queue: Queue) -> list[str]:

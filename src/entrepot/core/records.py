@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.journal.names import INTERNAL_KIND
-from entrepot.journal.record import FORMAT
+from entrepot.journal.record import FORMAT, FORMAT_FIRST
 from entrepot.model.message import (
+    ENVELOPE_INTERNAL,
     ENVELOPE_LAYOUT,
     ENVELOPE_STRETCHES,
     LANGUAGE_ANSWER,
@@ -132,7 +133,9 @@ LANGUAGES: Final = [
 ]
 
 LAYOUTS: Final = [
-    Entry(FORMAT, "journal", "the format in META, at the head of each segment"),
+    Entry(FORMAT_FIRST, "journal", "the format in META, at the head of each segment: before 0.1.0"),
+    Entry(FORMAT, "journal", "messages may have internal annotations"),
     Entry(ENVELOPE_LAYOUT, "envelope", "as drawn in `model/message.py`"),
     Entry(ENVELOPE_STRETCHES, "envelope", "the same; the large body lies in stretches that have checksums"),
+    Entry(ENVELOPE_INTERNAL, "envelope", "has internal annotations too"),
 ]

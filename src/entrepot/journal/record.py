@@ -61,7 +61,10 @@ from mypy_extensions import i32, i64
 
 from entrepot.model.message import Message, write_envelope
 
-FORMAT: Final = 1
+FORMAT_FIRST: Final = 1
+FORMAT: Final = 2
+"""The format that is written; all from `FORMAT_FIRST` on are read (docs/formats/journal.md says what changed)."""
+
 BATCH_MAGIC: Final = 0x454A4231  # "EJB1"
 BATCH_HEAD: Final = 32
 RECORD_HEAD: Final = 8

@@ -38,6 +38,7 @@ from entrepot.journal.record import (
     FLAG_EXTENDED,
     FLAG_TRANSIENT,
     FORMAT,
+    FORMAT_FIRST,
     MESSAGE,
     MESSAGE_FIXED,
     META,
@@ -263,9 +264,9 @@ class Recovery:
         if data[body] != META or not payload_fits(data, BATCH_HEAD):
             raise corrupt(segment.name, BATCH_HEAD, "it does not begin with a META record")
         version: i64 = i64(read_i16_be(data, body + 1))
-        if version != FORMAT:
+        if not FORMAT_FIRST <= version <= FORMAT:
             raise CorruptJournal(
-                f"{segment.name} has journal format {version}; this build reads format {FORMAT}",
+                f"{segment.name} has journal format {version}; this build reads formats {FORMAT_FIRST} to {FORMAT}",
                 remedy="open it with the version of entrepot that wrote it",
             )
         if read_i64_be(data, body + 3) != segment.first or read_i64_be(data, body + 11) != segment.last:

@@ -24,6 +24,7 @@ from entrepot.journal.record import (
     BATCH_HEAD,
     FLAG_EXTENDED,
     FORMAT,
+    FORMAT_FIRST,
     MESSAGE,
     MESSAGE_FIXED,
     RECORD_HEAD,
@@ -175,7 +176,7 @@ class Salvage:
         try:
             self.recovery.read_meta(segment, octets, as_of)
         except CorruptJournal as error:
-            if version != FORMAT:
+            if not FORMAT_FIRST <= version <= FORMAT:
                 raise
             self._lose(segment.name, 0, len(octets), error.message)
             return False

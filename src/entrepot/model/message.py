@@ -16,10 +16,12 @@ Envelope on disk (big-endian; written by `write_envelope`, read by `read_envelop
     | body_at i32     | address: u16 n, utf-8 | [rare]  | raw: i32 n, octets |
     +-----------------+-----------------------+---------+--------------------+
 
-    layout  1; 2: the large body lies in stretches that have checksums (journal/overflow.py)
+    layout  1; 2: the large body lies in stretches that have checksums (journal/overflow.py); 3: see rare
     flags   1 durable · 2 has rare · 4 redelivered before it came here · 8 raw is header-escaped (see Language)
     rare    u16 n group · i32 group_sequence · i32 n duplicate_id · u16 n identity · i64 deliver_at
             i64 large_id · i64 large_length · u16 n annotations, each u16 n key · i32 n value
+            layout 3: u8 1 as layout 2, 0 as layout 1 · u16 n internal annotations, each u16 n key · u8 type · value
+            types: 1 octets (i32 n, octets) · 2 integer (i64) · 3 text (i32 n, utf-8)
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from entrepot.model.predicate import Facts, Value
 
 ENVELOPE_LAYOUT: Final = 1
 ENVELOPE_STRETCHES: Final = 2
+ENVELOPE_INTERNAL: Final = 3
 FLAG_DURABLE: Final = 1
 FLAG_RARE: Final = 2
 FLAG_REDELIVERED: Final = 4
@@ -52,6 +55,13 @@ HIGHEST_PRIORITY: Final = 9
 
 OVERHEAD_BYTES: Final = 400
 """What a queued message costs beyond ``raw``: Message, Reference, object headers (measured, compiled build)."""
+
+INTERNAL_OCTETS: Final = 1
+INTERNAL_INTEGER: Final = 2
+INTERNAL_TEXT: Final = 3
+
+Internal = bytes | int | str
+"""Types of an internal annotation; integers are those of 64 bits."""
 
 SHORT_OCTETS_MAX: Final = 32_767  # lengths are written as signed 16 bits
 
@@ -68,6 +78,9 @@ LANGUAGE_STOMP: Final = 1
 LANGUAGE_OPENWIRE: Final = 2
 LANGUAGE_ANSWER: Final = 32
 """Codes of languages: they are in journals, and `core/records.py` is their register."""
+
+INTEGER_MIN: Final = -(1 << 63)
+INTEGER_MAX: Final = (1 << 63) - 1
 
 SEQUENCE_MAX: Final = 10**18 - 1  # of an identity: with its prefix it stands for the text
 
@@ -160,6 +173,7 @@ class Rare:
     """What few messages carry. ``deliver_at`` in wall-clock ms, 0 = now; ``large_id`` 0 = the body is in ``raw``.
 
     ``large_checked``: the large body lies in stretches that have checksums; older journals have it plain.
+    ``annotations`` are shown by every protocol, ``internal`` ones by none; None: there are none.
     """
 
     def __init__(self) -> None:
@@ -172,6 +186,7 @@ class Rare:
         self.large_length: i64 = 0
         self.large_checked: bool = False
         self.annotations: dict[str, str] = {}
+        self.internal: dict[str, Internal] | None = None
 
     def copy(self) -> Rare:
         """Return an independent copy."""
@@ -185,6 +200,8 @@ class Rare:
         twin.large_length = self.large_length
         twin.large_checked = self.large_checked
         twin.annotations = dict(self.annotations)
+        if self.internal is not None:
+            twin.internal = dict(self.internal)
         return twin
 
 
@@ -228,6 +245,33 @@ class Message(Facts):
     def annotate(self, key: str, value: str) -> None:
         """Attach a broker annotation; every protocol shows it as a string property."""
         self.need_rare().annotations[key] = value
+
+    def mark(self, key: str, value: Internal) -> None:
+        """Attach an internal annotation: the journal keeps it, copies have it, no protocol and no selector sees it.
+
+        Raises Refused for an integer of more than 64 bits.
+        """
+        if isinstance(value, int) and not INTEGER_MIN <= value <= INTEGER_MAX:
+            raise Refused(f"the internal annotation {key!r} is no 64-bit integer: {value}")
+        rare = self.need_rare()
+        if rare.internal is None:
+            rare.internal = {}
+        rare.internal[key] = value
+
+    def marked(self, key: str) -> Internal | None:
+        """Return an internal annotation, None when there is none of that name."""
+        rare = self.rare
+        if rare is None or rare.internal is None:
+            return None
+        return rare.internal.get(key)
+
+    def unmark(self, key: str) -> None:
+        """Remove an internal annotation."""
+        rare = self.rare
+        if rare is not None and rare.internal is not None:
+            rare.internal.pop(key, None)
+            if not rare.internal:
+                rare.internal = None
 
     def twin(self, address: str) -> Message:
         """Return a copy for another address, not stored yet and without a number."""
@@ -305,7 +349,7 @@ def write_envelope(message: Message, writer: BytesWriter) -> None:
     rare = message.rare
     if rare is not None:
         flags |= FLAG_RARE
-    writer.append(ENVELOPE_STRETCHES if rare is not None and rare.large_checked else ENVELOPE_LAYOUT)
+    writer.append(ENVELOPE_LAYOUT if rare is None else _layout(rare))
     writer.append(message.language.code)
     writer.append(flags)
     writer.append(int(message.priority))
@@ -317,6 +361,12 @@ def write_envelope(message: Message, writer: BytesWriter) -> None:
         _write_rare(writer, rare)
     write_i32_be(writer, len(message.raw))
     writer.write(message.raw)
+
+
+def _layout(rare: Rare) -> int:
+    if rare.internal:
+        return ENVELOPE_INTERNAL
+    return ENVELOPE_STRETCHES if rare.large_checked else ENVELOPE_LAYOUT
 
 
 def _write_short(writer: BytesWriter, octets: bytes) -> None:
@@ -339,17 +389,38 @@ def _write_rare(writer: BytesWriter, rare: Rare) -> None:
     write_i16_be(writer, len(rare.annotations))
     for key, value in rare.annotations.items():
         _write_short(writer, key.encode())
-        octets = value.encode()
-        write_i32_be(writer, len(octets))
-        writer.write(octets)
+        _write_long(writer, value.encode())
+    if rare.internal:
+        writer.append(1 if rare.large_checked else 0)
+        _write_internal(writer, rare.internal)
+
+
+def _write_long(writer: BytesWriter, octets: bytes) -> None:
+    write_i32_be(writer, len(octets))
+    writer.write(octets)
+
+
+def _write_internal(writer: BytesWriter, internal: dict[str, Internal]) -> None:
+    write_i16_be(writer, len(internal))
+    for key, value in internal.items():
+        _write_short(writer, key.encode())
+        if isinstance(value, bytes):
+            writer.append(INTERNAL_OCTETS)
+            _write_long(writer, value)
+        elif isinstance(value, str):
+            writer.append(INTERNAL_TEXT)
+            _write_long(writer, value.encode())
+        else:
+            writer.append(INTERNAL_INTEGER)
+            write_i64_be(writer, value)
 
 
 def read_envelope(data: bytes, start: i64) -> Message:
     """Return the message whose envelope begins at ``data[start]``. Raises CorruptJournal for a layout not known."""
     layout = data[start]
-    if layout != ENVELOPE_LAYOUT and layout != ENVELOPE_STRETCHES:
+    if not ENVELOPE_LAYOUT <= layout <= ENVELOPE_INTERNAL:
         raise CorruptJournal(
-            f"a stored message has envelope layout {layout}; this build reads layouts 1 to {ENVELOPE_STRETCHES}",
+            f"a stored message has envelope layout {layout}; this build reads layouts 1 to {ENVELOPE_INTERNAL}",
             remedy="open the journal with the version of entrepot that wrote it",
         )
     flags = data[start + 2]
@@ -361,6 +432,9 @@ def read_envelope(data: bytes, start: i64) -> Message:
     if flags & FLAG_RARE:
         rare, at = _read_rare(data, at)
         rare.large_checked = layout == ENVELOPE_STRETCHES
+        if layout == ENVELOPE_INTERNAL:
+            rare.large_checked = data[at] != 0
+            rare.internal, at = _read_internal(data, at + 1)
     length = i64(read_i32_be(data, at))
     message = Message(language(data[start + 1]), address, data[at + 4 : at + 4 + length])
     message.durable = (flags & FLAG_DURABLE) != 0
@@ -403,3 +477,33 @@ def _read_rare(data: bytes, start: i64) -> tuple[Rare, i64]:
         at += 4 + length
         done += 1
     return rare, at
+
+
+def _read_internal(data: bytes, start: i64) -> tuple[dict[str, Internal], i64]:
+    internal: dict[str, Internal] = {}
+    count: i64 = i64(read_i16_be(data, start))
+    at: i64 = start + 2
+    done: i64 = 0
+    while done < count:
+        length: i64 = i64(read_i16_be(data, at))
+        key = data[at + 2 : at + 2 + length].decode()
+        at += 2 + length
+        kind = data[at]
+        if kind == INTERNAL_INTEGER:
+            internal[key] = int(read_i64_be(data, at + 1))
+            at += 9
+        elif kind in (INTERNAL_OCTETS, INTERNAL_TEXT):
+            length = i64(read_i32_be(data, at + 1))
+            octets = data[at + 5 : at + 5 + length]
+            at += 5 + length
+            if kind == INTERNAL_TEXT:
+                internal[key] = octets.decode()
+            else:
+                internal[key] = octets
+        else:
+            raise CorruptJournal(
+                f"an internal annotation has type {kind}; this build knows types 1 to {INTERNAL_TEXT}",
+                remedy="open the journal with the version of entrepot that wrote it",
+            )
+        done += 1
+    return internal, at

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from librt.strings import BytesWriter
 
-from entrepot.base.errors import CorruptJournal, Fault
+from entrepot.base.errors import CorruptJournal, Fault, Refused
 from entrepot.core.broker import selector_or_none
 from entrepot.model.message import OVERHEAD_BYTES, Message, Rare, language, read_envelope, write_envelope
 from kit import PLAIN, Rig
@@ -16,6 +16,7 @@ I64 = st.integers(-(1 << 63), (1 << 63) - 1)
 TEXT = st.text(max_size=40)
 ENVELOPE = ("address", "raw", "timestamp", "expiration", "priority", "body_at", "durable", "redelivered", "escaped")
 RARE = ("group", "group_sequence", "duplicate_id", "identity", "deliver_at", "large_id", "large_length", "annotations")
+MORE = ("large_checked", "internal")
 
 
 @st.composite
@@ -29,6 +30,8 @@ def rares(draw: st.DrawFn) -> Rare:
     rare.large_id = draw(I64)
     rare.large_length = draw(I64)
     rare.annotations = draw(st.dictionaries(TEXT, TEXT, max_size=5))
+    rare.large_checked = draw(st.booleans())
+    rare.internal = draw(st.none() | st.dictionaries(TEXT, st.binary(max_size=20) | I64 | TEXT, min_size=1, max_size=5))
     return rare
 
 
@@ -52,7 +55,7 @@ def fields(message: Message) -> dict[str, object]:
     found["language"] = message.language.code
     found["rare"] = None
     if rare is not None:
-        found["rare"] = {name: getattr(rare, name) for name in RARE}
+        found["rare"] = {name: getattr(rare, name) for name in RARE + MORE}
     return found
 
 
@@ -69,6 +72,8 @@ def test_a_twin_is_equal_and_independent(message):
     assert fields(twin) == fields(message)
     assert (twin.number, twin.holders, twin.stored) == (0, 0, False)
     twin.annotate("only", "here")
+    twin.mark("_AMQ_ROUTE_TO only", b"here")
+    assert message.marked("_AMQ_ROUTE_TO only") is None
     twin.need_rare().group = "other"
     assert message.rare is None or "only" not in message.rare.annotations
 
@@ -122,3 +127,47 @@ def test_what_a_selector_may_ask(text, expected):
 
 def test_what_it_is_charged_for():
     assert Message(PLAIN, "Q", b"12345").size == 5 + OVERHEAD_BYTES
+
+
+def test_internal_annotations_have_types_and_no_selector_sees_them():
+    message = Message(PLAIN, "Q", b'{"properties": {}}')
+    assert message.rare is None
+    assert message.marked("route") is None
+    message.unmark("route")
+    assert message.rare is None, "absent, they cost nothing"
+    message.mark("route", b"\0\x01")
+    message.mark("long", -(1 << 63))
+    message.mark("text", "é")
+    writer = BytesWriter()
+    write_envelope(message, writer)
+    read = read_envelope(writer.getvalue(), 0)
+    assert [read.marked(name) for name in ("route", "long", "text")] == [b"\0\x01", -(1 << 63), "é"]
+    assert read.fact("route") is None
+    assert read.fact("text") is None
+    read.unmark("long")
+    assert read.marked("long") is None
+    with pytest.raises(Refused, match="64-bit"):
+        message.mark("long", 1 << 63)
+
+
+def test_only_messages_with_internal_annotations_have_their_layout():
+    message = Message(PLAIN, "Q", b"{}")
+    message.mark("route", 1)
+    writer = BytesWriter()
+    write_envelope(message, writer)
+    assert writer.getvalue()[0] == 3
+    message.unmark("route")
+    writer = BytesWriter()
+    write_envelope(message, writer)
+    assert writer.getvalue()[0] == 1
+
+
+def test_an_internal_annotation_of_an_unknown_type_is_refused():
+    message = Message(PLAIN, "Q", b"{}")
+    message.mark("route", 1)
+    writer = BytesWriter()
+    write_envelope(message, writer)
+    octets = bytearray(writer.getvalue())
+    octets[octets.index(b"route") + 5] = 9
+    with pytest.raises(CorruptJournal, match="type 9"):
+        read_envelope(bytes(octets), 0)
