@@ -17,6 +17,7 @@ from command_line_page import command_line
 from network_pages import network_pages
 from records_page import records_page
 from source_tree import ROOT, SOURCE
+from states_page import states_page
 
 sys.path.insert(0, str(SOURCE))
 
@@ -113,6 +114,7 @@ def main() -> int:
         PAGES.parent / "formats" / "records.md": records_page(),
         **network_pages(),
         PAGES / "settings.md": address_settings(),
+        PAGES.parent / "states" / "connection.md": states_page(),
     }
     stale = [path for path, text in pages.items() if not path.is_file() or path.read_text() != text]
     if "--check" in sys.argv[1:]:

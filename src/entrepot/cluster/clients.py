@@ -36,12 +36,12 @@ from entrepot.cluster.roll import Roll, rotated
 from entrepot.cluster.zones import ZoneRules
 from entrepot.core.ports import Neighbours
 from entrepot.core.timed import Alarm
-from entrepot.protocols.openwire.acceptor import Acceptor, Cluster
+from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.commands import BrokerId, BrokerInfo
 from entrepot.protocols.openwire.departure import Departure
 from entrepot.protocols.openwire.ids import text_of
 from entrepot.protocols.openwire.options import OpenWireOptions
-from entrepot.protocols.openwire.server import OpenWireSession
+from entrepot.protocols.openwire.steering import Cluster, Steering
 from entrepot.protocols.openwire.whereabouts import ZONES_TOKEN, Zones
 
 LOOK_EVERY: Final = 250 * MILLISECOND
@@ -153,10 +153,10 @@ class ClientCluster(Cluster):
         if self.roll.retired:
             return
         self.roll.retire()
-        for session in list(self.acceptor.connections.values()):
-            number = int(session.number)
-            if session.follows and not session.sent_away and number in self._told:
-                self._tell_brokers(session, self.list_for(session))
+        for client in list(self.acceptor.clients.values()):
+            number = int(client.number)
+            if client.follows and not client.sent_away and number in self._told:
+                self._tell_brokers(client, self.list_for(client))
         if self.active:
             told = self.census.leave(int(self.broker.now), int(self.broker.wall))
             for link in list(self.links.values()):
@@ -171,19 +171,19 @@ class ClientCluster(Cluster):
 
     # -- lists ---------------------------------------------------------------------------------------------------------
 
-    def list_for(self, session: OpenWireSession) -> str:
+    def list_for(self, client: Steering) -> str:
         """Return the brokers that a client should know, in the order in which it should try them; "" for no list."""
-        options = session.options
+        options = client.options
         if not options.update_clients:
             return ""
-        zone = self.zone_of(session) or self.zone
-        return ",".join(self.roll.in_order(self._listed(options), self.acceptor.url, zone, int(session.number)))
+        zone = self.zone_of(client) or self.zone
+        return ",".join(self.roll.in_order(self._listed(options), self.acceptor.url, zone, int(client.number)))
 
-    def zones_for(self, session: OpenWireSession) -> bytes | None:
+    def zones_for(self, client: Steering) -> bytes | None:
         """Return where the brokers are, for a client that said where it is; None for others."""
-        if not session.told_zone:
+        if not client.told_zone:
             return None
-        zones = {one.url: one.zone for one in self._listed(session.options) if one.zone}
+        zones = {one.url: one.zone for one in self._listed(client.options) if one.zone}
         return ZONES_TOKEN + msgspec.json.encode(Zones(self.zone, zones))
 
     def infos(self, options: OpenWireOptions) -> list[BrokerInfo]:
@@ -195,20 +195,20 @@ class ClientCluster(Cluster):
             for one in self._listed(options)
         ]
 
-    def entered(self, session: OpenWireSession) -> None:
+    def entered(self, client: Steering) -> None:
         """A connection was let in."""
-        number = int(session.number)
-        self._zones[number] = self.zone_of(session)
-        self._told[number] = self.list_for(session)
+        number = int(client.number)
+        self._zones[number] = self.zone_of(client)
+        self._told[number] = self.list_for(client)
 
-    def exited(self, session: OpenWireSession) -> None:
+    def exited(self, client: Steering) -> None:
         """A connection is gone."""
-        self._told.pop(int(session.number), None)
-        departure = self._departures.pop(int(session.number), None)
+        self._told.pop(int(client.number), None)
+        departure = self._departures.pop(int(client.number), None)
         if departure is not None and departure.told:
             self.moved += 1
-        self._stubborn.pop(int(session.number), None)
-        self._zones.pop(int(session.number), None)
+        self._stubborn.pop(int(client.number), None)
+        self._zones.pop(int(client.number), None)
 
     def _listed(self, options: OpenWireOptions) -> list[Facts]:
         return self.roll.others(removes=options.update_clients_on_remove, fits=lambda one: self._passes(one, options))
@@ -228,40 +228,41 @@ class ClientCluster(Cluster):
             return
         self.census.changed = False
         self.roll.found()
-        for session in list(self.acceptor.connections.values()):
-            number = int(session.number)
-            if session.follows and number not in self._departures and number in self._told:
-                self._tell_brokers(session, self.list_for(session))
+        for client in list(self.acceptor.clients.values()):
+            number = int(client.number)
+            if client.follows and number not in self._departures and number in self._told:
+                self._tell_brokers(client, self.list_for(client))
 
-    def _tell_brokers(self, session: OpenWireSession, brokers: str) -> None:
-        number = int(session.number)
+    def _tell_brokers(self, client: Steering, brokers: str) -> None:
+        number = int(client.number)
         if brokers and brokers != self._told[number]:
             self._told[number] = brokers
-            session.tell_brokers(brokers)
+            client.tell_brokers(self, brokers)
 
     # -- clients -------------------------------------------------------------------------------------------------------
 
-    def zone_of(self, session: OpenWireSession) -> str:
+    def zone_of(self, client: Steering) -> str:
         """Return where a client belongs: what it says itself, else what the rules say, "" if nobody says it."""
-        return session.told_zone or self.rules.zone(session.client_id, session.subject.name, session.peer)
+        session = client.session
+        return client.told_zone or self.rules.zone(session.client_id, session.subject.name, session.peer)
 
-    def clients(self) -> list[OpenWireSession]:
+    def clients(self) -> list[Steering]:
         """Return the connections that can be told where to go, and are not on their way."""
         return [
             one
-            for one in self.acceptor.connections.values()
+            for one in self.acceptor.clients.values()
             if one.options.update_clients and one.follows and one.number not in self._departures
         ]
 
-    def _client(self, session: OpenWireSession, now: int) -> Client:
-        busy = bool(session.transactions)
-        cost = session.unsettled() + (TRANSACTED_COST if busy else 0) + (TEMPORARY_COST if session.temporary else 0)
+    def _client(self, client: Steering, now: int) -> Client:
+        busy = bool(client.transactions.open)
+        cost = client.unsettled() + (TRANSACTED_COST if busy else 0) + (TEMPORARY_COST if client.temporary else 0)
         movable = (
-            session.options.rebalance_clients
-            and now >= self._stubborn.get(int(session.number), 0)
-            and not any(one.durable_name for one in session.consumers.values())
+            client.options.rebalance_clients
+            and now >= self._stubborn.get(int(client.number), 0)
+            and not client.is_durable()
         )
-        return Client(int(session.number), self._zones[int(session.number)], movable, cost)
+        return Client(int(client.number), self._zones[int(client.number)], movable, cost)
 
     def look(self, now: int) -> None:
         """See who should move, go on with those who do, and tell the other brokers; nothing once the broker stops."""
@@ -287,11 +288,11 @@ class ClientCluster(Cluster):
         leaving = len(self._departures)
         self.census.count(len(staying) + leaving)
         settled = [one for key, one in self.roll.named().items() if self.census.members[key].settled(now)]
-        by_number = {int(session.number): session for session in staying}
+        by_number = {int(client.number): client for client in staying}
         for move in self.balance.look(
             self.census.here,
             settled,
-            lambda: [self._client(session, now) for session in staying],
+            lambda: [self._client(client, now) for client in staying],
             count=len(staying),
             guests=any(self._zones[number] not in ("", self.zone) for number in by_number),
             leaving=leaving,
@@ -305,18 +306,18 @@ class ClientCluster(Cluster):
             for link in list(self.links.values()):
                 link.tell_census(told)
 
-    def _begin(self, session: OpenWireSession, move: Move, now: int) -> None:
-        if self._passes(move.to, session.options):
-            self._departures[move.key] = Departure(session, move.to.url, self._itinerary(session, move.to), now)
+    def _begin(self, client: Steering, move: Move, now: int) -> None:
+        if self._passes(move.to, client.options):
+            self._departures[move.key] = Departure(client, self, move.to.url, self._itinerary(client, move.to), now)
 
-    def _itinerary(self, session: OpenWireSession, to: Facts) -> str:
+    def _itinerary(self, client: Steering, to: Facts) -> str:
         """Return the list of a client that leaves: where it should go, and where else if that falls meanwhile.
 
         Java's client draws the place from the list by lot unless ``randomize=false``. So this broker is not on it where
         another one is: whoever draws that must be told again.
         """
-        others = [one.url for one in self._listed(session.options) if one.zone == to.zone and one.url != to.url]
-        return ",".join([to.url, *(rotated(others, int(session.number)) or [self.acceptor.url])])
+        others = [one.url for one in self._listed(client.options) if one.zone == to.zone and one.url != to.url]
+        return ",".join([to.url, *(rotated(others, int(client.number)) or [self.acceptor.url])])
 
     def _proceed(self, now: int) -> None:
         for number, departure in list(self._departures.items()):

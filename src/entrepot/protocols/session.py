@@ -109,10 +109,11 @@ class Session:
 
     def read_on(self, why: i64) -> None:
         """Read again, unless there are other reasons than ``why`` not to."""
-        self.stops &= ~why
-        if not self.readable and self.stops == 0:
-            self.readable = True
-            self.shell.resumed()
+        if self.stops & why:
+            self.stops &= ~why
+            if self.stops == 0:
+                self.readable = True
+                self.shell.resumed()
 
     def pending(self) -> i64:
         """Return how many octets wait in ``writer``."""

@@ -252,15 +252,15 @@ def holder() -> tuple[Place, Client, MessageDispatch]:
     """Return a client that is to move, and what it holds."""
     place = Place()
     fixed = place.client()
-    fixed.session.options = OpenWireOptions()
-    fixed.session.options.update_clients = True
+    fixed.session.steering.options = OpenWireOptions()
+    fixed.session.steering.options.update_clients = True
     client = place.client()
     place.cluster.joined(Wire(), B)
     client.consume(QUEUE)
     client.send("q", "one")
     (dispatch,) = client.dispatches()
     place.pass_time(SETTLE + PATIENCE + SECOND)
-    assert client.session.departure is not None
+    assert client.session.confirmations.settled is not None
     return place, client, dispatch
 
 
@@ -291,7 +291,7 @@ def test_a_client_in_a_transaction_is_told_when_it_has_ended() -> None:
 def test_who_does_not_settle_stays_and_gets_messages_again() -> None:
     place, client, _ = holder()
     place.pass_time(DRAIN_PATIENCE + SECOND)
-    assert client.session.departure is None
+    assert client.session.confirmations.settled is None
     place.client(tolerant=False).send("q", "two")
     assert client.texts() == ["two"]
     assert reconnects(place, client) == []

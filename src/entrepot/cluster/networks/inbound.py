@@ -19,7 +19,7 @@ from entrepot.protocols.openwire.commands import Destination, ExceptionResponse,
 from entrepot.protocols.openwire.convert import message_of
 from entrepot.protocols.openwire.ids import components, is_queue, is_temporary
 from entrepot.protocols.openwire.refusals import throwable_of
-from entrepot.protocols.openwire.server import is_temporary_target
+from entrepot.protocols.openwire.sending import is_temporary_target
 
 TARGETS_KEPT: Final = 10_000
 

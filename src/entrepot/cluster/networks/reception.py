@@ -24,6 +24,7 @@ from entrepot.cluster.networks.wires import MESSAGES_PORTION, SessionWire
 from entrepot.core import trace as facts
 from entrepot.core.routing import Target
 from entrepot.model.address import Destination as Address
+from entrepot.model.message import Message
 from entrepot.model.predicate import Facts, Predicate, Test
 from entrepot.model.value import NO, YES
 from entrepot.protocols.openwire import commands
@@ -35,13 +36,15 @@ from entrepot.protocols.openwire.commands import (
     Command,
     ConnectionControl,
     ConnectionInfo,
-    ConsumerInfo,
 )
+from entrepot.protocols.openwire.consuming import Doorman
 from entrepot.protocols.openwire.delivery import OpenWireSubscription
 from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import text_of
 from entrepot.protocols.openwire.options import OpenWireOptions
-from entrepot.protocols.openwire.server import OpenWireSession, is_temporary_target
+from entrepot.protocols.openwire.sending import Arrivals
+from entrepot.protocols.openwire.server import OpenWireSession
+from entrepot.protocols.serving.outlet import Source
 from entrepot.protocols.session import Shell
 
 LISTED_SINCE: Final = 12  # version of OpenWire that has BrokerSubscriptionInfo
@@ -54,7 +57,7 @@ class _SessionCensus(CensusPort):
         self.session = session
 
     def tell_census(self, token: bytes) -> None:
-        self.session.write(ConnectionControl(token=token))
+        self.session.replies.write(ConnectionControl(token=token))
 
 
 class _Heeded(Test):
@@ -78,6 +81,66 @@ class _Heeded(Test):
         return NO if self.reader in path or UNLIMITED < self.ttl <= len(path) else YES
 
 
+class _LinkSource(Source):
+    """The bridge on this end: it crosses as fast as the other side reads."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self.bridge = bridge
+
+    def choked(self) -> None:
+        """The other side reads too slowly."""
+        self.bridge.link.flow.writable(False)
+
+    def relieved(self) -> None:
+        """It reads again."""
+        self.bridge.link.flow.writable(True)
+
+
+class _Compared(Arrivals):
+    """Compares what another broker sends with what that one sent before.
+
+    It says nothing about what its producer sends us himself: messages of one producer come over a bridge in any order,
+    and one that never came here would be taken for one that did.
+    """
+
+    def __init__(self, session: NetworkSession) -> None:
+        self.session = session
+        self.comparison: Comparison | None = None
+
+    def arrive(self, command: commands.Message, message: Message, target: Target, durable: bool) -> int:
+        """Send ``message``, unless it came before."""
+        session = self.session
+        comparison = self.comparison
+        if comparison is None:
+            peer = session.peer_broker
+            assert peer is not None
+            comparison = session.compare(peer, session.options.audit_network)
+            self.comparison = comparison
+        return comparison.send(message, command, target, durable)
+
+
+class _Heeding(Doorman):
+    """Tells a bridge that reads advisories only of what would count there."""
+
+    def __init__(self, session: NetworkSession) -> None:
+        self.session = session
+
+    def opening(self, subscription: OpenWireSubscription, first: Address) -> None:
+        """Narrow what the bridge is told."""
+        peer = self.session.peer_broker
+        if (
+            peer is not None
+            and peer.broker_id is not None
+            and subscription.selector is None
+            and is_advisory(first.name)
+        ):
+            told = peer.network_properties or ""
+            options, _ = read_properties(told)
+            ttl = options.consumer_ttl if "consumerTTL=" in told else UNLIMITED
+            heeded = _Heeded(self.session.acceptor.advisories, text_of(peer.broker_id), ttl)
+            subscription.selector = Predicate("", (), heeded)
+
+
 class NetworkSession(OpenWireSession):
     """An accepted connection of a client or of another broker."""
 
@@ -91,7 +154,6 @@ class NetworkSession(OpenWireSession):
         self.listed: bool = False
         self.told: BrokerSubscriptionInfo | None = None  # said before it was let in: ActiveMQ does with syncDurableSubs
         self.census: CensusPort | None = None
-        self.comparison: Comparison | None = None
 
     @property
     def peer_name(self) -> str:
@@ -117,92 +179,64 @@ class NetworkSession(OpenWireSession):
         if self.bridge is not None and data:
             self.bridge.link.supervision.heard(now)
 
-    def _take(self, command: Structure) -> None:
+    def take(self, command: Structure) -> None:
+        """Do one command: one end of a bridge is told of it first."""
         if self.bridge is not None and isinstance(command, Command) and self.bridge.take(command, int(self.broker.now)):
             self.received += 1
             return
-        if self.info is None and isinstance(command, BrokerInfo) and command.network_connection:
+        entered = self.identity.info is not None
+        if not entered and isinstance(command, BrokerInfo) and command.network_connection:
             self.peer_broker = command
-            self.portion = MESSAGES_PORTION
-            trace = self.broker.trace
-            if trace is not None:
-                there = "" if command.broker_id is None else text_of(command.broker_id)
-                trace.define(facts.NAME_ORIGIN, self.number, f"{there}\t{command.broker_name or ''}")
+            self._is_a_broker(command)
         peer = self.peer_broker
-        if peer is not None and self.info is None and isinstance(command, BrokerSubscriptionInfo):
+        if peer is not None and not entered and isinstance(command, BrokerSubscriptionInfo):
             self.told = command  # for the other end of a duplex bridge; a one-way bridge needs nothing of us
             return
-        super()._take(command)
-        if peer is not None and self.info is command:  # he was let in
+        super().take(command)
+        if peer is not None and self.identity.info is not None:
+            self._entered(peer, command)
+
+    def _entered(self, peer: BrokerInfo, command: Structure) -> None:
+        """The other broker was let in, and ``command`` has been done."""
+        if self.identity.info is command:
             self.neighbourhood.arrivals[self.client_id] = self
-        if peer is not None and peer.duplex_connection and self.bridge is None and self.info is not None:
+        if peer.duplex_connection and self.bridge is None:
             self._be_the_other_end(peer)
-        elif peer is not None and not self.listed and self.info is not None:
+        elif not self.listed:
             self._list_durables(peer)
             self.census = _SessionCensus(self)
             self.neighbourhood.clients.joined(self.census, peer)
         elif self.census is not None and isinstance(command, ConnectionControl):
             self.neighbourhood.clients.heard(self.census, command.token)
 
-    def _send_and_answer(self, command: commands.Message, target: Target) -> None:
-        """Send what waits for its answer; what another broker sends is compared with what that one sent before.
+    def _is_a_broker(self, peer: BrokerInfo) -> None:
+        """It brings messages of others; what it asks to be answered may come twice.
 
-        It says nothing about what its producer sends us himself: messages of one producer come over a bridge in any
-        order, and one that never came here would be taken for one that did.
+        A one-way bridge that sends here reads advisories alone. To refuse it a message would end it, and double what it
+        has under way; unread, it sees a broker that lives and takes nothing for now.
         """
-        peer = self.peer_broker
-        if peer is None:
-            super()._send_and_answer(command, target)
-            return
-        comparison = self.comparison
-        if comparison is None:
-            comparison = self.compare(peer, self.options.audit_network)
-            self.comparison = comparison
-        message = self._arrived(command, target)
-        frame = self.response(command)
-        durable = message.durable and not is_temporary_target(target)
-        verdict = comparison.send(message, command, target, durable)
-        self._answer_sent(frame, verdict, durable, target)
+        self.portion = MESSAGES_PORTION
+        trace = self.broker.trace
+        if trace is not None:
+            there = "" if peer.broker_id is None else text_of(peer.broker_id)
+            trace.define(facts.NAME_ORIGIN, self.number, f"{there}\t{peer.broker_name or ''}")
+        self.steering.is_broker = True
+        self.identity.brings = True
+        self.identity.unread = True
+        self.sending.arrivals = _Compared(self)
+        self.consuming.doorman = _Heeding(self)
 
     def compare(self, peer: BrokerInfo, audit: int) -> Comparison:
         """Return what is compared of what ``peer`` sends. ``audit`` as for `Comparison`."""
         there = "" if peer.broker_id is None else text_of(peer.broker_id)
         return Comparison(self.broker, self.subject.name, there, self.decoder.wire_format.peer, audit)
 
-    def may_be_left_unread(self) -> bool:
-        """A bridge that sends here reads advisories alone. To refuse it a message would end it, and double what it has
-        under way; unread, it sees a broker that lives and takes nothing for now."""
-        return self.peer_broker is not None and self.bridge is None
-
-    def author(self) -> str | None:
-        """Return who sent the messages; what a broker brings keeps the user that it has."""
-        return super().author() if self.peer_broker is None else None
-
-    def opening(self, subscription: OpenWireSubscription, info: ConsumerInfo, first: Address) -> None:
-        """Tell a bridge that reads advisories only of what would count there."""
-        peer = self.peer_broker
-        if (
-            peer is not None
-            and peer.broker_id is not None
-            and subscription.selector is None
-            and is_advisory(first.name)
-        ):
-            told = peer.network_properties or ""
-            options, _ = read_properties(told)
-            ttl = options.consumer_ttl if "consumerTTL=" in told else UNLIMITED
-            subscription.selector = Predicate("", (), _Heeded(self.advisories, text_of(peer.broker_id), ttl))
-
-    @property
-    def follows(self) -> bool:
-        """Whether this is a client that obeys when it is told of other brokers; a broker is none."""
-        return self.peer_broker is None and super().follows
-
     def _list_durables(self, peer: BrokerInfo) -> None:
         """Tell a one-way bridge once which durable subscriptions there are here, if it asked (``syncDurableSubs``)."""
         self.listed = True
         options, lists = read_properties(peer.network_properties or "")
         if options.sync_durable_subscriptions and self.encoder.wire_format.version >= LISTED_SINCE:
-            self.write(durable_list(self.acceptor, options, lists))
+            self.replies.write(durable_list(self.acceptor, options, lists))
 
     def entering(self, info: ConnectionInfo) -> None:
         """End the stale connection of the same broker, and user, that holds the client id."""
@@ -231,6 +265,8 @@ class NetworkSession(OpenWireSession):
         audit = self.options.audit_network
         bridge.inbound.comparison = self.compare(peer, audit if audit >= 0 else audit_of(options))
         self.bridge = bridge
+        self.identity.unread = False
+        self.outlet.add_source(_LinkSource(bridge))
         if there == self.broker.ids.node_id:
             self.fail_loop()
             return
@@ -241,19 +277,8 @@ class NetworkSession(OpenWireSession):
 
     def fail_loop(self) -> None:
         """We talk to ourselves."""
-        self.closing = True
+        self.leave()
         self.note()
-
-    def choke(self) -> None:
-        """The other side reads too slowly."""
-        super().choke()
-        if self.bridge is not None:
-            self.bridge.link.flow.writable(False)
-
-    def _unchoke(self) -> None:
-        super()._unchoke()
-        if self.bridge is not None and not self.choked and not self.detached:
-            self.bridge.link.flow.writable(True)
 
     def release(self) -> None:
         """Give back all that this connection holds."""

@@ -105,7 +105,7 @@ class SessionWire(Wire):
         self._commands += 1
         command.command_id = self._commands
         command.response_required = False
-        self.session.write(command)
+        self.session.replies.write(command)
 
     def ask(self, command: Command) -> int:
         """Send, and return the number of the answer."""
@@ -113,9 +113,10 @@ class SessionWire(Wire):
         command.command_id = self._commands
         command.response_required = True
         session = self.session
-        session.write(command)
-        if len(session.out) > session.high:
-            session.choke()
+        session.replies.write(command)
+        outlet = session.outlet
+        if len(outlet.out) > outlet.high:
+            outlet.choke()
         return self._commands
 
     def cross(
@@ -123,16 +124,19 @@ class SessionWire(Wire):
     ) -> i64:
         """Pass ``message`` on as it came."""
         session = self.session
-        if session.encoder.layout != LAYOUT or session.detached:
+        if session.encoder.layout != LAYOUT or session.confirmations.ended:
             return -1
         self._commands += 1
-        out = session.out
+        outlet = session.outlet
+        out = outlet.out
         number = self._commands
-        if not crossing.write(out, message, where, number, answered, counter, wall, session.frame_octets_max):
+        if not crossing.write(
+            out, message, where, number, answered, counter, wall, session.dispatching.frame_octets_max
+        ):
             return -1
-        session.note()
-        if len(out) > session.high:
-            session.choke()
+        outlet.note()
+        if len(out) > outlet.high:
+            outlet.choke()
         return i64(number) if answered else 0
 
     def stream(self, message: commands.Message, body: Outflow, *, answered: bool) -> int:
@@ -150,7 +154,7 @@ class SessionWire(Wire):
     def end(self, why: str) -> None:
         """Take leave."""
         if not self.session.closing:
-            self.session.write(ShutdownInfo())
-            self.session.closing = True
+            self.session.replies.write(ShutdownInfo())
+            self.session.leave()
             self.session.note()
             self.session.release()

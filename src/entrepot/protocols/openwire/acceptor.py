@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-from mypy_extensions import mypyc_attr
+from typing import Final
 
 from entrepot.core.broker import BrokerCore
 from entrepot.core.observing import observe
@@ -12,36 +10,10 @@ from entrepot.protocols.openwire.advisories import Advisories
 from entrepot.protocols.openwire.announced import Announced
 from entrepot.protocols.openwire.commands import ActiveMQTempTopic
 from entrepot.protocols.openwire.refusals import ClientIdInUse, DestinationGone
-
-if TYPE_CHECKING:
-    from entrepot.protocols.openwire.commands import BrokerInfo
-    from entrepot.protocols.openwire.options import OpenWireOptions
-    from entrepot.protocols.openwire.server import OpenWireSession
+from entrepot.protocols.openwire.steering import Cluster, Steering
+from entrepot.protocols.serving.session import ServerSession
 
 AGAIN: Final = "the same connection came in on another socket"
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Cluster:
-    """What a connection asks about other brokers; this one knows none."""
-
-    def list_for(self, session: OpenWireSession) -> str:
-        """Return the URIs that a client should know, "" for no list."""
-        return ""
-
-    def zones_for(self, session: OpenWireSession) -> bytes | None:
-        """Return where the brokers are, for a client that said where it is; None for others."""
-        return None
-
-    def infos(self, options: OpenWireOptions) -> list[BrokerInfo]:
-        """Return the other brokers, for an introduction."""
-        return []
-
-    def entered(self, session: OpenWireSession) -> None:
-        """A connection was let in."""
-
-    def exited(self, session: OpenWireSession) -> None:
-        """A connection that was let in is gone."""
 
 
 class Acceptor:
@@ -53,7 +25,8 @@ class Acceptor:
         self.introduction: str | None = None  # networkProperties of our BrokerInfo: what ActiveMQ does not know
         self.cluster: Cluster = Cluster()
         self.advisories: Advisories = Advisories(broker)
-        self.connections: dict[str, OpenWireSession] = {}
+        self.connections: dict[str, ServerSession] = {}
+        self.clients: dict[str, Steering] = {}  # the same connections, as other brokers concern them
         self.temporaries: dict[str, str] = {}  # name -> id of the connection that made it
         observe(broker, Announced(self.advisories))
 
@@ -62,8 +35,9 @@ class Acceptor:
         self.url = url
         self.advisories.url = url
 
-    def enter(self, session: OpenWireSession, connection_id: str, client_id: str) -> None:
+    def enter(self, client: Steering, connection_id: str, client_id: str) -> None:
         """Let a connection in; one with the same id gives way. Raises ClientIdInUse (classic.md 4.18)."""
+        session = client.session
         before = self.connections.get(connection_id)
         if before is not None:
             if before.subject.name != session.subject.name:  # or whoever hears of an id could end its connection
@@ -71,21 +45,22 @@ class Acceptor:
                     f"Broker: {self.broker.options.name} - Connection: {connection_id} is another user's"
                 )
             before.superseded(AGAIN)
-        if not self.broker.clients.claim(client_id, session.holder, session.options.link_stealing):
+        taken = session.claim(client_id, client.options.link_stealing)
+        if taken:
             raise ClientIdInUse(
-                f"Broker: {self.broker.options.name} - Client: {client_id} already connected "
-                f"from {self.broker.clients.held[client_id].peer}"
+                f"Broker: {self.broker.options.name} - Client: {client_id} already connected from {taken}"
             )
         self.connections[connection_id] = session
+        self.clients[connection_id] = client
 
-    def leave(self, session: OpenWireSession) -> None:
+    def leave(self, client: Steering, connection_id: str) -> None:
         """A connection is gone."""
-        if self.connections.get(session.connection_id) is session:
-            del self.connections[session.connection_id]
-            self.cluster.exited(session)
-        self.broker.clients.disclaim(session.client_id, session.holder)
+        if self.connections.get(connection_id) is client.session:
+            del self.connections[connection_id]
+            del self.clients[connection_id]
+            self.cluster.exited(client)
 
-    def is_elsewhere(self, session: OpenWireSession, connection_id: str | None) -> bool:
+    def is_elsewhere(self, session: ServerSession, connection_id: str | None) -> bool:
         """Return whether ``connection_id`` is that of another connection that is here: its ids are its own."""
         other = self.connections.get(connection_id or "")
         return other is not None and other is not session

@@ -1,19 +1,19 @@
 """The consumers of one OpenWire connection: opened, browsed, pulled, steered and ended. [C]
 
 What they are given is `delivery.py`'s, what they settle the session's own. A subscription stands in
-``session.consumers`` from here until here: only this adds and removes.
+``self.consumers`` from here until here: only this adds and removes.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import InvalidDestination, ProtocolViolation, Refused, SubscriptionInUse
 from entrepot.core.broker import selector_or_none
 from entrepot.core.consumer import Pause
-from entrepot.core.queue import UNKNOWN_DELIVERED
+from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
 from entrepot.model.address import MULTICAST
 from entrepot.model.address import Destination as Address
 from entrepot.protocols.openwire.advisories import is_advisory
@@ -25,23 +25,38 @@ from entrepot.protocols.openwire.commands import (
     MessagePull,
     RemoveSubscriptionInfo,
 )
-from entrepot.protocols.openwire.delivery import OpenWireSubscription
+from entrepot.protocols.openwire.delivery import OpenWireSubscription, Subscribed
+from entrepot.protocols.openwire.dispatching import Dispatching
+from entrepot.protocols.openwire.identity import Identity, addresses_of
 from entrepot.protocols.openwire.options import UNCOUNTED
 from entrepot.protocols.openwire.refusals import check_count, shown
-
-if TYPE_CHECKING:
-    from entrepot.protocols.openwire.server import OpenWireSession
+from entrepot.protocols.openwire.replies import Replies
+from entrepot.protocols.serving.session import ServerSession
 
 DEFAULT_QUEUE_PREFETCH: Final = 1000
 DEFAULT_TOPIC_PREFETCHES: Final = (32_766, 32_767)
 DEFAULT_DURABLE_PREFETCHES: Final = (100, 1000)
 
 
-class Consuming:
-    """What a client says about its consumers."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Doorman:
+    """Whoever looks at a consumer that is about to be opened."""
 
-    def __init__(self, session: OpenWireSession) -> None:
-        self.session: OpenWireSession = session
+    def opening(self, subscription: OpenWireSubscription, first: Address) -> None:
+        """``subscription``, to ``first`` and perhaps others, is about to be opened."""
+        raise NotImplementedError
+
+
+class Consuming(Subscribed):
+    """What a client says about its consumers. Only this adds and removes them."""
+
+    def __init__(self, session: ServerSession, identity: Identity, replies: Replies, dispatching: Dispatching) -> None:
+        super().__init__()
+        self.session: ServerSession = session
+        self.identity: Identity = identity
+        self.replies: Replies = replies
+        self.dispatching: Dispatching = dispatching
+        self.doorman: Doorman | None = None  # who looks at what is about to be opened, if anybody
 
     def consume(self, info: ConsumerInfo) -> None:
         """Open what ``info`` describes, and answer it. Raises Refused and what is below it."""
@@ -49,22 +64,12 @@ class Consuming:
         consumer_id = info.consumer_id
         if consumer_id is None or info.destination is None:
             raise ProtocolViolation("a consumer has no id or no destination")
-        if consumer_id in session.consumers:  # a failover client says it again: it may have another prefetch
-            self._set_prefetch(session.consumers[consumer_id], i64(info.prefetch_size))
-            session.answer(info, False)
+        if consumer_id in self.consumers:  # a failover client says it again: it may have another prefetch
+            self._set_prefetch(self.consumers[consumer_id], i64(info.prefetch_size))
+            self.replies.answer(info, False)
             return
-        if len(session.consumers) >= session.options.consumers_max:
-            raise Refused(f"{session.options.consumers_max} consumers are open on this connection")
-        if session.options.consumers_allowed < UNCOUNTED:
-            known = [one.info.destination for one in session.consumers.values()]
-            check_count("consumer", known, info.destination, session.options.consumers_allowed)
-        if session.acceptor.is_elsewhere(session, consumer_id.connection_id):
-            raise Refused("the id of a consumer begins with that of another connection")
-        addresses = session.addresses(info.destination)
-        for one in addresses:
-            if one.temporary:
-                self._check_owner(one)
-        subscription = OpenWireSubscription(session, info, consumer_id, addresses)
+        addresses = self._admitted(consumer_id, info.destination)
+        subscription = OpenWireSubscription(self, self.identity, self.dispatching, info, consumer_id, addresses)
         subscription.selector = selector_or_none(info.selector or "")
         if info.browser:
             for one in addresses:
@@ -72,7 +77,8 @@ class Consuming:
             self._browse(subscription, info, consumer_id)
             return
         self._settings(subscription, info, addresses[0])
-        session.opening(subscription, info, addresses[0])
+        if self.doorman is not None:
+            self.doorman.opening(subscription, addresses[0])
         self._may_consume(info.destination, addresses, subscription.durable_name)
         subscription.window.pause(Pause.OPENING)
         try:
@@ -84,18 +90,36 @@ class Consuming:
                 f"Durable consumer is in use for client: {session.client_id} and "
                 f"subscriptionName: {info.subscription_name}"
             ) from None
-        session.consumers[consumer_id] = subscription
+        self.consumers[consumer_id] = subscription
+        session.outlet.feed(subscription)
         if subscription.patterns:
             subscription.several = True
         if subscription.pulling:
-            session.pullers[consumer_id] = subscription
+            self.pullers[consumer_id] = subscription
         for one in addresses:
             if one.routing == MULTICAST and not one.temporary:
-                session.advisories.topic_used(one.name)
-        session.answer(info, bool(info.subscription_name))
-        session.advisories.consumer_added(info)
-        session.advisories.replay(subscription, consumer_id)
-        subscription.settle_credit()
+                self.identity.advisories.topic_used(one.name)
+        self.replies.answer(info, bool(info.subscription_name))
+        self.identity.advisories.consumer_added(info)
+        self.identity.advisories.replay(subscription, consumer_id)
+        if session.confirmations.settled is not None:  # the client is to move
+            subscription.window.pause(Pause.MOVING)
+        subscription.opened()
+
+    def _admitted(self, consumer_id: ConsumerId, where: Destination) -> list[Address]:
+        """Return what a new consumer reads. Raises Refused and what is below it."""
+        if len(self.consumers) >= self.identity.options.consumers_max:
+            raise Refused(f"{self.identity.options.consumers_max} consumers are open on this connection")
+        if self.identity.options.consumers_allowed < UNCOUNTED:
+            known = [one.info.destination for one in self.consumers.values()]
+            check_count("consumer", known, where, self.identity.options.consumers_allowed)
+        if self.identity.acceptor.is_elsewhere(self.session, consumer_id.connection_id):
+            raise Refused("the id of a consumer begins with that of another connection")
+        addresses = addresses_of(where)
+        for one in addresses:
+            if one.temporary:
+                self._check_owner(one)
+        return addresses
 
     def _may_consume(self, where: Destination, addresses: list[Address], durable: str) -> None:
         """Raise AccessDenied unless this connection may read ``addresses``."""
@@ -142,32 +166,31 @@ class Consuming:
 
     def _check_owner(self, address: Address) -> None:
         """Only who made a temporary destination may read it: its name proves nothing, a client chooses its own id."""
-        session = self.session
-        if session.acceptor.temporaries.get(address.name) == session.connection_id:
+        if self.identity.acceptor.temporaries.get(address.name) == self.identity.connection_id:
             return
-        session.acceptor.check_temporary(address.name)
+        self.identity.acceptor.check_temporary(address.name)
         raise InvalidDestination(f"cannot consume from {address.name!r}: another connection made it")
 
     def _browse(self, subscription: OpenWireSubscription, info: ConsumerInfo, consumer_id: ConsumerId) -> None:
         session = self.session
         subscription.browser = session.broker.reading.browse(subscription.destinations, subscription.selector)
-        session.consumers[consumer_id] = subscription
-        session.browsers[consumer_id] = subscription
-        session.answer(info, False)
+        self.consumers[consumer_id] = subscription
+        session.outlet.feed(subscription)
+        self.replies.answer(info, False)
         subscription.pump()
 
     def end(self, subscription: OpenWireSubscription, last_delivered: i64 = UNKNOWN_DELIVERED) -> None:
         """End a subscription; ``last_delivered``: as `Queue.detach` says it."""
         session = self.session
         consumer_id = subscription.consumer_id
-        if session.consumers.pop(consumer_id, None) is None:
+        if self.consumers.pop(consumer_id, None) is None:
             return
         subscription.closed = True
         subscription.browser = None
-        session.browsers.pop(consumer_id, None)
-        session.pullers.pop(consumer_id, None)
+        session.outlet.starve(subscription)
+        self.pullers.pop(consumer_id, None)
         session.broker.unsubscribe(subscription, last_delivered)
-        session.advisories.consumer_removed(consumer_id)
+        self.identity.advisories.consumer_removed(consumer_id)
 
     def end_all(self, subscriptions: list[OpenWireSubscription], last_delivered: i64) -> None:
         """End several at once: what one gives back is not for the next one."""
@@ -176,39 +199,46 @@ class Consuming:
         for subscription in subscriptions:
             self.end(subscription, last_delivered)
 
+    def ended(self, subscription: OpenWireSubscription, why: str) -> None:
+        """The broker took a subscription away: tell the client to close its consumer."""
+        if subscription.closed or self.session.released:
+            return
+        self.end(subscription, MAYBE_DELIVERED)
+        self.replies.write(
+            ConsumerControl(destination=subscription.info.destination, close=True, consumer_id=subscription.consumer_id)
+        )
+
     def control(self, command: ConsumerControl) -> None:
         """Close a consumer, or give it another prefetch."""
-        session = self.session
         consumer_id = command.consumer_id
-        subscription = None if consumer_id is None else session.consumers.get(consumer_id)
+        subscription = None if consumer_id is None else self.consumers.get(consumer_id)
         if subscription is not None and consumer_id is not None:
             if command.close:
                 self.end(subscription)
             elif not (command.flush or command.start or command.stop):
                 self._set_prefetch(subscription, i64(command.prefetch))
-        session.answer(command, False)
+        self.replies.answer(command, False)
 
     def _set_prefetch(self, subscription: OpenWireSubscription, prefetch: i64) -> None:
-        session = self.session
         if subscription.browser is not None or not subscription.consumers:
             return
         subscription.set_prefetch(prefetch)
         if subscription.pulling:
-            session.pullers[subscription.consumer_id] = subscription
+            self.pullers[subscription.consumer_id] = subscription
         else:
-            session.pullers.pop(subscription.consumer_id, None)
+            self.pullers.pop(subscription.consumer_id, None)
         subscription.settle_credit()
 
     def pull(self, command: MessagePull) -> None:
         """Let a consumer without prefetch have its next message."""
         session = self.session
         consumer_id = command.consumer_id
-        subscription = None if consumer_id is None else session.consumers.get(consumer_id)
-        session.answer(command, False)
-        if subscription is None or not subscription.pulling:
+        subscription = None if consumer_id is None else self.consumers.get(consumer_id)
+        self.replies.answer(command, False)
+        if subscription is None or consumer_id is None or not subscription.pulling:
             return
         if not subscription.pull(command.timeout, session.broker.now):
-            session.write_null_dispatch(subscription)
+            self.dispatching.show_none(consumer_id)
 
     def unsubscribe(self, command: RemoveSubscriptionInfo) -> None:
         """Remove a durable subscription. Raises SubscriptionInUse, InvalidDestination."""
@@ -226,4 +256,4 @@ class Consuming:
             raise InvalidDestination(
                 f"No durable subscription exists for clientID: {client_id} and subscriptionName: {name}"
             )
-        session.answer(command, True)
+        self.replies.answer(command, True)

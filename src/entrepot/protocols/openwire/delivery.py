@@ -7,42 +7,52 @@ another format is encoded anew.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from librt.strings import write_i32_be, write_i64_be
-from mypy_extensions import i32, i64
+from mypy_extensions import i32, i64, mypyc_attr
 
 from entrepot.base.environment import UNLIMITED, Instant
 from entrepot.core.browser import Browser
 from entrepot.core.consumer import Consumer, Pause
-from entrepot.core.effort import Rest
 from entrepot.core.queue import ADVISORY, Queue
-from entrepot.core.subscription import Subscription
 from entrepot.model.address import MULTICAST
 from entrepot.model.address import Destination as Address
 from entrepot.model.message import Message
-from entrepot.protocols.openwire.commands import ConsumerId, ConsumerInfo, Destination
+from entrepot.protocols.openwire.commands import ConsumerId, ConsumerInfo
 from entrepot.protocols.openwire.convert import GROUP_FIRST, OPENWIRE_LANGUAGE, is_untouched, named, times_mark
+from entrepot.protocols.openwire.dispatching import DispatchConsumer, Dispatching
+from entrepot.protocols.openwire.identity import Identity
+from entrepot.protocols.serving.outlet import Outlet, ServedSubscription
 from entrepot.protocols.session import NEVER
 
-if TYPE_CHECKING:
-    from entrepot.protocols.openwire.server import OpenWireSession
-
 SEARCH_MS: Final = 1_000  # that a pull without patience has while its queue is being searched
-BROWSE_STEP: Final = 200
 
 
-class OpenWireConsumer(Consumer):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Subscribed:
+    """The consumers of one connection by their ids, and which of them browse, or get a message when they ask."""
+
+    def __init__(self) -> None:
+        self.consumers: dict[ConsumerId, OpenWireSubscription] = {}
+        self.pullers: dict[ConsumerId, OpenWireSubscription] = {}
+
+    def ended(self, subscription: OpenWireSubscription, why: str) -> None:
+        """The broker took ``subscription`` away."""
+        raise NotImplementedError
+
+
+class OpenWireConsumer(DispatchConsumer):
     """One queue read by one subscription."""
 
-    def __init__(self, session: OpenWireSession, subscription: OpenWireSubscription, queue: Queue, key: i64) -> None:
-        super().__init__(key, subscription.window, True)
-        self.session: OpenWireSession = session
+    def __init__(self, subscription: OpenWireSubscription, queue: Queue, key: i64) -> None:
+        super().__init__(key, subscription.window, subscription.consumer_id)
+        self.dispatching: Dispatching = subscription.dispatching
+        self.outlet: Outlet = subscription.outlet
         self.subscription: OpenWireSubscription = subscription
         self.topic: bool = queue.routing == MULTICAST
         self.temporary: bool = queue.temporary and not self.topic
         self.address: str = ""
-        self.where: Destination | None = None
         self.head: bytes = b""
         self._name(queue.address if self.topic else queue.name)
 
@@ -52,11 +62,11 @@ class OpenWireConsumer(Consumer):
         subscription = self.subscription
         temporary = subscription.temporary if self.topic else self.temporary
         self.where = named(address, self.topic, temporary)
-        self.head = self.session.dispatch_head(subscription.consumer_id, self.where)
+        self.head = self.dispatching.head(subscription.consumer_id, self.where)
 
     def deliver(self, message: Message, deliveries: i64) -> None:
         """Write a MessageDispatch."""
-        session = self.session
+        dispatching = self.dispatching
         subscription = self.subscription
         if self.topic and message.address is not self.address and message.address != self.address:
             self._name(message.address)
@@ -77,8 +87,9 @@ class OpenWireConsumer(Consumer):
             sequence: i64 = message.body_at
             times = times_mark(raw)
             size = len(head) + len(raw) + 4
-            if size <= session.frame_octets_max:
-                writer = session.out
+            if size <= dispatching.frame_octets_max:
+                outlet = self.outlet
+                writer = outlet.out
                 first = rare is not None and GROUP_FIRST in rare.annotations
                 write_i32_be(writer, i32(size))
                 writer.write(head)
@@ -86,7 +97,7 @@ class OpenWireConsumer(Consumer):
                 write_i64_be(writer, message.number)
                 writer.write(raw[sequence : times - 16])
                 write_i64_be(writer, message.timestamp)
-                write_i64_be(writer, session.broker.wall)
+                write_i64_be(writer, dispatching.broker.wall)
                 writer.append(1 if first else raw[times])
                 if times + 1 < len(raw):
                     writer.write(raw[times + 1 :])
@@ -94,13 +105,13 @@ class OpenWireConsumer(Consumer):
                 if counter == 0 and message.redelivered:
                     counter = 1
                 write_i32_be(writer, i32(counter))
-                session.sent += 1
-                if not session.noted:
-                    session.note()
-                if len(writer) > session.high:
-                    session.choke()
+                dispatching.sent += 1
+                if not outlet.noted:
+                    outlet.note()
+                if len(writer) > outlet.high:
+                    outlet.choke()
                 return
-        session.dispatch_anew(self, message, deliveries)
+        dispatching.deliver_anew(self, message, deliveries)
 
     def pulls(self) -> i64:
         """Return what was asked for and did not come yet; -1: messages come unasked."""
@@ -108,29 +119,29 @@ class OpenWireConsumer(Consumer):
 
     def ended(self, why: str) -> None:
         """Tell the client that this consumer gets nothing any more."""
-        self.session.subscription_ended(self.subscription, why)
+        self.subscription.ended(why)
+
+    def forget(self, number: int) -> None:
+        """Message ``number`` is no longer in flight here."""
+        self.subscription.forget(number)
 
 
-class _Browsing(Rest):
-    """The rest of a browse, when its turn is over."""
-
-    def __init__(self, subscription: OpenWireSubscription) -> None:
-        super().__init__()
-        self.subscription: OpenWireSubscription = subscription
-
-    def resume(self) -> None:
-        """Show more."""
-        self.subscription.pump()
-
-
-class OpenWireSubscription(Subscription):
+class OpenWireSubscription(ServedSubscription):
     """One ConsumerInfo. ``prefetch`` 0 delivers only what is pulled."""
 
     def __init__(
-        self, session: OpenWireSession, info: ConsumerInfo, consumer_id: ConsumerId, where: list[Address]
+        self,
+        subscribed: Subscribed,
+        identity: Identity,
+        dispatching: Dispatching,
+        info: ConsumerInfo,
+        consumer_id: ConsumerId,
+        where: list[Address],
     ) -> None:
-        super().__init__(where)
-        self.session: OpenWireSession = session
+        super().__init__(dispatching.outlet, dispatching.broker.effort, where)
+        self.subscribed: Subscribed = subscribed
+        self.identity: Identity = identity
+        self.dispatching: Dispatching = dispatching
         self.announces = True
         self.info: ConsumerInfo = info
         self.consumer_id: ConsumerId = consumer_id
@@ -143,8 +154,6 @@ class OpenWireSubscription(Subscription):
         self.pulling: bool = False
         self.pulls: i64 = 0
         self.pull_due: i64 = NEVER
-        self.browser: Browser | None = None
-        self.browsing: _Browsing | None = None
         self.closed: bool = False
         self.advises: bool = all(one.name.startswith(ADVISORY) for one in self.destinations)
 
@@ -152,9 +161,10 @@ class OpenWireSubscription(Subscription):
         """Return a consumer that writes to this subscription's connection."""
         if self.consumers:
             self.several = True
-        key = self.session.broker.ids.consumer_key()
-        self.session.advisories.own[str(key)] = self.info  # the session tells of it, with more than the core knows
-        return OpenWireConsumer(self.session, self, queue, key)
+        identity = self.identity
+        key = identity.broker.ids.consumer_key()
+        identity.advisories.own[str(key)] = self.info  # the session tells of it, with more than the core knows
+        return OpenWireConsumer(self, queue, key)
 
     # -- credit -------------------------------------------------------------------------------------------------------
 
@@ -167,20 +177,26 @@ class OpenWireSubscription(Subscription):
     def settle_credit(self) -> None:
         """Bring the window up to date and let messages flow if it is open."""
         window = self.window
-        if self.pulling:
-            window.messages = UNLIMITED
-            window.pauses = self._pauses() | (Pause.PULL if self.pulls == 0 else 0)
+        if self.pulling and self.pulls == 0:
+            window.pause(Pause.PULL)
         else:
-            window.messages = self.base + self.extension - self.owed
-            window.pauses = self._pauses()
+            window.lift(Pause.PULL)
+        window.messages = UNLIMITED if self.pulling else self.base + self.extension - self.owed
         window.reopen()
 
-    def _pauses(self) -> i64:
-        return (Pause.SOCKET if self.session.choked else 0) | (Pause.MOVING if self.session.held_back else 0)
+    def relieved(self) -> None:
+        """The peer reads again."""
+        self.settle_credit()
+        self.pump()
+
+    def opened(self) -> None:
+        """Deliver: what the client must hear before the first message has been said."""
+        self.window.lift(Pause.OPENING)
+        self.settle_credit()
 
     def extend(self, count: i64) -> None:
         """The client saw ``count`` messages more and will settle them later (classic.md 4.2)."""
-        if self.pulling or count <= 0 or not self.session.options.prefetch_extension:
+        if self.pulling or count <= 0 or not self.identity.options.prefetch_extension:
             return
         # never more than what is out: a client may not lend itself credit
         self.extension = min(self.extension + count, self.window.used)
@@ -296,33 +312,18 @@ class OpenWireSubscription(Subscription):
 
     def ended(self, why: str) -> None:
         """The broker ended the subscription."""
-        self.session.subscription_ended(self, why)
+        self.subscribed.ended(self, why)
 
     # -- browsing -----------------------------------------------------------------------------------------------------
 
-    def pump(self) -> None:
-        """Write what the browser shows next, until the socket is full or the end is reached and said."""
-        browser = self.browser
-        if browser is None:
-            return
-        session = self.session
-        effort = session.broker.effort
-        while not session.choked and not self.closed:
-            if effort.is_over():
-                browsing = self.browsing
-                if browsing is None:
-                    browsing = _Browsing(self)
-                    self.browsing = browsing
-                effort.later(browsing)
-                return
-            where = self.info.destination
-            messages = browser.next(BROWSE_STEP)
-            queue = browser.queue
-            if len(browser.queues) > 1 and queue is not None:
-                where = named(queue.name, False, queue.temporary)
-            for message in messages:
-                session.write_browsed(self, where, message)
-            if browser.done:
-                self.browser = None
-                session.write_null_dispatch(self)
-                return
+    def show(self, browser: Browser, message: Message) -> None:
+        """Write what ``browser`` came to."""
+        where = self.info.destination
+        queue = browser.queue
+        if len(browser.queues) > 1 and queue is not None:
+            where = named(queue.name, False, queue.temporary)
+        self.dispatching.show(self.consumer_id, where, message)
+
+    def show_end(self) -> None:
+        """Say that a browser has shown all."""
+        self.dispatching.show_none(self.consumer_id)

@@ -10,48 +10,53 @@ leads to where it should go.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from entrepot.base.environment import MILLISECOND, Instant
-
-if TYPE_CHECKING:
-    from entrepot.protocols.openwire.server import OpenWireSession
+from entrepot.protocols.openwire.steering import Cluster, Steering
+from entrepot.protocols.serving.confirmations import Settled
 
 OBEY_PATIENCE: Final = 700 * MILLISECOND  # between being told and going: a few round trips, and a slow collector
 
 
-class Departure:
+class Departure(Settled):
     """One client on its way to the broker at ``to``. ``told``: it knows; ``gone``: its connection ended."""
 
-    def __init__(self, session: OpenWireSession, to: str, brokers: str, now: Instant) -> None:
+    def __init__(self, client: Steering, cluster: Cluster, to: str, brokers: str, now: Instant) -> None:
         """``brokers``: what the client should know on its way."""
-        self.session: Final = session
+        self.client: Final = client
+        self.cluster: Final = cluster
         self.to: Final = to
         self.brokers: Final = brokers
         self.since: Final = now
         self.told = False
         self.told_at: Instant = 0
-        session.hold_back(self)
+        client.hold_back(self)
 
     @property
     def gone(self) -> bool:
         """Whether the connection has ended."""
-        return self.session.released or self.session.closing
+        session = self.client.session
+        return session.released or session.closing
+
+    def settled(self) -> None:
+        """No answer waits for the disk any more."""
+        self.advance(int(self.client.session.broker.now))
 
     def advance(self, now: Instant) -> None:
         """Go on: tell the client when it holds nothing, end its connection when it does not listen."""
-        session = self.session
+        client = self.client
         if self.gone:
             return
         if not self.told:
-            if not session.transactions and session.unsettled() == 0 and not session.held:
+            if client.is_idle():
                 self.told = True
                 self.told_at = now
-                session.send_away(self.to, self.brokers)
+                client.send_away(self.cluster, self.to, self.brokers)
         elif now - self.told_at >= OBEY_PATIENCE:
-            session.shut("the client was asked to move to another broker", now)
-            session.note()
+            client.session.shut("the client was asked to move to another broker", now)
+            client.session.note()
 
     def cancel(self) -> None:
         """It stays."""
-        self.session.hold_back(None)
+        self.client.hold_back(None)

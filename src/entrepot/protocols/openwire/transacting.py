@@ -5,15 +5,17 @@ A commit is answered when it is on disk. A prepared branch outlives its connecti
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, ProtocolViolation, StorageError, TransactionError
 from entrepot.core.transaction import State, Transaction
-from entrepot.journal.log import Waiter
 from entrepot.protocols.openwire.commands import (
     Command,
     DataArrayResponse,
     IntegerResponse,
+    Response,
     TransactionId,
     TransactionInfo,
     XATransactionId,
@@ -22,29 +24,29 @@ from entrepot.protocols.openwire.delivery import OpenWireConsumer, OpenWireSubsc
 from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import TransactionStep, text_of
 from entrepot.protocols.openwire.refusals import XA_DUPID, XA_NOTA, XA_PROTO, XA_RETRY, BranchRefused, branch_key
-
-if TYPE_CHECKING:
-    from entrepot.protocols.openwire.server import OpenWireSession
+from entrepot.protocols.openwire.replies import Replies, Reply
+from entrepot.protocols.serving.session import ServerSession
+from entrepot.protocols.serving.transactions import Transactions
 
 XA_OK: Final = 0
 XA_RDONLY: Final = 3
 
 
-class Debt(Waiter):
+class Debt(Reply):
     """Answers what settles once that is on disk, and lets come after the answer what it made room for."""
 
-    def __init__(self, session: OpenWireSession) -> None:
-        self.session: OpenWireSession = session
+    def __init__(self, replies: Replies, response: Response) -> None:
+        super().__init__(replies, response)
         self.owed: dict[OpenWireSubscription, int] = {}
 
-    def stored(self, token: bytes) -> None:
+    def give(self) -> None:
         """Write the answer."""
-        self.session.answers.stored(token)
+        super().give()
         self.repay()
 
-    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+    def refuse(self, error: EntrepotError) -> None:
         """Say that it is not stored."""
-        self.session.answers.store_failed(token, error)
+        super().refuse(error)
         self.repay()
 
     def repay(self) -> None:
@@ -56,10 +58,12 @@ class Debt(Waiter):
 
 
 class Transacting:
-    """Steps of transactions. Those that are open stand in ``session.transactions``; only this opens and ends them."""
+    """Steps of transactions."""
 
-    def __init__(self, session: OpenWireSession) -> None:
-        self.session: OpenWireSession = session
+    def __init__(self, session: ServerSession, replies: Replies, most: i64) -> None:
+        self.session: ServerSession = session
+        self.replies: Replies = replies
+        self.transactions: Transactions[TransactionId] = Transactions(session.broker, most)
 
     def step(self, command: TransactionInfo) -> None:
         """Do what ``command`` says, and answer it. Raises TransactionError, BranchRefused, ProtocolViolation."""
@@ -74,9 +78,9 @@ class Transacting:
             self.session.broker.branches.check_user(branch_key(transaction_id), self.session.subject)
         if step == int(TransactionStep.BEGIN):
             self._begin(transaction_id)
-            self.session.answer(command, False)
+            self.replies.answer(command, False)
         elif step == int(TransactionStep.END):
-            self.session.answer(command, False)
+            self.replies.answer(command, False)
         elif step == int(TransactionStep.PREPARE):
             self._prepare(command, transaction_id)
         elif step == int(TransactionStep.COMMIT_ONE_PHASE):
@@ -85,20 +89,17 @@ class Transacting:
             self._commit_prepared(command, transaction_id)
         elif step == int(TransactionStep.ROLLBACK) or step == int(TransactionStep.FORGET):
             self._roll_back(transaction_id)
-            self.session.answer(command, True)
+            self.replies.answer(command, True)
         else:
             raise ProtocolViolation(f"a transaction has no step {step}")
 
     def _begin(self, transaction_id: TransactionId) -> None:
-        if transaction_id in self.session.transactions:  # replayed by a failover client
-            return
-        if len(self.session.transactions) >= self.session.options.transactions_max:
-            raise TransactionError(f"{self.session.options.transactions_max} transactions are open on this connection")
-        self.session.transactions[transaction_id] = Transaction(text_of(transaction_id))
+        if transaction_id not in self.transactions.open:  # otherwise replayed by a failover client
+            self.transactions.begin(transaction_id, text_of(transaction_id))
 
     def known(self, transaction_id: TransactionId) -> Transaction:
         """Return the open transaction of that id. Raises TransactionError, BranchRefused."""
-        transaction = self.session.transactions.get(transaction_id)
+        transaction = self.transactions.open.get(transaction_id)
         if transaction is None:
             text = f"Transaction '{text_of(transaction_id)}' has not been started."
             if isinstance(transaction_id, XATransactionId):
@@ -112,17 +113,17 @@ class Transacting:
         if not command.response_required:
             session.broker.commit(transaction)
             return
-        debt = self._indebted(transaction)
+        debt = self._indebted(transaction, Response(correlation_id=command.command_id))
         try:
             session.broker.commit(transaction)
         except EntrepotError:
             debt.repay()
             raise
-        session.confirm_to(debt, session.response(command))
+        self.replies.confirmations.ask(debt)
 
-    def _indebted(self, transaction: Transaction) -> Debt:
+    def _indebted(self, transaction: Transaction, response: Response) -> Debt:
         """Keep the credit that ``transaction`` is about to set free."""
-        debt = Debt(self.session)
+        debt = Debt(self.replies, response)
         for each in transaction.settlements:
             consumer = each.consumer
             if isinstance(consumer, OpenWireConsumer):
@@ -134,7 +135,7 @@ class Transacting:
 
     def _ended(self, transaction_id: TransactionId) -> Transaction:
         transaction = self.known(transaction_id)
-        del self.session.transactions[transaction_id]
+        del self.transactions.open[transaction_id]
         self._forget_settled(transaction)
         return transaction
 
@@ -149,16 +150,17 @@ class Transacting:
     def _prepare(self, command: TransactionInfo, transaction_id: TransactionId) -> None:
         if not isinstance(transaction_id, XATransactionId):
             raise TransactionError("a local transaction cannot be prepared")
+        correlation = command.command_id
         transaction = self.known(transaction_id)
         branches = self.session.broker.branches
         key = branch_key(transaction_id)
         idle = not transaction.sends and not transaction.settlements and transaction.state is State.ACTIVE
         if idle and key not in branches.prepared:
-            del self.session.transactions[transaction_id]
+            del self.transactions.open[transaction_id]
             self.session.broker.roll_back(transaction)
-            self._result(command, XA_RDONLY, Debt(self.session))
+            self._result(command, Debt(self.replies, IntegerResponse(correlation_id=correlation, result=XA_RDONLY)))
             return
-        debt = self._indebted(transaction)
+        debt = self._indebted(transaction, IntegerResponse(correlation_id=correlation, result=XA_OK))
         try:
             branches.prepare(transaction, key, self.session.subject.name)
         except EntrepotError as error:
@@ -167,13 +169,12 @@ class Transacting:
                 raise BranchRefused(error.message, XA_DUPID) from error
             raise
         self._forget_settled(transaction)
-        del self.session.transactions[transaction_id]
-        self._result(command, XA_OK, debt)
+        del self.transactions.open[transaction_id]
+        self._result(command, debt)
 
-    def _result(self, command: Command, result: int, debt: Debt) -> None:
+    def _result(self, command: Command, debt: Debt) -> None:
         if command.response_required:
-            frame = self.session.encoder.encode(IntegerResponse(correlation_id=command.command_id, result=result))
-            self.session.confirm_to(debt, frame)
+            self.replies.confirmations.ask(debt)
         else:
             debt.repay()
 
@@ -189,7 +190,7 @@ class Transacting:
             self.session.broker.branches.commit(key)
         except StorageError as error:
             raise BranchRefused(error.message, XA_RETRY) from error
-        self.session.answer(command, True)
+        self.replies.answer(command, True)
 
     def _roll_back(self, transaction_id: TransactionId) -> None:
         if isinstance(transaction_id, XATransactionId):
@@ -198,7 +199,7 @@ class Transacting:
                 self.session.broker.branches.roll_back(key)
                 return
         transaction = self.known(transaction_id)
-        del self.session.transactions[transaction_id]
+        del self.transactions.open[transaction_id]
         self.session.broker.roll_back(transaction)
 
     def _recover(self, command: TransactionInfo) -> None:
@@ -213,4 +214,4 @@ class Transacting:
                 )
             )
         if command.response_required:
-            self.session.write(DataArrayResponse(correlation_id=command.command_id, data=data))
+            self.replies.write(DataArrayResponse(correlation_id=command.command_id, data=data))

@@ -1,0 +1,120 @@
+"""MessageDispatch: how one connection writes the messages that it delivers or shows. [C]
+
+What a consumer's `deliver` cannot write as it came is encoded here. A message that cannot be said at all goes to the
+dead letters, once the core is done with what made it be delivered.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from entrepot.base.errors import EntrepotError, LimitExceeded
+from entrepot.base.reasons import UNSENDABLE, Reason
+from entrepot.core.broker import BrokerCore
+from entrepot.core.consumer import Consumer, Window
+from entrepot.model.message import Message
+from entrepot.protocols.openwire.commands import ConsumerId, Destination, MessageDispatch
+from entrepot.protocols.openwire.convert import presented
+from entrepot.protocols.openwire.replies import Replies
+from entrepot.protocols.serving.outlet import Outlet
+
+
+class DispatchConsumer(Consumer):
+    """A consumer whose messages are written from the queue ``where`` to ``consumer_id``."""
+
+    def __init__(self, key: i64, window: Window, consumer_id: ConsumerId) -> None:
+        super().__init__(key, window, True)
+        self.consumer_id: ConsumerId = consumer_id
+        self.where: Destination | None = None
+
+    def forget(self, number: int) -> None:
+        """Message ``number`` is no longer in flight here."""
+        raise NotImplementedError
+
+
+class _Failed:
+    """A message that could not be said to its consumer."""
+
+    def __init__(self, consumer: DispatchConsumer, number: int, reason: str) -> None:
+        self.consumer: DispatchConsumer = consumer
+        self.number: int = number
+        self.reason: str = reason
+
+
+class Dispatching:
+    """The dispatches of one connection. ``plain``: the peer reads messages as they are kept."""
+
+    def __init__(self, broker: BrokerCore, outlet: Outlet, replies: Replies) -> None:
+        self.broker: BrokerCore = broker
+        self.outlet: Outlet = outlet
+        self.replies: Replies = replies
+        self.plain: bool = False
+        self.frame_octets_max: i64 = 0
+        self.failed: list[_Failed] | None = None
+        self.sent: i64 = 0
+
+    def head(self, consumer_id: ConsumerId, where: Destination) -> bytes:
+        """Return what stands between the size of a dispatch and its message; b"" when each must be encoded anew."""
+        if not self.plain:
+            return b""
+        frame = self.replies.encoder.encode(MessageDispatch(consumer_id=consumer_id, destination=where))
+        return frame[4:-5] + b"\x01"  # without "there is no message" and the redelivery counter
+
+    def deliver_anew(self, consumer: DispatchConsumer, message: Message, deliveries: i64) -> None:
+        """Write a dispatch whose message has to be encoded."""
+        counter = int(deliveries)
+        if counter == 0 and message.redelivered:
+            counter = 1
+        try:
+            self._write(consumer.consumer_id, consumer.where, message, counter)
+        except EntrepotError as error:
+            if self.failed is None:
+                self.failed = []
+            self.failed.append(_Failed(consumer, int(message.number), f"it cannot be said in OpenWire: {error}"))
+            self.outlet.note()
+
+    def show(self, consumer_id: ConsumerId, where: Destination | None, message: Message) -> None:
+        """Write what a browser shows, from the queue ``where``. One that cannot be said cannot be shown."""
+        try:
+            self._write(consumer_id, where, message, int(message.redelivered))
+        except EntrepotError:
+            return
+
+    def show_none(self, consumer_id: ConsumerId) -> None:
+        """Say that there is nothing (more) to deliver."""
+        self.replies.write(MessageDispatch(consumer_id=consumer_id))
+
+    def _write(self, consumer_id: ConsumerId, where: Destination | None, message: Message, counter: int) -> None:
+        assert where is not None
+        broker = self.broker
+        ids = broker.ids
+        made = presented(message, where, ids.identity_of(message), ids.node_id, self._large_body(message))
+        made.broker_out_time = broker.wall
+        self.replies.write(
+            MessageDispatch(consumer_id=consumer_id, destination=where, message=made, redelivery_counter=counter)
+        )
+        self.sent += 1
+        outlet = self.outlet
+        if len(outlet.out) > outlet.high:
+            outlet.choke()
+
+    def _large_body(self, message: Message) -> bytes | None:
+        """Return a body that lies on disk, whole: a message of OpenWire is one frame."""
+        rare = message.rare
+        if rare is None or rare.large_id == 0:
+            return None
+        if rare.large_length > self.frame_octets_max:
+            raise LimitExceeded(f"its body of {rare.large_length} octets is larger than a frame may be")
+        return self.broker.journal.overflow.whole(message)
+
+    def bury(self) -> None:
+        """Give up what could not be said."""
+        failed = self.failed
+        if failed is None:
+            return
+        self.failed = None
+        for each in failed:
+            queue = each.consumer.queue
+            each.consumer.forget(each.number)
+            if queue is not None:
+                queue.reject(each.consumer, each.number, Reason(UNSENDABLE, each.reason))
