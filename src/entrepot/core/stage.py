@@ -23,14 +23,15 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.base.environment import MIB, MINUTE, SECOND
-from entrepot.base.errors import Refused, StageError, StorageError
+from entrepot.base.environment import MINUTE
+from entrepot.base.errors import StageError, StorageError
 from entrepot.core import records as register
 from entrepot.core import stage_records as records
 from entrepot.core.addresses import written
 from entrepot.core.counting import NOBODY, Author, Counts
 from entrepot.core.dead_letters import DeadLetters
 from entrepot.core.ports import Host
+from entrepot.core.publishing import Publishing
 from entrepot.core.routing import Target
 from entrepot.core.sending import Sending
 from entrepot.core.stage_ledger import RUN_OCTETS, TARGET_OCTETS, Ledger, batch_octets, stage_octets
@@ -52,24 +53,9 @@ from entrepot.model.message import Message
 
 REMEMBERED: Final = 64  # decisions and publications of each sink; a sink repeats the last one or two
 RUNS_A_DOCUMENT: Final = 30_000  # numbers: 150 kB
-ATOMIC_OCTETS: Final = 64 * MIB  # what one atomic batch of the journal may hold, as of a transaction
-STEP_OCTETS: Final = 8 * MIB  # of a larger batch as much is moved in one turn
-LOAD_MESSAGES: Final = 256
-LOAD_OCTETS: Final = 4 * MIB
 DROP_STEP: Final = 5_000  # messages of a dropped stage that are settled in one turn
-RETRY: Final = SECOND  # while the disk is full
 STAGE_AGE_MS: Final = 7 * 24 * 3600 * 1000  # longer than a weekend in which nobody repairs a pipeline
 SWEEP_EVERY: Final = MINUTE
-
-
-class _Move(Alarm):
-    def __init__(self, due: int, stages: Stages, publication: Publication) -> None:
-        super().__init__(due)
-        self.stages = stages
-        self.publication = publication
-
-    def ring(self, now: int) -> None:
-        self.stages.go_on(self.publication)
 
 
 class _Drop(Alarm):
@@ -87,10 +73,7 @@ class Stages:
     def __init__(self, host: Host, sending: Sending, letters: DeadLetters) -> None:
         self.host: Host = host
         self.sending: Sending = sending
-        self.letters: DeadLetters = letters
-        self.atomic_octets: i64 = ATOMIC_OCTETS
-        self.step_octets: i64 = STEP_OCTETS
-        self.load_messages: int = LOAD_MESSAGES
+        self.publishing: Publishing = Publishing(host, sending, letters)
         self.document_runs: int = RUNS_A_DOCUMENT
         self.drop_step: i64 = DROP_STEP
         self.stages: dict[bytes, Stage] = {}
@@ -319,13 +302,13 @@ class Stages:
                 oldest = min(published)  # it is done: a younger one would not be here otherwise
                 self.ledger.note(sink, -batch_octets(sink, published.pop(oldest).parts), 0, -1)
                 journal.delete(register.KIND_PUBLICATION, records.batch_key(sink, oldest))
-            self._move(publication, self.atomic_octets)
+            self.publishing.move(publication, self.publishing.atomic_octets)
         except StorageError as error:  # what is staged cannot be read now: the batch holds, and is tried again
             publication.trouble = error.message
         finally:
             if not publication.done:
-                self._note(publication)
-                self._later(publication)
+                self.publishing.note(publication)
+                self.publishing.later(publication)
             journal.end()
         return publication
 
@@ -351,109 +334,10 @@ class Stages:
             if stage is None or not stage.closed:
                 what = "was not closed" if stage is not None else "is not here"
                 raise StageError(f"part {part!r} of batch {batch} of {sink!r} {what}, and the batch is not published")
-            self._add(publication, stage)
+            self.publishing.add(publication, stage)
             for text in stage.targets:
                 publication.targets[text] = self.sending.addresses.target(names.parse(text))
         return publication
-
-    def _add(self, publication: Publication, stage: Stage) -> None:
-        """Let ``publication`` move what is in ``stage``."""
-        runs = stage.runs
-        at = 0
-        while at < len(runs):
-            text = stage.targets[runs[at + 2]]
-            publication.work.append(Run(runs[at], runs[at + 1], text))
-            at += 3
-        for message in stage.kept:
-            publication.kept.append(message)
-        publication.count += stage.count
-        publication.chunks.append((stage.part, stage.chunks))
-
-    def _move(self, publication: Publication, octets_max: i64) -> None:
-        """Send on so many octets, in the open batch of the journal; note it when that was all."""
-        octets: i64 = 0
-        self.sending.flow.granted = True  # limits were looked at when it was staged
-        try:
-            while publication.work and octets < octets_max:
-                run = publication.work[0]
-                for message in self._load(publication, run):
-                    octets += message.size
-                    self._send_on(publication, message, run.text)
-                    run.first += 1
-                    run.count -= 1
-                if run.count == 0:
-                    publication.work.popleft()
-        finally:
-            self.sending.flow.granted = False
-        if not publication.work:
-            self._finish(publication)
-
-    def _load(self, publication: Publication, run: Run) -> list[Message]:
-        """Return the next staged messages, fewer when they are large."""
-        count = min(run.count, self.load_messages)
-        if not self.host.journal.pages:
-            return [publication.kept[at] for at in range(count)]
-        return self.host.journal.load_range(list(range(run.first, run.first + count)), LOAD_OCTETS)
-
-    def _send_on(self, publication: Publication, staged: Message, text: str) -> None:
-        host = self.host
-        message = staged.twin(staged.address)
-        try:
-            target = publication.targets.get(text)
-            if target is None:
-                target = self.sending.addresses.target(names.parse(text))
-                publication.targets[text] = target
-            self.sending.send(message, target)
-        except Refused as refusal:  # its queue went while the batch was under way: the batch holds all the same
-            self.letters.bury_unsendable(message, text, refusal)
-        if host.journal.pages:
-            host.journal.settle(staged.number, register.STAGED_QUEUE)
-        else:
-            host.memory.release(publication.kept.popleft())
-
-    def _finish(self, publication: Publication) -> None:
-        publication.done = True
-        publication.targets.clear()
-        self._note(publication)
-        for part, chunks in publication.chunks:
-            self._forget_documents(publication.sink, publication.batch, part, chunks)
-        publication.chunks.clear()
-        waiters = publication.waiters
-        publication.waiters = []
-        for waiter in waiters:
-            waiter.published(publication.count)
-
-    def _note(self, publication: Publication) -> None:
-        record = records.PublicationRecord(
-            publication.sink, publication.batch, publication.parts, int(publication.count), publication.done
-        )
-        key = records.batch_key(publication.sink, publication.batch)
-        self.host.journal.put(register.KIND_PUBLICATION, key, records.encode(record))
-
-    def _later(self, publication: Publication) -> None:
-        """Go on in the next turn, or, when the disk does not answer, in a while."""
-        due = int(self.host.now)
-        if publication.trouble:
-            due += RETRY
-        self.host.timetable.add(_Move(due, self, publication))
-
-    def go_on(self, publication: Publication) -> None:
-        """Do the next step of a batch that is too large for one."""
-        host = self.host
-        if publication.done:
-            return
-        refusal = host.journal.refusal()
-        publication.trouble = "" if refusal is None else refusal.message
-        if refusal is None:
-            host.journal.begin()
-            try:
-                self._move(publication, self.step_octets)
-            except StorageError as error:
-                publication.trouble = error.message
-            finally:
-                host.journal.end()
-        if not publication.done:
-            self._later(publication)
 
     # -- dropping -----------------------------------------------------------------------------------------------------
 
@@ -479,7 +363,7 @@ class Stages:
         self.ledger.let_go(stage.sink)
         stage.dropped = why
         if stage.closed:
-            self._forget_documents(stage.sink, stage.batch, stage.part, stage.chunks)
+            self.publishing.forget_documents(stage.sink, stage.batch, stage.part, stage.chunks)
         for message in stage.kept:
             self.host.memory.release(message)
         stage.kept.clear()
@@ -549,16 +433,6 @@ class Stages:
         for stage in self.of(sink):
             if stage.batch < batch or (stage.batch == batch and stage.part not in parts):
                 self.drop(stage, f"batch {batch} was published without it")
-
-    def _forget_documents(self, sink: str, batch: int, part: str, chunks: int) -> None:
-        journal = self.host.journal
-        journal.begin()
-        try:
-            journal.delete(register.KIND_STAGE, records.stage_key(sink, batch, part))
-            for chunk in range(chunks):
-                journal.delete(register.KIND_STAGE_RUNS, records.runs_key(sink, batch, part, chunk))
-        finally:
-            journal.end()
 
     def _too_old(self, sink: str, batch: int) -> StageError:
         return StageError(
@@ -634,7 +508,7 @@ class Stages:
             stage = self.stages.pop(records.stage_key(publication.sink, publication.batch, part), None)
             if stage is not None:
                 self._discharge(stage)
-                self._add(publication, stage)
+                self.publishing.add(publication, stage)
         publication.count = count
         publication.targets.clear()
         left: deque[Run] = deque()
@@ -648,7 +522,7 @@ class Stages:
                 else:
                     left.append(Run(number, 1, run.text))
         publication.work = left
-        self.host.timetable.add(_Move(int(self.host.now), self, publication))
+        self.publishing.later(publication)
 
     # -- looking at it ------------------------------------------------------------------------------------------------
 

@@ -166,8 +166,8 @@ class Machine:
         broker = made.broker
         if self.turn_units:
             broker.effort.units = broker.effort.stride = self.turn_units
-        broker.stages.atomic_octets = broker.stages.step_octets = self.stage_octets
-        broker.stages.load_messages = 3
+        broker.stages.publishing.atomic_octets = broker.stages.publishing.step_octets = self.stage_octets
+        broker.stages.publishing.load_messages = 3
         broker.stages.document_runs = 6
         broker.stages.drop_step = 5
         if self.crashes_in_a_row > HOPELESS:

@@ -184,8 +184,8 @@ class Waiting(StageWaiter):
 def small_steps(rig: Rig) -> Rig:
     """Let little be much."""
     stages = rig.broker.stages
-    stages.atomic_octets = stages.step_octets = 2000
-    stages.load_messages = 2
+    stages.publishing.atomic_octets = stages.publishing.step_octets = 2000
+    stages.publishing.load_messages = 2
     stages.document_runs = 6
     stages.drop_step = 3
     return rig

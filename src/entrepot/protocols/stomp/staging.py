@@ -82,7 +82,7 @@ class Staging:
             stage = self._staged(sink, batch, headers.get("part", ""))
             answer["count"] = str(stage.count)
             answer["octets"] = str(stage.octets)
-            answer["octets-at-once"] = str(stages.atomic_octets)
+            answer["octets-at-once"] = str(stages.publishing.atomic_octets)
         elif command == codec.DECIDE:
             answer["parts"] = ",".join(stages.decide(sink, batch, parts_of(headers), author))
         elif command == codec.PUBLISH:
