@@ -16,23 +16,20 @@ from pathlib import Path
 from time import clock_gettime_ns
 from typing import Final
 
-from msgspec.structs import replace
-
 from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.base.environment import KIB, MIB
-from entrepot.base.errors import EntrepotError, InvalidOption, InvalidURI, StorageFull, StoreLost
-from entrepot.base.uri import Endpoint, parse
+from entrepot.base.errors import EntrepotError, InvalidOption, StorageFull, StoreLost
 from entrepot.cluster.clients import read_filter
-from entrepot.cluster.networks.discovery import Beacon, parse_beacon
 from entrepot.cluster.networks.options import NetworkConnectorOptions
-from entrepot.config.model import BrokerConfig, UsageOptions
+from entrepot.config.founding import set_limits
+from entrepot.config.model import BrokerConfig
 from entrepot.config.security import Security
 from entrepot.core.broker import BrokerCore
 from entrepot.core.facts import Hub
 from entrepot.ha.fence import LeaseFence
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.role import Effect, Role, Signal
-from entrepot.io.announcing import Announcer, public_uri, published_uri
+from entrepot.io.announcing import Announcer
 from entrepot.io.connection import BrokerTurn
 from entrepot.io.disk import Disk
 from entrepot.io.hashing import ThreadHasher
@@ -40,17 +37,17 @@ from entrepot.io.leases import CLOCK
 from entrepot.io.links import Links, log_bridges, verify
 from entrepot.io.local import Door
 from entrepot.io.options import no_option
+from entrepot.io.places import SPOKEN, Places, published
 from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.io.standby import Standby
-from entrepot.io.tcp import AUTO, Listener, Listening
+from entrepot.io.tcp import Listener, Listening
 from entrepot.io.traces import LIMIT_OCTETS, TraceFiles
 from entrepot.io.web import WebGreeter
-from entrepot.journal.limits import StoreLimits
 from entrepot.journal.log import JournalCore, JournalOptions, RecoveryReport
 from entrepot.journal.memory import MemoryJournal
 from entrepot.management.census import OpenConnections
 from entrepot.management.fact_log import FactLog
-from entrepot.protocols.openwire.options import OpenWireOptions, Published
+from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.openwire.options import read_option as read_openwire_option
 from entrepot.protocols.session import HTTP, OPENWIRE, STOMP, Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
@@ -58,8 +55,6 @@ from entrepot.protocols.stomp.uri import read_option
 
 DEFAULT_LISTEN: Final = ("stomp://127.0.0.1:61613", "auto://127.0.0.1:61616")
 MEMORY_LIMIT: Final = 512 * MIB
-SPOKEN: Final = [OPENWIRE, STOMP, HTTP]
-SPOKEN_OVER: Final = {"tcp": OPENWIRE}  # what ActiveMQ's clients call it
 
 ANSWER_GRACE: Final = 1.0  # s; a sync takes a thousandth of it, on a disk that is not in trouble
 COMPACT_OCTETS: Final = 512 * KIB  # about 1 ms of work: what other events wait for it
@@ -141,6 +136,7 @@ class Node:
             read_filter(one.update_filter)
         self.fact_log: Final = FactLog(SystemClock())
         self.listeners: list[Listener] = []
+        self.places: Final = Places(self.listeners, len(options.listen))
         self.report: RecoveryReport | None = None
         self._made: Assembly | None = None
         for connector in self.plan.connectors():
@@ -180,19 +176,11 @@ class Node:
     @property
     def uris(self) -> list[str]:
         """Return where it listens, in the order of ``listen``, with the ports that it really has."""
-        return [listener.uri for listener in self.listeners[: len(self.listening)]]
+        return [listener.uri for listener in self.places.public]
 
     def uri(self, protocol: str) -> str:
         """Return a place where ``protocol`` is spoken, to be dialled from this machine. Raises InvalidOption."""
-        ranked = sorted(self.listeners[: len(self.listening)], key=lambda one: one.listening.protocol == AUTO)
-        for listener in ranked:
-            if SPOKEN_OVER.get(protocol, protocol) in (listener.listening.protocol, *listener.listening.protocols):
-                return _dialled(listener, protocol).format()
-        spoken = dict.fromkeys(each for listener in ranked for each in listener.listening.protocols)
-        raise InvalidOption(
-            f"this broker does not speak {protocol!r}",
-            remedy=f"it speaks {', '.join(spoken) or 'nothing yet: it is not started'}; ask for one of these",
-        )
+        return self.places.spoken(protocol)
 
     async def start(self) -> None:
         """Recover and listen. Raises OperatorError, StorageError; nothing stays open then.
@@ -215,7 +203,9 @@ class Node:
                 listener = self._listener(listening, stomp, openwire)
                 await listener.open()
                 self.listeners.append(listener)
-                self._publish(listener, openwire.published)
+                made = self.made
+                if not made.acceptor.url:
+                    made.acceptor.set_url(published(listener, openwire.published))
         except BaseException:
             if self.standby is not None:
                 await self._hand_over(Signal.FAILED, "the broker could not start")
@@ -227,7 +217,7 @@ class Node:
         self.turn.run(made.acceptor.advisories.now_master)
         sharing = bool(self.plan.zone) or any(one.update_clients for one in self.openwire)
         clients = made.neighbourhood.clients
-        self.turn.run(partial(clients.activate, sharing=sharing, stomp=" ".join(self._stomp_places())))
+        self.turn.run(partial(clients.activate, sharing=sharing, stomp=" ".join(self.places.stomp())))
         self._maintenance = loop.call_later(COMPACT_LOOK, self._maintain)
         self.links = Links(self.turn, made)
         try:
@@ -244,24 +234,13 @@ class Node:
         self.listeners.append(indoors)
         self._door = Door(self.options.name, loop, indoors.adopt)
         self._door.open()
-        for beacon, listener in self._announced():
-            scheme = _dialled(listener, HTTP).scheme if listener.listening.protocol == HTTP else "tcp"
-            scheme = "ssl" if "ssl" in listener.place.scheme.split("+") and scheme == "tcp" else scheme
-            announcer = Announcer(beacon, public_uri(scheme, listener.place.host, listener.port))
-            self._announcers.append(announcer)
-            await announcer.start()
-
-    def _announced(self) -> list[tuple[Beacon, Listener]]:
         config = self.options.config
         wanted = {} if config is None else {one.uri: one.discovery for one in config.connectors if one.discovery}
-        mine = self.listeners[: len(self.listening)]
-        speaking = [one for one in mine if OPENWIRE in one.listening.protocols]
-        speaking += [one for one in mine if one.listening.protocol == HTTP]
-        found = [(text, listener) for text in self.options.announce for listener in speaking[:1]]
-        for text, listener in zip(self.options.listen, self.listeners, strict=False):
-            if text in wanted and listener in speaking:
-                found.append((wanted[text], listener))
-        return [(parse_discovery(text), listener) for text, listener in found]
+        each = [wanted.get(text, "") for text in self.options.listen]
+        for beacon, uri in self.places.announced(self.options.announce, each):
+            announcer = Announcer(beacon, uri)
+            self._announcers.append(announcer)
+            await announcer.start()
 
     async def wait(self) -> str:
         """Return why the broker should stop, once somebody asked for it or its journal failed."""
@@ -412,7 +391,7 @@ class Node:
             )
         trace = "" if self.options.trace is None else str(self.options.trace.resolve())
         directory = "" if self.options.data is None else str(self.options.data)
-        made.equip(OpenConnections(self.listeners, lambda: self.links, trace), self._places, directory)
+        made.equip(OpenConnections(self.listeners, lambda: self.links, trace), self.places.by_protocol, directory)
         self._made = made
         self._turn = turn
         assert broker.access.logins is not None
@@ -436,39 +415,6 @@ class Node:
         listener = Listener(listening, self.turn, {OPENWIRE: greet, STOMP: greet_stomp, HTTP: web})
         web.carry = partial(listener.carry, greet)
         return listener
-
-    def _places(self) -> dict[str, str]:
-        """Return where this broker listens, by the names that ActiveMQ has for what is spoken there."""
-        found: dict[str, str] = {}
-        for listener in self.listeners:
-            layer = "ssl" if "ssl" in listener.place.scheme.split("+") else ""
-            for protocol in listener.listening.protocols:
-                names = {OPENWIRE: layer or "openwire", STOMP: f"stomp+{layer}" if layer else "stomp"}
-                if protocol in names:
-                    name = names[protocol]
-                    place = replace(_dialled(listener, protocol), scheme="tcp" if name == "openwire" else name)
-                    found.setdefault(name, place.format())
-        return found
-
-    def _publish(self, listener: Listener, policy: Published) -> None:
-        """Let the first place that speaks OpenWire be the one that clients are told."""
-        if not self.made.acceptor.url and OPENWIRE in listener.listening.protocols:
-            place = _dialled(listener, OPENWIRE)
-            layers = place.scheme.split("+")[1:]
-            scheme = "ssl" if "ssl" in layers else "tcp"
-            wildcard = listener.place.host in ("0.0.0.0", "::", "")  # for others, not for this machine alone
-            host, port = ("", listener.port) if wildcard else (place.host, place.port)
-            self.made.acceptor.set_url(published_uri(Endpoint(scheme, host, port, place.path), policy))
-
-    def _stomp_places(self) -> list[str]:
-        """Return where readers by lease reach this broker: a place without TLS and one with it, where there are."""
-        found: dict[bool, str] = {}
-        for listener in sorted(self.listeners, key=lambda one: one.listening.protocol == AUTO):
-            place = listener.place
-            if STOMP in listener.listening.protocols and "unix" not in place.scheme.split("+"):
-                scheme = "stomp+ssl" if place.secure else "stomp"
-                found.setdefault(place.secure, public_uri(scheme, place.host, place.port))
-        return [found[secure] for secure in sorted(found)]
 
     async def _close(self, why: str = "the broker stops") -> None:
         if self._maintenance is not None:
@@ -558,38 +504,3 @@ def plan_of(options: NodeOptions) -> Plan:
         zone=options.zone,
         client_zones=options.client_zones,
     )
-
-
-def parse_discovery(text: str) -> Beacon:
-    """Return where ``text``, a ``discoveryUri``, has a broker announced. Raises InvalidURI."""
-    found = parse(text)
-    if not isinstance(found, Endpoint):
-        raise InvalidURI(f"{text!r} is a list; a broker is announced in one place", remedy="use multicast://default")
-    return parse_beacon(found)[0]
-
-
-def _dialled(listener: Listener, protocol: str) -> Endpoint:
-    """Return the place to dial: no wildcard host, and ``protocol`` as the scheme, with the layers of the listener."""
-    endpoint = listener.place
-    layers = [word for word in endpoint.scheme.split("+") if word in ("ssl", "unix")]
-    if protocol == HTTP and listener.listening.options.secure:
-        protocol, layers = "https", []
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(endpoint.host, endpoint.host)
-    return Endpoint("+".join([protocol, *layers]), host, endpoint.port, endpoint.path)
-
-
-def set_limits(usage: UsageOptions, limits: StoreLimits, capacity: int) -> None:
-    """Give a journal the limits of a configuration; percentages are of the ``capacity`` of its disk, in octets."""
-    limits.capacity = capacity
-    if usage.store_percent:
-        limits.store = capacity * usage.store_percent // 100
-    elif usage.store_limit:
-        limits.store = usage.store_limit
-    if usage.temp_percent:
-        limits.temp = capacity * usage.temp_percent // 100
-    elif usage.temp_limit:
-        limits.temp = usage.temp_limit
-    if usage.disk_free_min:
-        limits.free_min = usage.disk_free_min
-    elif usage.disk_percent_max:
-        limits.free_min = capacity * (100 - usage.disk_percent_max) // 100

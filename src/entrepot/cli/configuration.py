@@ -22,7 +22,8 @@ from entrepot.config.networks import lists_of
 from entrepot.config.reading import Reading
 from entrepot.io.links import verify
 from entrepot.io.options import without_effect
-from entrepot.node import SPOKEN, Node, NodeOptions
+from entrepot.io.places import SPOKEN
+from entrepot.node import Node, NodeOptions
 from entrepot.protocols.openwire.negotiation import WIRE_FORMAT
 
 if TYPE_CHECKING:

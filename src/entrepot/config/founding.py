@@ -6,7 +6,7 @@ every start.
 
 from __future__ import annotations
 
-from entrepot.config.model import BrokerConfig, CompositeEntry, QueueEntry, Sharing
+from entrepot.config.model import BrokerConfig, CompositeEntry, QueueEntry, Sharing, UsageOptions
 from entrepot.core.arrival import AS_SENT, Stamps
 from entrepot.core.broker import BrokerCore
 from entrepot.core.diversion import composite, divert
@@ -15,6 +15,7 @@ from entrepot.core.policy import Policies
 from entrepot.core.routing import Divert, VirtualTopic
 from entrepot.ha.lease import DURATION, LeaseOptions
 from entrepot.ha.options import SharedStoreOptions
+from entrepot.journal.limits import StoreLimits
 from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.model.predicate import compile_selector
 from entrepot.protocols.openwire.advisories import Advisories
@@ -96,3 +97,20 @@ def _divert(entry: CompositeEntry) -> Divert:
         (forward.target, compile_selector(forward.selector) if forward.selector else None) for forward in entry.forwards
     ]
     return composite(entry.name, entry.topic, forwards, entry.forward_only, entry.send_when_not_matched)
+
+
+def set_limits(usage: UsageOptions, limits: StoreLimits, capacity: int) -> None:
+    """Give a journal the limits of a configuration; percentages are of the ``capacity`` of its disk, in octets."""
+    limits.capacity = capacity
+    if usage.store_percent:
+        limits.store = capacity * usage.store_percent // 100
+    elif usage.store_limit:
+        limits.store = usage.store_limit
+    if usage.temp_percent:
+        limits.temp = capacity * usage.temp_percent // 100
+    elif usage.temp_limit:
+        limits.temp = usage.temp_limit
+    if usage.disk_free_min:
+        limits.free_min = usage.disk_free_min
+    elif usage.disk_percent_max:
+        limits.free_min = capacity * (100 - usage.disk_percent_max) // 100
