@@ -149,72 +149,141 @@ def draw_extras(lots: Lots) -> Extras:
 NO_EXTRAS: Final = Extras()
 
 
-def draw(lots: Lots, extras: Extras = NO_EXTRAS) -> Plan:
-    """Draw a plan."""
+class Traits(Struct, frozen=True):
+    """What a plan is like, before its connectors and readers are drawn. ``wires``: who dials whom."""
+
+    shape: str
+    names: list[str]
+    edges: list[Wire]
+    one_way: bool
+    duplex: bool
+    replay: bool
+    colours: bool
+    short: bool  # messages may go one hop only
+    beside: bool  # a queue has a connector of its own
+    static: bool
+
+    @property
+    def wires(self) -> list[Wire]:
+        """Return who dials whom."""
+        both = not (self.one_way or self.duplex)
+        return [*self.edges, *((far, near) for near, far in self.edges)] if both else [*self.edges]
+
+    @property
+    def statics(self) -> int:
+        """Return how many of `STATICALLY` its connectors include."""
+        if self.static:
+            return len(STATICALLY)
+        return int(self.has_last)
+
+    @property
+    def has_last(self) -> bool:
+        """Return whether all that is sent ends at the last broker of a line."""
+        return self.one_way and self.shape in ("pair", "chain")
+
+    @property
+    def ttl(self) -> int:
+        """Return over how many hops a message may go."""
+        return 1 if self.short else len(self.names)
+
+
+def _draw_traits(lots: Lots, extras: Extras) -> Traits:
     shape = lots.one_of(SHAPES)
     names, edges = _shape(shape, lots)
     one_way = shape in ("pair", "chain", "star") and lots.chance(0.25)
     duplex = not one_way and lots.chance(0.4)
-    wires = [*edges] if one_way or duplex else [*edges, *((far, near) for near, far in edges)]
     replay = lots.chance(0.3) or (shape == "ring" and extras.replay)
     colours = not one_way and lots.chance(0.2)
     short = len(names) > 3 and lots.chance(0.1)
     beside = lots.chance(0.25)
-    statics = one_way and shape in ("pair", "chain")
-    static = statics and extras.static
-    beside = beside and not static
-    producers = (names[0],) if one_way else tuple(names)
-    targets = names[-1:] if static else names[1:] if one_way else names
-    connectors: dict[str, list[NetworkConnector]] = {name: [] for name in names}
-    drawn = [
-        _options(lots, far, ttl=1 if short else len(names), duplex=duplex, conduit=not colours) for _, far in wires
-    ]
-    doubling = sum(not options.conduit_subscriptions for options in drawn) * (2 if duplex else 1)
-    twins = extras.twins and not static and (shape != "ring" or doubling <= DOUBLING_MAX)
-    for (near, _), options in zip(wires, drawn, strict=True):
-        if extras.dynamic_only:
-            options = options.replaced(dynamic_only=True)
-        if short and extras.far_demand:  # demand goes further than messages may
-            options = options.replaced(consumer_ttl=len(names))
-        if replay:  # among equals a message that may go back can go to and fro for ever, as in Classic (1.11)
-            options = options.replaced(decrease_priority=True)
-        lists = STATICALLY[: len(STATICALLY) if static else 1 if statics else 0]
-        if static:
-            options = options.replaced(static=True)
-        _connect(connectors[near], options, lists, beside=beside)
-        if twins:
-            _connect(connectors[near], options.replaced(name=options.name + " too"), lists, beside=False)
-    policies = (_replaying(lots),) if replay else ()
-    blueprints = {
-        name: Blueprint(
-            config=BrokerConfig(broker=BrokerSettings(name=name), networks=tuple(made), policies=policies),
-            interval=INTERVAL,
-        )
-        for name, made in connectors.items()
-    }
-    readings = _readings(lots, targets, names[-1], colours=colours, statics=statics, moves=not one_way)
-    if extras.moves and not one_way and not any(reading.mover for reading in readings):
-        readings.append(_mover(lots.one_of(names)))
-    may_stay = [MOVING] if not replay else []
-    return Plan(
+    static = one_way and shape in ("pair", "chain") and extras.static
+    return Traits(
         shape=shape,
-        blueprints=blueprints,
-        wires=tuple(edges),
+        names=names,
+        edges=edges,
         one_way=one_way,
         duplex=duplex,
-        cyclic=shape in ("ring", "mesh", "random"),
         replay=replay,
+        colours=colours,
+        short=short,
+        beside=beside and not static,
+        static=static,
+    )
+
+
+def draw(lots: Lots, extras: Extras = NO_EXTRAS) -> Plan:
+    """Draw a plan. The order of the lots is what a seed means: it stays as it is."""
+    traits = _draw_traits(lots, extras)
+    connectors, twins = _connectors(lots, traits, extras)
+    policies = (_replaying(lots),) if traits.replay else ()
+    names = traits.names
+    producers = (names[0],) if traits.one_way else tuple(names)
+    targets = names[-1:] if traits.static else names[1:] if traits.one_way else names
+    readings = _readings(
+        lots, targets, names[-1], colours=traits.colours, statics=traits.has_last, moves=not traits.one_way
+    )
+    if extras.moves and not traits.one_way and not any(reading.mover for reading in readings):
+        readings.append(_mover(lots.one_of(names)))
+    return Plan(
+        shape=traits.shape,
+        blueprints={name: _blueprint(name, made, policies) for name, made in connectors.items()},
+        wires=tuple(traits.edges),
+        one_way=traits.one_way,
+        duplex=traits.duplex,
+        cyclic=traits.shape in ("ring", "mesh", "random"),
+        replay=traits.replay,
         producers=producers,
         readings=tuple(readings),
-        may_stay=tuple({t.partition("://")[2]: None for r in readings for t in r.targets} if short else may_stay),
-        ttl=1 if short else len(names),
-        seats=_seats(lots, producers, targets) if extras.talk and not static else (),
-        replies=not one_way and not short,
+        may_stay=_may_stay(traits, readings),
+        ttl=traits.ttl,
+        seats=_seats(lots, producers, targets) if extras.talk and not traits.static else (),
+        replies=not traits.one_way and not traits.short,
         operated=extras.operated,
-        static=static,
+        static=traits.static,
         twins=twins,
         selector_aware=any(one.bridge is not None and one.bridge.selector_aware for one in policies),
     )
+
+
+def _connectors(lots: Lots, traits: Traits, extras: Extras) -> tuple[dict[str, list[NetworkConnector]], bool]:
+    """Draw the connectors of each broker; return them, and whether each has a twin."""
+    found: dict[str, list[NetworkConnector]] = {name: [] for name in traits.names}
+    wires, duplex = traits.wires, traits.duplex
+    drawn = [_options(lots, far, ttl=traits.ttl, duplex=duplex, conduit=not traits.colours) for _, far in wires]
+    doubling = sum(not options.conduit_subscriptions for options in drawn) * (2 if duplex else 1)
+    twins = extras.twins and not traits.static and (traits.shape != "ring" or doubling <= DOUBLING_MAX)
+    for (near, _), plain in zip(wires, drawn, strict=True):
+        options = _adapted(plain, traits, extras)
+        _connect(found[near], options, STATICALLY[: traits.statics], beside=traits.beside)
+        if twins:
+            statics = STATICALLY[: traits.statics]
+            _connect(found[near], options.replaced(name=options.name + " too"), statics, beside=False)
+    return found, twins
+
+
+def _adapted(options: NetworkConnectorOptions, traits: Traits, extras: Extras) -> NetworkConnectorOptions:
+    """Return what all connectors of a plan have in common."""
+    if extras.dynamic_only:
+        options = options.replaced(dynamic_only=True)
+    if traits.short and extras.far_demand:  # demand goes further than messages may
+        options = options.replaced(consumer_ttl=len(traits.names))
+    if traits.replay:  # among equals a message that may go back can go to and fro for ever, as in Classic (1.11)
+        options = options.replaced(decrease_priority=True)
+    if traits.static:
+        options = options.replaced(static=True)
+    return options
+
+
+def _blueprint(name: str, made: list[NetworkConnector], policies: tuple[PolicyEntry, ...]) -> Blueprint:
+    config = BrokerConfig(broker=BrokerSettings(name=name), networks=tuple(made), policies=policies)
+    return Blueprint(config=config, interval=INTERVAL)
+
+
+def _may_stay(traits: Traits, readings: Sequence[Reading]) -> tuple[str, ...]:
+    """Return the destinations whose messages need not arrive."""
+    if traits.short:
+        return tuple({text.partition("://")[2]: None for reading in readings for text in reading.targets})
+    return () if traits.replay else (MOVING,)
 
 
 def with_audits(plan: Plan, lots: Lots) -> Plan:
