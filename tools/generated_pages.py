@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import sys
 from collections.abc import Iterator
@@ -21,14 +22,14 @@ from states_page import states_page
 
 sys.path.insert(0, str(SOURCE))
 
-from entrepot.base import errors  # the line above must come first
+from entrepot.base import errors, reasons  # the line above must come first
 from entrepot.base.settings import Dialect, Setting
 from entrepot.core.address_settings import AddressSettings
 
 PAGES: Final = ROOT / "docs" / "reference"
 
 ERRORS_HEAD: Final = """\
-<!-- Written by `make generated` from src/entrepot/base/errors.py. -->
+<!-- Written by `make generated` from src/entrepot/base/errors.py and reasons.py. -->
 # Error codes
 
 A code never changes its meaning and is never given out again. The class it descends from says whose fault it is:
@@ -84,6 +85,24 @@ def _code(name: str) -> str:
     return f"`{name}`" if name else ""
 
 
+REASONS_HEAD = """
+## Why a message died, or was dropped
+
+The `code` of facts about messages, in the broker's log and in JSON.
+
+| Code | Meaning |
+|---|---|
+"""
+OBJECTIONS_HEAD = """
+## Why a consumer does not take a message
+
+The codes of `entrepot explain --json`.
+
+| Code | Meaning |
+|---|---|
+"""
+
+
 def descendants(cls: type[errors.EntrepotError]) -> Iterator[type[errors.EntrepotError]]:
     """Yield every class below ``cls``, each once."""
     for child in cls.__subclasses__():
@@ -93,6 +112,7 @@ def descendants(cls: type[errors.EntrepotError]) -> Iterator[type[errors.Entrepo
 
 def error_codes() -> str:
     """Return the page of error codes. Raises SystemExit when two classes share a code."""
+    importlib.import_module("entrepot.pipeline.causes")  # has a class of its own, and nothing above needs it
     rows: dict[str, str] = {}
     for cls in descendants(errors.EntrepotError):
         if cls.code in rows:
@@ -100,7 +120,10 @@ def error_codes() -> str:
         text = " ".join((inspect.getdoc(cls) or "").split()).replace("|", "\\|").replace("``", "`")
         kind = cls.__mro__[1].__name__
         rows[cls.code] = f"| {cls.code} | `{cls.__name__}` | {kind} | {text} |\n"
-    return ERRORS_HEAD + "".join(rows[code] for code in sorted(rows))
+    found = ERRORS_HEAD + "".join(rows[code] for code in sorted(rows))
+    for head, codes in ((REASONS_HEAD, reasons.ABOUT), (OBJECTIONS_HEAD, reasons.OBJECTIONS)):
+        found += head + "".join(f"| `{code}` | {about} |\n" for code, about in sorted(codes.items()))
+    return found
 
 
 def main() -> int:

@@ -114,6 +114,12 @@ class LeaseError(Refused):
     code = "ENT-3008"
 
 
+class LeaseOver(LeaseError):
+    """The epoch is not the current one, because another reader attached; or the lease went with its queue."""
+
+    code = "ENT-3028"
+
+
 class Inexpressible(Refused):
     """A message or value that the protocol of the receiver has no form for, or none that is long enough."""
 

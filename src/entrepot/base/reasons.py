@@ -44,6 +44,22 @@ ABOUT: Final = {
 }
 """Code -> what it says, for people."""
 
+OBJECTIONS: Final = {
+    "bridge-busy": "a bridge has as much under way as it may, or its broker does not read",
+    "bridge-rule": "a rule of a bridge does not let it cross",
+    "no-credit": "the consumer gave no credit",
+    "no-local": "the consumer wants no messages of its own connection",
+    "not-reading": "the consumer does not read from its connection",
+    "path": "it was at that broker already",
+    "prefetch": "the consumer holds as many unsettled messages as its prefetch",
+    "replay-waits": "it may go back over a bridge later",
+    "replay-wanted-here": "it may not go back over a bridge because a consumer here wants it",
+    "selector": "the selector of the consumer does not match",
+    "served-elsewhere": "another bridge serves the readers on the other side",
+    "ttl": "it came through as many brokers as it may",
+}
+"""Code -> why a consumer does not take a message (`core/consumer.py`, Objection), as `entrepot explain` shows it."""
+
 
 class Reason:
     """Why something happened to a message."""

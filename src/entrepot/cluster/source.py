@@ -9,7 +9,7 @@ from mypy_extensions import i64, mypyc_attr
 from entrepot.base.reasons import UNSENDABLE, Reason
 from entrepot.core import trace as facts
 from entrepot.core.broker import BrokerCore
-from entrepot.core.consumer import Consumer, Objection
+from entrepot.core.consumer import BRIDGE, Consumer, Objection
 from entrepot.core.queue import Queue
 from entrepot.core.subscription import Subscription
 from entrepot.core.timed import Alarm
@@ -74,6 +74,7 @@ class Feed(Subscription):
 
     def __init__(self, link: Outlet, destinations: list[Destination], prefetch: int) -> None:
         super().__init__(destinations)
+        self.kind = BRIDGE
         self.link = link
         self.prefetch = prefetch
         self.octets = link.window_octets

@@ -23,16 +23,18 @@ if TYPE_CHECKING:
     from entrepot.core.queue import Queue
 
 APPLICATION: Final = 0  # kinds of consumer: a client's program
-BRIDGE: Final = 1  # a link to another broker, at either end: it reads for consumers that are there
+BRIDGE: Final = 1  # a link of this broker: it reads for consumers that are at another one
 BROWSER: Final = 2  # it takes nothing out of the queue
 LEASE: Final = 3  # a reader of ranges (`core/lease.py`)
 REDISTRIBUTOR: Final = 4  # the broker itself, for queues of other brokers
+INCOMING_BRIDGE: Final = 5  # a link that another broker opened to this one
 KINDS: Final = {
     APPLICATION: "application",
     BRIDGE: "bridge",
     BROWSER: "browser",
     LEASE: "lease",
     REDISTRIBUTOR: "redistributor",
+    INCOMING_BRIDGE: "incoming bridge",
 }
 """Kind -> its name, for people."""
 

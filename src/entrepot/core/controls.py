@@ -152,7 +152,7 @@ QUEUE_ATTRIBUTES: Final[dict[str, Callable[[Queue], object]]] = {
     "deliveringCount": lambda queue: int(queue.in_flight),
     "scheduledCount": lambda queue: len(queue.delayed),
     "leasedCount": lambda queue: int(queue.leased),
-    "consumerCount": lambda queue: len(queue.roster.consumers),
+    "consumerCount": lambda queue: queue.roster.readers(),
     "maxConsumers": lambda queue: int(queue.policy.max_consumers),
     "persistentSize": lambda queue: int(queue.backlog.octets),
     "messagesAdded": lambda queue: int(queue.accepted),
@@ -390,7 +390,7 @@ class BrokerControl(Control):
             "queueCount": lambda: len(queues),
             "queueNames": lambda: list(queues),
             "connectionCount": self.census.count,
-            "totalConsumerCount": lambda: sum(len(queue.roster.consumers) for queue in queues.values()),
+            "totalConsumerCount": lambda: sum(queue.roster.readers() for queue in queues.values()),
             "totalMessageCount": lambda: sum(int(queue.count) for queue in queues.values()),
             "totalMessagesAdded": lambda: sum(int(queue.accepted) for queue in queues.values()),
             "totalMessagesAcknowledged": lambda: sum(int(queue.settled) for queue in queues.values()),
@@ -502,7 +502,7 @@ class BrokerControl(Control):
             raise InvalidDestination(
                 f"the queue {queue.name!r} holds {queue.count} messages", remedy="purge it first, or do not mind"
             )
-        if not given.flag(1, False) and (queue.roster.consumers or self.broker.leases.on(queue)):
+        if not given.flag(1, False) and (queue.roster.is_read() or self.broker.leases.on(queue)):
             raise InvalidDestination(
                 f"the queue {queue.name!r} has consumers or leases", remedy="close them, or ask to remove them too"
             )

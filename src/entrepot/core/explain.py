@@ -186,10 +186,10 @@ def _stopped(broker: BrokerCore, queue: Queue, tally: _Tally, waiting: int) -> b
     name = queue.name
     if queue.paused:
         tally.add("paused", "an operator paused this queue", f"entrepot queue resume {name}", messages=waiting)
-    elif queue.held and queue.roster.consumers:
+    elif queue.held and queue.roster.is_read():
         policy = queue.policy
         text = f"delivery begins with {policy.consumers_before_dispatch} consumers, there are "
-        text += str(len(queue.roster.consumers))
+        text += str(queue.roster.readers())
         if queue.held_until:
             text += f", or in {max(0, int(queue.held_until - broker.now)) // MILLISECOND} ms"
         tally.add(
@@ -198,7 +198,7 @@ def _stopped(broker: BrokerCore, queue: Queue, tally: _Tally, waiting: int) -> b
             "attach more consumers, or change consumers_before_dispatch and delay_before_dispatch of its policy",
             messages=waiting,
         )
-    elif not queue.roster.consumers and waiting:
+    elif not queue.roster.is_read() and waiting:
         _nobody(broker, queue, tally, waiting)
     else:
         return False

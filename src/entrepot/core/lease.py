@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.base.environment import MILLISECOND, Instant
-from entrepot.base.errors import EntrepotError, LeaseError
+from entrepot.base.errors import EntrepotError, LeaseError, LeaseOver
 from entrepot.base.reasons import BODY_LOST, Reason
 from entrepot.core import lease_records as records
 from entrepot.core import trace as facts
@@ -357,13 +357,13 @@ class Lease:
 
     def _alive(self) -> None:
         if self.ended:
-            raise LeaseError(f"the lease of {self.group} on {self.queue.name} is over: {self.ended}")
+            raise LeaseOver(f"the lease of {self.group} on {self.queue.name} is over: {self.ended}")
 
     def fence(self, epoch: int) -> None:
         """Raise LeaseError when ``epoch`` is not the current one, or the lease is over."""
         self._alive()
         if epoch != self.epoch:
-            raise LeaseError(
+            raise LeaseOver(
                 f"epoch {epoch} of {self.group} on {self.queue.name} is over: {self.epoch} is current",
                 remedy="another reader attached under this name; stop, or attach again",
             )

@@ -983,7 +983,7 @@ class Queue:
         if self.host.ceased:
             return
         policy = self.policy
-        enough = len(self.roster.consumers) >= policy.consumers_before_dispatch > 0
+        enough = self.roster.readers() >= policy.consumers_before_dispatch > 0
         waited = self.held_until != 0 and self.host.now >= self.held_until
         if enough or waited:
             self.held = False
@@ -995,7 +995,7 @@ class Queue:
 
     def is_unused(self) -> bool:
         """Say whether the queue was used, is empty and unread, and has been so for its delay (artemis.md 4.1)."""
-        if not (self.used or self.accepted > 0) or self.count > 0 or self.roster.consumers:
+        if not (self.used or self.accepted > 0) or self.count > 0 or self.roster.is_read():
             self.unused_since = -1
             return False
         if self.unused_since < 0:

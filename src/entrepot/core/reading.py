@@ -272,7 +272,7 @@ class Reading(QueueWatcher):
     def _check_readers(self, queue: Queue) -> None:
         """Raise SubscriptionInUse when ``queue`` has as many consumers as it admits."""
         limit = queue.policy.max_consumers
-        if 0 <= limit <= len(queue.roster.consumers):
+        if 0 <= limit <= queue.roster.readers():
             raise SubscriptionInUse(f"the queue {queue.name!r} admits {limit} consumers and has them")
 
     def unsubscribe(self, subscription: Subscription, last_delivered: i64 = UNKNOWN_DELIVERED) -> None:

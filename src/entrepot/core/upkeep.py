@@ -83,7 +83,7 @@ def delete(broker: BrokerCore, name: str, *, if_empty: bool = False, if_unused: 
     queue = need(broker, name)
     if if_empty and queue.count > 0:
         raise InvalidDestination(f"the queue {name!r} holds {queue.count} messages", remedy="purge it first")
-    if if_unused and (queue.roster.consumers or broker.leases.on(queue)):
+    if if_unused and (queue.roster.is_read() or broker.leases.on(queue)):
         raise InvalidDestination(f"the queue {name!r} has consumers or leases", remedy="close them first")
     return int(broker.queues.delete(queue, "an operator deleted it"))
 

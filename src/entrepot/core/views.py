@@ -133,7 +133,7 @@ def queue_view(broker: BrokerCore, queue: Queue) -> QueueView:
         delayed=len(queue.delayed),
         leased=int(queue.leased),
         on_disk=int(backlog.paged_count),
-        consumers=len(queue.roster.consumers),
+        consumers=queue.roster.readers(),
         octets=int(backlog.octets),
         oldest_ms=_oldest(broker, queue),
         paused=queue.paused,

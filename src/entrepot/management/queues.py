@@ -106,7 +106,7 @@ class Queues:
         """
         queue = self._turn(lambda broker: find_queue(broker, name))
         gone = 0
-        if not if_empty and not (if_unused and queue.roster.consumers):
+        if not if_empty and not (if_unused and queue.roster.is_read()):
             gone = await self._steps(lambda broker: Purge(broker, queue.name))
         gone += self._turn(lambda broker: upkeep.delete(broker, queue.name, if_empty=if_empty, if_unused=if_unused))
         await self._stored()

@@ -17,7 +17,7 @@ _LINE: Final = re.compile(r"entrepot\.base\.errors\.(\w+): (.+)")
 class PipelineError(EntrepotError):
     """What went wrong in a query, said once. ``kind`` is the class that was raised in Spark's worker."""
 
-    code = "ENT-2000"
+    code = "ENT-2008"
 
     def __init__(self, message: str, kind: type[EntrepotError]) -> None:
         super().__init__(message)

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from entrepot.base.errors import LeaseError, ProtocolViolation, Unreachable
+from entrepot.base.errors import LeaseError, LeaseOver, ProtocolViolation, Unreachable
 from entrepot.base.uri import Endpoint, parse
 from entrepot.pipeline.ledgers import Ledger, number
 from entrepot.pipeline.options import Options
@@ -21,7 +21,6 @@ from entrepot.protocols.stomp.columns import Columns
 from entrepot.protocols.stomp.frames import Frame
 
 WAIT_MS_MAX: Final = 60_000  # of one CLAIM (docs/leases.md)
-FENCED: Final = "is over:"  # in the broker's words when another reader attached
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -121,10 +120,10 @@ class Shard:
             receipt, self._claiming = self._claiming, ""
             try:
                 self.ledger.answered(self._wire.answer(receipt))
-            except LeaseError as error:
-                if FENCED in error.message:
-                    raise self._explained(error) from None
-                # it waited at a position that is settled by now: asked too early, nothing is wrong
+            except LeaseOver as error:
+                raise self._explained(error) from None
+            except LeaseError:
+                pass  # it waited at a position that is settled by now: asked too early, nothing is wrong
         return True
 
     def fileno(self) -> int:
@@ -158,7 +157,7 @@ class Shard:
         return _Noticed(self)
 
     def _explained(self, error: LeaseError) -> LeaseError:
-        if FENCED not in error.message:
+        if not isinstance(error, LeaseOver):
             return error
         return in_use(self.subject, self.ledger.name, error)
 
@@ -205,10 +204,8 @@ def read_range(
                 at = following
         except Unreachable:
             continue
-        except LeaseError as error:
-            if FENCED in error.message:
-                raise in_use(subject, f"{subject.destination} at {wire.shown}", error) from None
-            raise
+        except LeaseOver as error:
+            raise in_use(subject, f"{subject.destination} at {wire.shown}", error) from None
         finally:
             wire.close()
         if at < piece.high:

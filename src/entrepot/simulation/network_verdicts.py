@@ -8,6 +8,7 @@ from entrepot.base.patterns import MIXED, matches
 from entrepot.cluster.networks.admission import message_path
 from entrepot.cluster.networks.durables import subscription_of
 from entrepot.cluster.networks.feed import BridgeFeed
+from entrepot.cluster.source import LinkConsumer
 from entrepot.core.queue import Queue
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message
@@ -150,7 +151,8 @@ class Judge:
         for site, name in places:
             assert site.broker is not None
             queue = site.broker.table.queues[name]
-            feeds = [getattr(consumer, "feed", None) for consumer in queue.roster.consumers]
+            readers = queue.roster.consumers
+            feeds = [reader.feed if isinstance(reader, LinkConsumer) else None for reader in readers]
             paths = [message_path(message) for message in _messages(queue) if identity_of(message) == identity]
             if not all(isinstance(feed, BridgeFeed) and feed.there_id in paths[0] for feed in feeds):
                 return False

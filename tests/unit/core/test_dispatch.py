@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from entrepot.core.consumer import REDISTRIBUTOR
 from kit import SECOND, Rig
 
 
@@ -380,3 +381,14 @@ def test_a_slow_consumer_is_ended_and_its_messages_go_to_others():
     assert len(slow.endings) == 1
     assert rig.bodies("Q") == ["a"]
     assert SECOND == 1000 * 1_000_000
+
+
+def test_what_the_broker_reads_for_itself_is_no_reader() -> None:
+    rig = Rig(max_consumers="1")
+    own = rig.reader("Q", kind=REDISTRIBUTOR)
+    queue = rig.queue("Q")
+    assert (queue.roster.is_read(), queue.roster.readers(), len(queue.roster.consumers)) == (False, 0, 1)
+    rig.reader("Q")
+    assert (queue.roster.is_read(), queue.roster.readers(), len(queue.roster.consumers)) == (True, 1, 2)
+    own.close()
+    assert (queue.roster.readers(), queue.roster.own) == (1, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from entrepot.base.errors import LeaseError, Refused, Unreachable
+from entrepot.base.errors import LeaseError, LeaseOver, Refused, Unreachable
 from entrepot.base.uri import Endpoint
 from entrepot.pipeline.options import STREAM, Options, read
 from entrepot.protocols.stomp.frames import Frame
@@ -34,7 +34,7 @@ class FakeBroker:
                 self.skipped, self.waiting = self.waiting, []
             self.epoch += 1
         elif int(headers["epoch"]) != self.epoch:
-            raise LeaseError(f"epoch {headers['epoch']} of g on q is over: {self.epoch} is current")
+            raise LeaseOver(f"epoch {headers['epoch']} of g on q is over: {self.epoch} is current")
         answer: dict[str, str] = {}
         if command == "CLAIM":
             start, most = int(headers["start"]), int(headers["max"])
@@ -52,7 +52,7 @@ class FakeBroker:
 
     def read(self, epoch: int, low: int, high: int) -> list[str]:
         if epoch != self.epoch or low < self.base or high > len(self.ledger):
-            raise LeaseError(f"epoch {epoch} of g on q is over: {self.epoch} is current")
+            raise LeaseOver(f"epoch {epoch} of g on q is over: {self.epoch} is current")
         return self.ledger[low:high]
 
 

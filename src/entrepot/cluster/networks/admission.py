@@ -14,7 +14,7 @@ from mypy_extensions import mypyc_attr
 from entrepot.base.environment import MILLISECOND, SECOND, Duration
 from entrepot.cluster.networks.crossing import has_no_path
 from entrepot.cluster.networks.options import BridgeFilterOptions
-from entrepot.core.consumer import Objection
+from entrepot.core.consumer import BRIDGE, Objection
 from entrepot.core.queue import Queue
 from entrepot.core.timed import Alarm
 from entrepot.model.address import ANYCAST
@@ -180,6 +180,16 @@ class Interpreted(Rule):
         return ""
 
 
+REPLAY_WAITS: Final = "replay-waits"
+REPLAY_TURNS: Final = "replay-turns"  # shown as `REPLAY_WAITS`
+REPLAY_WANTED_HERE: Final = "replay-wanted-here"
+REMEDIES: Final = {
+    REPLAY_WAITS: "wait, or change rateLimit and replayDelay of the bridge filter",
+    REPLAY_TURNS: "read it where it is, or raise messageTTL: it runs between two brokers",
+    REPLAY_WANTED_HERE: "the consumer here must take it or leave; with selectorAware=true only one that matches counts",
+}
+
+
 class _Later(Alarm):
     def __init__(self, due: int, rule: Replay, queue: Queue) -> None:
         super().__init__(due)
@@ -220,53 +230,48 @@ class Replay(Rule):
 
     def refusal(self, message: Message, queue: Queue | None) -> str:
         """Ask the path; where it refuses, ask whether the message may go back."""
+        return self._refused(message, queue)[1]
+
+    def _refused(self, message: Message, queue: Queue | None) -> tuple[str, str]:
+        """Return the code of an objection, "" for that of the path, and why; two empty texts: it may cross."""
         why = self.path.refusal(message, queue)
         limited = self.options.rate_limit > 0
         if not why:
-            return self._limit(queue) if limited and queue is not None else ""
+            return self._limit(queue) if limited and queue is not None else ("", "")
         replayed = self.options.replay_when_no_consumers and queue is not None and queue.routing == ANYCAST
         path = message_path(message) if replayed else ()
         if self.path.target not in path:
-            return why
+            return "", why
         assert queue is not None
         if self._is_wanted(message, queue):
-            return why + ", and a consumer here wants it"
+            return REPLAY_WANTED_HERE, why + ", and a consumer here wants it"
         arrived = self._arrived(message) * MILLISECOND
         due = arrived + self.options.replay_delay
-        reason = "replayDelay"
+        code, reason = REPLAY_WAITS, "replayDelay"
         if self.path.here in path and self.options.replay_delay < TURN_AFTER:
             due = arrived + TURN_AFTER
             due += -due % TURN_TOGETHER
-            reason = TURNED
+            code, reason = REPLAY_TURNS, TURNED
         wall = int(queue.host.wall) * MILLISECOND
         left = due - wall
         if arrived - wall > CLOCKS_DIFFER:  # another broker's clock is ahead of ours, or ours was put back
             left = self._turns(queue, message, due - arrived)
         if left > 0:
             self._later(queue, int(queue.host.now) + left)
-            return f"{why}, and it may go back in {left // MILLISECOND} ms ({reason})"
+            return code, f"{why}, and it may go back in {left // MILLISECOND} ms ({reason})"
         if queue.host.asking and self._looks_soon(queue):
-            return f"{why}, and it may go back within a millisecond ({reason})"
-        return self._limit(queue) if limited else ""
+            return code, f"{why}, and it may go back within a millisecond ({reason})"
+        return self._limit(queue) if limited else ("", "")
 
     def objection(self, message: Message, queue: Queue | None) -> Objection | None:
         """Tell which of the conditions of a return is not fulfilled."""
-        why = self.refusal(message, queue)
+        code, why = self._refused(message, queue)
         if not why:
             return None
-        if "rateLimit" in why or "replayDelay" in why:
-            return Objection("replay-waits", why, "wait, or change rateLimit and replayDelay of the bridge filter")
-        if TURNED in why:
-            return Objection(
-                "replay-waits", why, "read it where it is, or raise messageTTL: it runs between two brokers"
-            )
-        if "a consumer here wants it" in why:
-            return Objection(
-                "replay-wanted-here",
-                why,
-                "the consumer here must take it or leave; with selectorAware=true only one that matches counts",
-            )
-        return self.path.objection(message, queue)
+        if not code:
+            return self.path.objection(message, queue)
+        shown = REPLAY_WAITS if code == REPLAY_TURNS else code
+        return Objection(shown, why, REMEDIES[code])
 
     def look_again(self, queue: Queue) -> None:
         """The time for which something was held back is over."""
@@ -296,26 +301,26 @@ class Replay(Rule):
 
     def _is_wanted(self, message: Message, queue: Queue) -> bool:
         for consumer in queue.roster.consumers:
-            if getattr(consumer, "feed", None) is not None:
+            if consumer.kind == BRIDGE:
                 continue
             selector = consumer.selector if self.options.selector_aware else None
             if selector is None or selector.matches(message):
                 return True
         return False
 
-    def _limit(self, queue: Queue | None) -> str:
+    def _limit(self, queue: Queue | None) -> tuple[str, str]:
         assert queue is not None
         now = int(queue.host.now)
         if now - self._window_began >= self.options.rate_duration:
             if queue.host.asking:
-                return ""
+                return "", ""
             self._window_began = now
             self._matched = 0
         if self._matched < self.options.rate_limit:
             self._matched += 0 if queue.host.asking else 1
-            return ""
+            return "", ""
         self._later(queue, self._window_began + self.options.rate_duration)
-        return f"{self.options.rate_limit} crossed already in this window (rateLimit)"
+        return REPLAY_WAITS, f"{self.options.rate_limit} crossed already in this window (rateLimit)"
 
     def _later(self, queue: Queue, due: int) -> None:
         known = self._looking.get(queue.name)

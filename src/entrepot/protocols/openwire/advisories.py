@@ -271,7 +271,7 @@ class Advisories:
             return 0
         queues = address.anycast if is_queue(where) else address.multicast
         # a durable subscription counts as a reader of its topic while nobody reads it, too
-        return sum(1 if queue.owner and not is_queue(where) else len(queue.roster.consumers) for queue in queues)
+        return sum(1 if queue.owner and not is_queue(where) else queue.roster.readers() for queue in queues)
 
     def is_read(self, topic: str) -> bool:
         """Return whether anybody reads ``topic``, or it remembers what is told for who reads it later."""

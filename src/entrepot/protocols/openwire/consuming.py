@@ -12,7 +12,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import InvalidDestination, ProtocolViolation, Refused, SubscriptionInUse
 from entrepot.core.broker import selector_or_none
-from entrepot.core.consumer import Pause
+from entrepot.core.consumer import INCOMING_BRIDGE, Pause
 from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
 from entrepot.model.address import MULTICAST
 from entrepot.model.address import Destination as Address
@@ -149,6 +149,10 @@ class Consuming(Subscribed):
         subscription.retroactive = info.retroactive
         subscription.origin = session.number
         subscription.connection = session.client_id or session.peer
+        subscription.peer = session.peer
+        subscription.user = session.subject.name
+        if info.network_subscription:
+            subscription.kind = INCOMING_BRIDGE
         if info.maximum_pending_message_limit > 0:
             subscription.pending_limit = i64(info.maximum_pending_message_limit)
 

@@ -83,7 +83,7 @@ class Destinations:
             session.broker.access.delete(session.subject, address)
             queue = session.broker.table.queues.get(address.queue or address.name)
             if address.routing == ANYCAST and queue is not None:
-                if queue.roster.consumers:
+                if queue.roster.is_read():
                     raise Refused(f"Destination still has an active subscription: {qualified_name(where)}")
                 queues.append(queue)
         for queue in queues:

@@ -214,7 +214,7 @@ class Statistics(Service):
         broker = self.broker
         queues = self._queues()
         figures = self._of_queues(queues, self._before)
-        figures["consumerCount"] = _long(sum(len(queue.roster.consumers) for queue in queues))
+        figures["consumerCount"] = _long(sum(queue.roster.readers() for queue in queues))
         figures["producerCount"] = _long(len(self.advisories.producers))
         _memory(figures, int(broker.memory.used), int(broker.memory.limit))
         figures["storeUsage"] = _long(int(broker.journal.usage().disk))

@@ -129,6 +129,8 @@ class Consuming(Subscribed):
         subscription.client_id = session.client_id
         subscription.origin = session.number
         subscription.connection = session.client_id or session.peer
+        subscription.peer = session.peer
+        subscription.user = session.subject.name
 
     def _browse(self, subscription: StompSubscription, key: str) -> None:
         subscription.browser = self.session.broker.reading.browse(subscription.destinations, subscription.selector)
