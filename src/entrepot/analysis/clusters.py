@@ -23,6 +23,7 @@ from entrepot.analysis.model import (
 )
 from entrepot.base.errors import InvalidURI
 from entrepot.base.uri import Composite, Endpoint, parse
+from entrepot.base.values import boolean_or, words
 from entrepot.config.findings import Severity
 from entrepot.config.model import BrokerConfig, Connector
 from entrepot.config.peering import ClusterEntry, GroupEntry, Peering, Position, Reference
@@ -105,14 +106,14 @@ class Cluster:
                 continue
             if not isinstance(place, Endpoint) or place.scheme != "tcp":
                 continue
-            spoken = [word.strip().upper() for word in place.options.get("protocols", "").split(",") if word.strip()]
+            spoken = words(place.options.get("protocols", "").upper())
             made = known.get(entry.name)
             yield Listener(
                 name=entry.name,
                 host=place.host,
                 port=place.port,
                 protocol=("+".join(spoken).lower() or AUTO) if made is None else made.protocol,
-                secure=place.options.get("sslEnabled", "").lower() == "true",
+                secure=boolean_or(place.options.get("sslEnabled", ""), False),
                 core=not spoken or "CORE" in spoken or "HORNETQ" in spoken,
                 groups=groups,
                 spot=self.spot(entry.at),
@@ -250,5 +251,5 @@ def _address(text: str) -> Address | None:
         return None
     if not isinstance(place, Endpoint) or place.scheme != "tcp":
         return None
-    secure = place.options.get("sslEnabled", "").lower() == "true"
+    secure = boolean_or(place.options.get("sslEnabled", ""), False)
     return Address(host=place.host, port=place.port if place.port > 0 else PORT, secure=secure)

@@ -25,7 +25,6 @@ Compiled cores import the class and keep what their hot path reads in typed attr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from inspect import get_annotations
@@ -34,8 +33,9 @@ from typing import Any, ClassVar, Final, NamedTuple, NoReturn, Self, TypeVar, ca
 from msgspec import Struct
 from msgspec.structs import replace
 
-from entrepot.base.environment import GIB, KIB, MIB, MICROSECOND, MILLISECOND, MINUTE, NANOSECOND, SECOND
+from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import Fault, InvalidOption
+from entrepot.base.values import NO_UNITS, SIZES, TIMES, boolean, measured, words
 
 T = TypeVar("T")
 
@@ -77,26 +77,8 @@ class Spelling(Struct, frozen=True):
     plain: int
 
 
-_TIMES: Final[Mapping[str, int]] = {
-    "ns": NANOSECOND,
-    "us": MICROSECOND,
-    "ms": MILLISECOND,
-    "s": SECOND,
-    "m": MINUTE,
-    "min": MINUTE,
-    "h": 60 * MINUTE,
-    "d": 24 * 60 * MINUTE,
-}
-# Both families count 1024 to the kilobyte, whatever the spelling.
-_SIZES: Final[Mapping[str, int]] = {
-    "b": 1,
-    **dict.fromkeys(("k", "kb", "kib"), KIB),
-    **dict.fromkeys(("m", "mb", "mib"), MIB),
-    **dict.fromkeys(("g", "gb", "gib"), GIB),
-    **dict.fromkeys(("t", "tb", "tib"), 1024 * GIB),
-}
 _PLAIN: Final[Mapping[Unit, int]] = {Unit.DURATION: MILLISECOND, Unit.MILLISECONDS: 1, Unit.OCTETS: 1, Unit.COUNT: 1}
-_NUMBER: Final = re.compile(r"([+-]?[0-9]{1,20})\s*([A-Za-z]*)")
+_UNITS: Final[Mapping[Unit, Mapping[str, int]]] = {Unit.DURATION: TIMES, Unit.OCTETS: SIZES}
 _SHOWN_TIMES: Final = ("d", "h", "m", "s", "ms", "us", "ns")
 _SHOWN_SIZES: Final = ("tb", "gb", "mb", "kb", "b")
 
@@ -142,23 +124,18 @@ class Setting(Struct, frozen=True, kw_only=True):
             case Unit.TEXT:
                 return self.checked(text)
             case Unit.NAMES:
-                return self.checked(tuple(name for part in text.split(",") if (name := part.strip())))
-            case Unit.FLAG:
-                if text.lower() not in ("true", "false"):
-                    self._refuse(text, "use true or false")
-                return text.lower() == "true"
+                return self.checked(words(text))
             case Unit.CHOICE:
                 for choice in self.choices():
                     if text.lower().replace("-", "_") in (choice.name.lower(), str(choice.value).lower()):
                         return choice
                 self._refuse(text, f"use one of {', '.join(choice.name for choice in self.choices())}")
-            case Unit.FACTOR:
-                try:
-                    return self.checked(float(text))
-                except ValueError:
-                    self._refuse(text, "use a decimal number")
-            case _:
-                return self.checked(self._number(text, dialect))
+        try:
+            if self.unit is Unit.FLAG:
+                return boolean(text)
+            return self.checked(float(text) if self.unit is Unit.FACTOR else self._number(text, dialect))
+        except ValueError as error:
+            self._refuse(text, "use a decimal number" if self.unit is Unit.FACTOR else str(error))
 
     def choices(self) -> list[Enum]:
         """Return what a CHOICE may be."""
@@ -189,11 +166,11 @@ class Setting(Struct, frozen=True, kw_only=True):
             case Unit.NAMES:
                 return ",".join(value)
             case Unit.DURATION:
-                return _with_suffix(value, _SHOWN_TIMES, _TIMES)
+                return _with_suffix(value, _SHOWN_TIMES, TIMES)
             case Unit.MILLISECONDS:
-                return _with_suffix(value * MILLISECOND if value > 0 else value, _SHOWN_TIMES, _TIMES)
+                return _with_suffix(value * MILLISECOND if value > 0 else value, _SHOWN_TIMES, TIMES)
             case Unit.OCTETS:
-                return _with_suffix(value, _SHOWN_SIZES, _SIZES)
+                return _with_suffix(value, _SHOWN_SIZES, SIZES)
             case _:
                 return str(value)
 
@@ -210,27 +187,14 @@ class Setting(Struct, frozen=True, kw_only=True):
     def _number(self, text: str, dialect: Dialect) -> int:
         if self.unlimited and text.lower() in ("-1", "unlimited"):
             return UNLIMITED
-        suffixes = self._suffixes()
-        found = _NUMBER.fullmatch(text)
-        if found is None or found[2].lower() not in ("", *suffixes):
-            extra = f", with {', '.join(suffixes)} behind it or without" if suffixes else ""
-            self._refuse(text, f"use a whole number{extra}")
-        number = int(found[1])
-        suffix = found[2].lower()
-        if not suffix:
-            known = self.spellings.get(dialect)
-            return number * (known.plain if known is not None else _PLAIN[self.unit])
-        scaled = number * suffixes[suffix]
-        if self.unit is not Unit.MILLISECONDS:
-            return scaled
-        if scaled % MILLISECOND:
-            self._refuse(text, "use whole milliseconds")
-        return scaled // MILLISECOND
-
-    def _suffixes(self) -> Mapping[str, int]:
-        if self.unit in (Unit.DURATION, Unit.MILLISECONDS):
-            return _TIMES
-        return _SIZES if self.unit is Unit.OCTETS else {}
+        known = self.spellings.get(dialect)
+        if self.unit is Unit.MILLISECONDS:
+            plain = (1 if known is None else known.plain) * MILLISECOND
+            scaled = measured(text, TIMES, plain)
+            if scaled % MILLISECOND:
+                raise ValueError("use whole milliseconds")
+            return scaled // MILLISECOND
+        return measured(text, _UNITS.get(self.unit, NO_UNITS), _PLAIN[self.unit] if known is None else known.plain)
 
     def _refuse(self, value: object, remedy: str, name: str = "") -> NoReturn:
         shown = "this value" if self.secret else repr(value)

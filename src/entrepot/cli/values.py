@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 import click
 
-from entrepot.base.environment import GIB, KIB, MIB, MILLISECOND, MINUTE, SECOND, Duration
+from entrepot.base.environment import MILLISECOND, SECOND, Duration
 from entrepot.base.errors import InvalidOption
-
-_DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d)?", re.ASCII)
-_DURATION_UNITS: Final = {"ms": MILLISECOND, "s": SECOND, "m": MINUTE, "h": 60 * MINUTE, "d": 24 * 60 * MINUTE}
-_SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(b|kb?|mb?|gb?)?", re.ASCII | re.IGNORECASE)
-_SIZE_UNITS: Final = {"b": 1, "k": KIB, "m": MIB, "g": GIB}
+from entrepot.base.values import TIMES, duration, octets
 
 
 def named_values(option: str, texts: Sequence[str], example: str) -> dict[str, str]:
@@ -37,10 +32,13 @@ class DurationType(click.ParamType[Duration, str | Duration]):
         """Return ns."""
         if isinstance(value, int):
             return value
-        found = _DURATION.fullmatch(value.strip())
-        if found is None:
+        try:
+            found = duration(value, plain=SECOND, fractions=True)
+        except ValueError:
+            found = -1
+        if found < 0:
             self.fail(f"{value!r} is no duration: write 500ms, 2s, 1.5m, 1h or 1d", param, ctx)
-        return int(float(found[1]) * _DURATION_UNITS[found[2] or "s"])
+        return found
 
 
 class SizeType(click.ParamType[int, str | int]):
@@ -52,10 +50,13 @@ class SizeType(click.ParamType[int, str | int]):
         """Return octets."""
         if isinstance(value, int):
             return value
-        found = _SIZE.fullmatch(value.strip())
-        if found is None:
+        try:
+            found = octets(value, fractions=True)
+        except ValueError:
+            found = -1
+        if found < 0:
             self.fail(f"{value!r} is no size: write 65536, 64kb, 512mb or 1gb", param, ctx)
-        return int(float(found[1]) * _SIZE_UNITS[(found[2] or "b")[0].lower()])
+        return found
 
 
 class HeaderType(click.ParamType[tuple[str, str], str | tuple[str, str]]):
@@ -80,9 +81,9 @@ SIZE: Final = SizeType()
 HEADER: Final = HeaderType()
 
 
-def in_words(duration: Duration) -> str:
+def in_words(time: Duration) -> str:
     """Return a duration as `DurationType` reads it, with the unit that suits it."""
     for unit in ("d", "h", "m", "s"):
-        if duration >= _DURATION_UNITS[unit]:
-            return f"{duration / _DURATION_UNITS[unit]:.4g}{unit}"
-    return f"{duration / MILLISECOND:.4g}ms"
+        if time >= TIMES[unit]:
+            return f"{time / TIMES[unit]:.4g}{unit}"
+    return f"{time / MILLISECOND:.4g}ms"

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from entrepot.base.errors import InvalidConfiguration
+from entrepot.base.values import boolean_or
 from entrepot.config import properties
 from entrepot.config.login import Module, parse
 from entrepot.config.reading import Bean, Reader
@@ -172,10 +173,10 @@ class _Login:
         """Return the guest, and whether only those are guests who give no password."""
         name = module.options.get(f"{OPTION}guest.user", "guest")
         group = module.options.get(f"{OPTION}guest.{self.family.group}", "guests")
-        return SubjectEntry(name, (group,)), module.options.get("credentialsInvalidate", "false") == "true"
+        return SubjectEntry(name, (group,)), boolean_or(module.options.get("credentialsInvalidate", ""), False)
 
     def _users(self, module: Module) -> tuple[UserEntry, ...]:
-        decrypt = module.options.get("decrypt", "false") == "true"
+        decrypt = boolean_or(module.options.get("decrypt", ""), False)
         return tuple(
             UserEntry(name, self.family.kept(self.reader, password, decrypt), groups)
             for name, password, groups in self._listed(module, self.family.users, self.family.groups)
@@ -183,7 +184,7 @@ class _Login:
 
     def _listed(self, module: Module, users: str, groups: str) -> list[tuple[str, str, tuple[str, ...]]]:
         """Return users with what the file that the option ``users`` names has of them, and their groups."""
-        if module.options.get("reload", "false") == "true":
+        if boolean_or(module.options.get("reload", ""), False):
             what = "a change of the users takes a restart"
             self.reader.warn(self.bean, what, "restart the broker", self.attribute)
         base = Path(module.options.get("baseDir", "") or self.directory)

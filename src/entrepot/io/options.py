@@ -14,6 +14,7 @@ from typing import Final
 from entrepot.base.environment import MILLISECOND, SECOND, Duration
 from entrepot.base.errors import InvalidOption
 from entrepot.base.uri import Endpoint
+from entrepot.base.values import INT_MAX, boolean, count_or_none, whole, words
 from entrepot.io.connection import CLOSE_GRACE, WRITE_MARK_HIGH, WRITE_MARK_LOW, ConnectionOptions
 from entrepot.io.tls import TlsOptions
 from entrepot.protocols.detection import DETECTION_TIMEOUT
@@ -21,7 +22,7 @@ from entrepot.protocols.openwire.negotiation import OPTION_NAMES, WIRE_FORMAT
 from entrepot.protocols.openwire.options import CLUSTER_FILTER, CLUSTER_FLAGS
 
 BACKLOG: Final = 5000  # Classic's; the kernel cuts it to net.core.somaxconn
-UNLIMITED: Final = 2**31 - 1
+UNLIMITED: Final = INT_MAX
 CONNECT_TIMEOUT: Final = 30 * SECOND
 
 log: Final = logging.getLogger("entrepot.options")
@@ -182,26 +183,8 @@ def _without_effect(written: str, name: str) -> None:
     raise InvalidOption(f"there is no transport option {written!r}", remedy=hint)
 
 
-def boolean(text: str) -> bool:
-    """Read ``true`` or ``false``. Raises ValueError."""
-    if text.lower() not in ("true", "false"):
-        raise ValueError("use true or false")
-    return text.lower() == "true"
-
-
-def number(text: str, least: int = 0, most: int = UNLIMITED) -> int:
-    """Read a number within bounds. Raises ValueError."""
-    try:
-        value = int(text)
-    except ValueError:
-        raise ValueError("use a number") from None
-    if not least <= value <= most:
-        raise ValueError(f"use a number from {least} to {most}")
-    return value
-
-
 def _count(name: str, least: int = 0, most: int = UNLIMITED, unit: int = 1) -> Taker:
-    return lambda options, text: setattr(options, name, number(text, least, most) * unit)
+    return lambda options, text: setattr(options, name, whole(text, least, most) * unit)
 
 
 def _flag(name: str) -> Taker:
@@ -221,30 +204,27 @@ def _tls_flag(name: str) -> Taker:
 
 
 def _connections(options: TransportOptions, text: str) -> None:
-    value = number(text, -1)  # Artemis: -1 is unlimited
-    options.connections_max = UNLIMITED if value < 0 else value
+    value = count_or_none(text)
+    options.connections_max = UNLIMITED if value is None else value
 
 
 def _buffers(options: TransportOptions, text: str) -> None:
-    options.send_octets = options.receive_octets = number(text, 1)
+    options.send_octets = options.receive_octets = whole(text, 1)
 
 
 def _buffer(name: str) -> Taker:
     def take(options: TransportOptions, text: str) -> None:
-        value = number(text, -1)  # Artemis: -1 is the system's
-        setattr(options, name, value if value > 0 else None)
+        setattr(options, name, count_or_none(text) or None)
 
     return take
 
 
 def _linger(options: TransportOptions, text: str) -> None:
-    value = number(text, -1, 65_535)
-    options.linger_seconds = value if value >= 0 else None
+    options.linger_seconds = count_or_none(text, 65_535)
 
 
 def _protocols(options: TransportOptions, text: str) -> None:
-    words = [word.strip().lower() for word in text.split(",") if word.strip()]
-    options.protocols = ["openwire" if word == "default" else word for word in words]
+    options.protocols = ["openwire" if word == "default" else word for word in words(text.lower())]
 
 
 TAKERS: Final[Mapping[str, Taker]] = {

@@ -13,7 +13,9 @@ from typing import Final
 import msgspec
 
 from entrepot.base.errors import InvalidOption, InvalidURI
+from entrepot.base.settings import I64_MAX
 from entrepot.base.uri import Composite, Endpoint, parse_list
+from entrepot.base.values import whole
 
 READ: Final = "read"
 STREAM: Final = "readStream"
@@ -23,8 +25,6 @@ STAGED: Final = "staged"
 DUPLICATE_ID: Final = "duplicate-id"
 AT_LEAST_ONCE: Final = "at-least-once"
 COMMIT_MODES: Final = (STAGED, DUPLICATE_ID, AT_LEAST_ONCE)
-
-NUMBER_DIGITS_MAX: Final = 12
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -211,11 +211,12 @@ def _checked(written: str, text: str, where: str) -> str:
             raise InvalidOption(f"{setting.name} is {text!r}", remedy="it can be " + ", ".join(setting.words))
         return text.lower()
     if setting.low is not None and text:
-        digits = text.isascii() and text.isdigit() and len(text) <= len(str(setting.high)) + NUMBER_DIGITS_MAX
-        if not digits or not setting.low <= int(text) <= (setting.high or int(text)):
+        try:
+            whole(text, setting.low, I64_MAX if setting.high is None else setting.high)
+        except ValueError:
             raise InvalidOption(
                 f"{setting.name} is {text[:40]!r}", remedy=f"it is a whole number from {setting.low} to {setting.high}"
-            )
+            ) from None
     return text
 
 

@@ -45,7 +45,7 @@ def test_headers(text: str, value: tuple[str, str]) -> None:
         (DURATION, "1 year"),
         (DURATION, "٣s"),
         (SIZE, "big"),
-        (SIZE, "1tb"),
+        (SIZE, "1pb"),
         (HEADER, "novalue"),
         (HEADER, "=x"),
     ],

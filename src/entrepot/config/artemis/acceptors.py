@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from entrepot.base.errors import InvalidURI
 from entrepot.base.uri import Composite, Endpoint, parse
+from entrepot.base.values import boolean_or
 from entrepot.config.artemis.elements import CONTENT
 from entrepot.config.artemis.reading import PartReader
 from entrepot.config.model import Connector
@@ -95,7 +96,7 @@ class Acceptors:
         protocols = self._protocols(bean, name, place)
         if not protocols:
             return
-        secure = place.options.get("sslEnabled", "").lower() == "true"
+        secure = boolean_or(place.options.get("sslEnabled", ""), False)
         protocol = protocols[0] if len(protocols) == 1 else AUTO
         options = dict(self._options(bean, place))
         scheme = f"{protocol}+ssl" if secure else protocol

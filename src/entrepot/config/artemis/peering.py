@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from entrepot.base.errors import InvalidConfiguration, InvalidURI
+from entrepot.base.settings import I64_MAX
 from entrepot.base.uri import Composite, Endpoint, parse
+from entrepot.base.values import boolean_or, decimal, whole
 from entrepot.config.findings import Severity
 from entrepot.config.peering import (
     BROADCAST_MS,
@@ -36,6 +38,7 @@ from entrepot.config.xml import Element
 T = TypeVar("T", int, float)
 
 REPLICATED: Final = "replication"
+FACTOR_MAX: Final = 1e9
 CLUSTER_URI: Final = "cluster-connection-uri"
 URI_NAMES: Final = {
     "connector-ref": "connectorName",
@@ -110,12 +113,11 @@ class _Reader:
 
     def flag(self, element: Element, name: str, default: bool) -> bool:
         """Return whether a scalar says true; the default for what is neither true nor false."""
-        said = self.text(element, name).lower()
-        return said == "true" if said in ("true", "false") else default
+        return boolean_or(self.text(element, name), default)
 
     def number(self, element: Element, name: str, default: int) -> int:
         """Return a whole number; the default for what is none."""
-        return self._counted(element, name, self.text(element, name, str(default)), int, default)
+        return self._counted(element, name, self.text(element, name, str(default)), _whole, default)
 
     def _counted(self, element: Element, name: str, text: str, kind: Callable[[str], T], default: T) -> T:
         try:
@@ -187,12 +189,12 @@ class _Reader:
             uri="" if found is None else found.format(),
             connectors=self._connectors(element),
             groups=tuple(groups),
-            direct=direct or query.get("allowDirectConnectionsOnly", "").lower() == "true",
+            direct=direct or boolean_or(query.get("allowDirectConnectionsOnly", ""), False),
             balancing=option("message-load-balancing"),
-            max_hops=self._counted(element, "max-hops", option("max-hops", "1"), int, 1),
-            check_ms=self._counted(element, "check-period", option("check-period", str(CHECK_MS)), int, CHECK_MS),
-            ttl_ms=self._counted(element, "connection-ttl", option("connection-ttl", str(TTL_MS)), int, TTL_MS),
-            deduplicates=option("use-duplicate-detection", "true").lower() != "false",
+            max_hops=self._counted(element, "max-hops", option("max-hops", "1"), _whole, 1),
+            check_ms=self._counted(element, "check-period", option("check-period", str(CHECK_MS)), _whole, CHECK_MS),
+            ttl_ms=self._counted(element, "connection-ttl", option("connection-ttl", str(TTL_MS)), _whole, TTL_MS),
+            deduplicates=boolean_or(option("use-duplicate-detection"), True),
         )
 
     def _dialled(self, element: Element) -> Endpoint | Composite | None:
@@ -224,7 +226,7 @@ class _Reader:
             attempts_first=self.number(element, "initial-connect-attempts", UNENDING),
             retry_ms=self.number(element, "retry-interval", RETRY_MS),
             retry_ms_max=self.number(element, "max-retry-interval", RETRY_MS),
-            multiplier=self._counted(element, "retry-interval-multiplier", multiplier, float, 1.0),
+            multiplier=self._counted(element, "retry-interval-multiplier", multiplier, _factor, 1.0),
             check_ms=self.number(element, "check-period", CHECK_MS),
             ttl_ms=self.number(element, "connection-ttl", TTL_MS),
             deduplicates=self.flag(element, "use-duplicate-detection", True),
@@ -242,6 +244,14 @@ class _Reader:
                         at=_at(element),
                     )
         return None
+
+
+def _whole(text: str) -> int:
+    return whole(text, -I64_MAX, I64_MAX)
+
+
+def _factor(text: str) -> float:
+    return decimal(text, -FACTOR_MAX, FACTOR_MAX)
 
 
 def _at(element: Element) -> Position:

@@ -6,6 +6,7 @@ from typing import Final
 
 from entrepot.base.errors import InvalidSelector
 from entrepot.base.patterns import MIXED, is_pattern
+from entrepot.base.values import boolean_or
 from entrepot.config.classic.policies import KIND_ROUTING, destinations, physical_name
 from entrepot.config.model import BrokerSettings, CompositeEntry, ForwardEntry, IncludedDestination, VirtualTopicEntry
 from entrepot.config.reading import Bean, Reader
@@ -129,7 +130,7 @@ def included(reader: Reader, beans: list[Bean]) -> tuple[IncludedDestination, ..
     found: list[IncludedDestination] = []
     for bean in beans:
         for place in _plain(reader, bean):
-            durable = place.options.get("forceDurable", "false").lower() == "true"
+            durable = boolean_or(place.options.get("forceDurable", ""), False)
             if durable and not place.is_topic:
                 reader.warn(bean, "forceDurable means nothing for a queue", "take it out")
             found.append(IncludedDestination(pattern=place.name, topic=place.is_topic, force_durable=durable))

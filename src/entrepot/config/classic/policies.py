@@ -15,6 +15,7 @@ from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.base.errors import InvalidDestination, InvalidOption
 from entrepot.base.patterns import MIXED
 from entrepot.base.settings import UNLIMITED, Dialect
+from entrepot.base.values import whole
 from entrepot.cluster.networks.options import BridgeFilterOptions
 from entrepot.config.classic.policy_elements import LETTER_KINDS, LETTER_NAMES, MISSPELT_DELAY, SIMPLE
 from entrepot.config.findings import Severity
@@ -195,7 +196,10 @@ class PolicyReader:
             buckets = factory.get("bucketCount", GROUP_BUCKETS)
         elif kind == "bucket":
             count = dict(parse_qsl(query)).get("bucketCount", str(GROUP_BUCKETS))
-            buckets = int(count) if count.isascii() and count.isdigit() and len(count) < 10 else 0
+            try:
+                buckets = whole(count, 1)
+            except ValueError:
+                buckets = 0
         elif kind not in ("", "simple", "cached"):
             self.reader.error(
                 bean,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.base.errors import InvalidConfiguration
+from entrepot.base.values import boolean_or
 from entrepot.config import properties
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.sources import Sources
@@ -111,7 +112,7 @@ class Surroundings:
         return found
 
     def _optional(self, bean: Element) -> bool:
-        if self._attribute(bean, "ignore-resource-not-found") == "true":
+        if boolean_or(self._attribute(bean, "ignore-resource-not-found"), False):
             return True
         return any(
             self._attribute(child, "name") == "ignoreResourceNotFound" and self._texts(child) == ["true"]

@@ -10,8 +10,9 @@ import re
 from pathlib import Path
 from typing import Final
 
-from entrepot.base.environment import GIB, KIB, MIB
+from entrepot.base.environment import GIB, MIB
 from entrepot.base.errors import InvalidOption
+from entrepot.base.values import octets
 from entrepot.config.model import BrokerSettings, StoreOptions, UsageOptions
 from entrepot.config.reading import Bean, Reader
 from entrepot.config.sources import Sources
@@ -21,8 +22,7 @@ HEAP_DEFAULT: Final = 1 * GIB  # what ActiveMQ's start script gives its virtual 
 KAHADB_DEFAULT: Final = "activemq-data"
 KAHADB_FILES: Final = ("db.data", "db.redo")
 _KAHADB_JOURNAL: Final = re.compile(r"db-\d+\.log")
-_HEAP: Final = re.compile(r"-Xmx(\d{1,9})([kKmMgG]?)")
-_HEAP_UNITS: Final = {"": 1, "k": KIB, "m": MIB, "g": GIB}
+_HEAP: Final = re.compile(r"-Xmx(\d{1,9}[kKmMgG]?)")
 
 
 def store(reader: Reader, bean: Bean, settings: BrokerSettings) -> StoreOptions:
@@ -116,8 +116,8 @@ def _of_heap(reader: Reader, bean: Bean, percent: int, sources: Sources) -> int:
     said = "which ActiveMQ's start script gives"
     for name in ("ACTIVEMQ_OPTS_MEMORY", "ACTIVEMQ_OPTS"):
         found = _HEAP.search(sources.environment.get(name, ""))
-        if found is not None and int(found[1]) > 0:
-            heap = int(found[1]) * _HEAP_UNITS[found[2].lower()]
+        if found is not None and octets(found[1]) > 0:
+            heap = octets(found[1])
             said = f"which {name} gives"
             break
     limit = heap * percent // 100

@@ -18,7 +18,9 @@ import msgspec
 from entrepot.base.environment import MIB
 from entrepot.base.errors import InvalidOption, MalformedFrame, ProtocolViolation
 from entrepot.base.primitive import INT, LONG, Primitive
+from entrepot.base.settings import I64_MAX
 from entrepot.base.uri import Endpoint, split_options
+from entrepot.base.values import boolean, whole
 from entrepot.protocols.openwire.commands import WireFormatInfo
 from entrepot.protocols.openwire.primitives import PrimitiveReader, write_map
 from entrepot.protocols.openwire.schema import VERSION_MAX, VERSION_MIN
@@ -104,16 +106,13 @@ OPTION_NAMES: Final[Mapping[str, str]] = {
 
 
 def _parsed(name: str, text: str, annotation: str) -> object:
-    if annotation == "bool":
-        if text.lower() not in ("true", "false"):
-            raise InvalidOption(f"wireFormat.{name} is {text!r}, not true or false")
-        return text.lower() == "true"
-    if annotation == "int":
-        try:
-            return int(text)
-        except ValueError as error:
-            raise InvalidOption(f"wireFormat.{name} is {text!r}, not a number") from error
-    return text
+    try:
+        if annotation == "bool":
+            return boolean(text)
+        return whole(text, -I64_MAX, I64_MAX) if annotation == "int" else text
+    except ValueError as error:
+        what = "not true or false" if annotation == "bool" else "not a number"
+        raise InvalidOption(f"wireFormat.{name} is {text!r}, {what}", remedy=str(error)) from None
 
 
 class WireFormat:

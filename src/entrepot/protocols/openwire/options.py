@@ -12,6 +12,8 @@ from mypy_extensions import i64
 
 from entrepot.base.environment import MIB
 from entrepot.base.errors import InvalidOption
+from entrepot.base.settings import I64_MAX
+from entrepot.base.values import INT_MAX, boolean, whole
 from entrepot.protocols.openwire.negotiation import OPTION_NAMES, WireFormatOptions
 
 CLUSTER_FLAGS: Final = {
@@ -20,7 +22,7 @@ CLUSTER_FLAGS: Final = {
     "updateClusterClientsOnRemove": "update_clients_on_remove",
 }
 CLUSTER_FILTER: Final = "updateClusterFilter"
-UNCOUNTED: Final = 2**31 - 1
+UNCOUNTED: Final = INT_MAX
 COUNTS: Final = {
     "maximumConsumersAllowedPerConnection": "consumers_allowed",
     "maximumProducersAllowedPerConnection": "producers_allowed",
@@ -140,12 +142,14 @@ def _set(options: OpenWireOptions, name: str, text: str) -> None:
 
 
 def _flag(written: str, text: str) -> bool:
-    if text not in ("true", "false"):
-        raise InvalidOption(f"{text!r} is no value for the option {written!r}", remedy="use true or false")
-    return text == "true"
+    try:
+        return boolean(text)
+    except ValueError as error:
+        raise InvalidOption(f"{text!r} is no value for the option {written!r}", remedy=str(error)) from None
 
 
 def _number(written: str, text: str) -> int:
-    if not text.isdigit():
-        raise InvalidOption(f"{text!r} is no value for the option {written!r}", remedy="use a number")
-    return int(text)
+    try:
+        return whole(text, high=I64_MAX)
+    except ValueError as error:
+        raise InvalidOption(f"{text!r} is no value for the option {written!r}", remedy=str(error)) from None

@@ -10,6 +10,8 @@ import re
 from typing import Final
 
 from entrepot.base.errors import InvalidOption
+from entrepot.base.settings import I64_MAX
+from entrepot.base.values import boolean, decimal, whole
 from entrepot.protocols.stomp.options import StompOptions
 
 PREFIXES: Final = ("wireFormat.stomp.", "auto.stomp.", "wireFormat.", "transport.")
@@ -50,21 +52,13 @@ def _take(options: StompOptions, name: str, text: str) -> bool:
             raise ValueError(text)
         options.heartbeat_default = text
     elif name == "allowLinkStealing":
-        if text not in ("true", "false"):
-            raise ValueError(text)
-        options.link_stealing = text == "true"
+        options.link_stealing = boolean(text)
     elif name in ("hbGracePeriodMultiplier", "heartBeatToConnectionTtlModifier"):
-        grace = float(text)
-        if not 1.0 <= grace <= 1000.0:
-            raise ValueError(text)
-        options.heartbeat_grace = grace
+        options.heartbeat_grace = decimal(text, 1.0, 1000.0)
     else:
         return False
     return True
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number <= 0:
-        raise ValueError(text)
-    return number
+    return whole(text, 1, I64_MAX)
