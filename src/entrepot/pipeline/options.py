@@ -238,41 +238,53 @@ def _destination(values: Mapping[str, str]) -> str:
 
 
 def _combinations(values: Mapping[str, str], where: str, destination: str) -> None:
-    if where != WRITE and not destination:
-        raise InvalidOption("nothing to read from", remedy='add .option("queue", ...) or .option("topic", ...)')
-    if where == STREAM and not values.get("subscription"):
-        raise InvalidOption(
-            "a stream needs a subscription: the name under which the brokers keep what this query holds",
-            remedy='add .option("subscription", "a-name-of-its-own"); two queries must not share it',
-        )
-    if where == READ and bool(values.get("subscription")) != bool(values.get("range")):
-        raise InvalidOption(
-            "a batch read of a subscription needs the range that it holds, or it would differ from action to action",
-            remedy="held = entrepot.pipeline.claim(...); held.read(spark); held.settle() - or leave the subscription "
-            "out to browse",
-        )
-    if where == READ and destination.startswith("/topic/") and not values.get("range"):
-        raise InvalidOption(
-            "a topic keeps nothing that could be browsed", remedy="read it as a stream with a subscription, or claim it"
-        )
+    """Refuse what cannot be meant together. Raises InvalidOption."""
+    if where == WRITE:
+        _written(values)
+    else:
+        _read_from(values, where, destination)
     if values.get("discover") == "true" and destination.startswith("/topic/"):
         raise InvalidOption(
             "the brokers of a topic are not discovered: bridges bring its messages to every broker with a "
             "subscription, and each would be read several times",
             remedy="name in url the brokers whose subscriptions are to be read, and leave the option out",
         )
-    if values.get("commit.atomic") == "true" and values.get("commit.mode", STAGED) != STAGED:
-        raise InvalidOption(
-            "only staged batches are seen at one moment", remedy="leave commit.mode or commit.atomic out"
-        )
-    if where == WRITE and values.get("batch") and not values.get("sink"):
-        raise InvalidOption("a batch number counts within a sink", remedy='add .option("sink", "a-name")')
-    if where == WRITE and values.get("counter") and not values.get("batch"):
-        raise InvalidOption("a counter counts batches", remedy='add .option("batch", ...), or leave the counter out')
     for name, most in (("subscription", 200), ("sink", 200), ("counter", 200)):
         text = values.get(name, "")
         if len(text) > most or any(not character.isprintable() for character in text):
             raise InvalidOption(f"{name} is {text[:40]!r}...", remedy=f"at most {most} printable characters")
+
+
+def _read_from(values: Mapping[str, str], where: str, destination: str) -> None:
+    subscription, held = values.get("subscription"), values.get("range")
+    if not destination:
+        raise InvalidOption("nothing to read from", remedy='add .option("queue", ...) or .option("topic", ...)')
+    if where == STREAM and not subscription:
+        raise InvalidOption(
+            "a stream needs a subscription: the name under which the brokers keep what this query holds",
+            remedy='add .option("subscription", "a-name-of-its-own"); two queries must not share it',
+        )
+    if where == READ and bool(subscription) != bool(held):
+        raise InvalidOption(
+            "a batch read of a subscription needs the range that it holds, or it would differ from action to action",
+            remedy="held = entrepot.pipeline.claim(...); held.read(spark); held.settle() - or leave the subscription "
+            "out to browse",
+        )
+    if where == READ and destination.startswith("/topic/") and not held:
+        raise InvalidOption(
+            "a topic keeps nothing that could be browsed", remedy="read it as a stream with a subscription, or claim it"
+        )
+
+
+def _written(values: Mapping[str, str]) -> None:
+    if values.get("commit.atomic") == "true" and values.get("commit.mode", STAGED) != STAGED:
+        raise InvalidOption(
+            "only staged batches are seen at one moment", remedy="leave commit.mode or commit.atomic out"
+        )
+    if values.get("batch") and not values.get("sink"):
+        raise InvalidOption("a batch number counts within a sink", remedy='add .option("sink", "a-name")')
+    if values.get("counter") and not values.get("batch"):
+        raise InvalidOption("a counter counts batches", remedy='add .option("batch", ...), or leave the counter out')
 
 
 def _places(url: str) -> list[tuple[Endpoint, ...]]:
