@@ -52,6 +52,11 @@ def message_path(message: Message) -> Path:
     return path_of(OPENWIRE_LANGUAGE.opened(message).broker_path)
 
 
+def is_too_far(hops: int, ttl: int) -> bool:
+    """Return whether what came over ``hops`` brokers may go no further: ``ttl`` is of messages or of consumers."""
+    return UNLIMITED < ttl <= hops
+
+
 def hops_to(here: str, path: Path) -> int:
     """Return how many brokers a message had come through when it first came ``here``; a Classic path repeats them."""
     first = dict.fromkeys(path)
@@ -135,7 +140,7 @@ class BrokerPath(Rule):
         if self.target in path:
             return f"it was at {self.target} already"
         hops = hops_to(self.here, path)
-        if UNLIMITED < self.ttl <= hops:
+        if is_too_far(hops, self.ttl):
             return f"it came through {hops} brokers and messageTTL is {self.ttl}"
         return ""
 
@@ -173,7 +178,7 @@ class Interpreted(Rule):
         said = OPENWIRE_LANGUAGE.opened(message).data_structure
         if isinstance(said, ConsumerInfo):
             path = path_of(said.broker_path)
-            if UNLIMITED < self.consumer_ttl <= len(path):
+            if is_too_far(len(path), self.consumer_ttl):
                 return f"its consumer is {len(path)} hops away and consumerTTL is {self.consumer_ttl}"
             if self.target in path:
                 return "its consumer is on the other side"

@@ -27,8 +27,6 @@ from entrepot.cluster.link import Effect, LinkCore, State
 from entrepot.cluster.networks.admission import is_interpreted
 from entrepot.cluster.networks.canary import Canary, canary_topic
 from entrepot.cluster.networks.comparison import Comparison, audit_of
-from entrepot.cluster.networks.demand import Effect as DemandEffect
-from entrepot.cluster.networks.demand import Names
 from entrepot.cluster.networks.durables import Durables, durable_list
 from entrepot.cluster.networks.feed import BridgeFeed
 from entrepot.cluster.networks.forwarding import Forwarding
@@ -41,6 +39,8 @@ from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.cluster.networks.report import report
 from entrepot.cluster.networks.subscriptions import Subscriptions
 from entrepot.cluster.networks.temporaries import Temporaries
+from entrepot.cluster.networks.wanted import Effect as DemandEffect
+from entrepot.cluster.networks.wanted import Names
 from entrepot.cluster.networks.wires import Wire
 from entrepot.cluster.source import Feed
 from entrepot.core import trace as facts

@@ -10,16 +10,29 @@ a demand that is neither static nor durable has at least one consumer; all deman
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
-from msgspec import Struct
 from mypy_extensions import i32
 
 from entrepot.base.patterns import MIXED, matches
-from entrepot.cluster.networks.admission import ADVISORY, UNLIMITED, path_of
+from entrepot.cluster.networks.admission import ADVISORY, is_too_far, path_of
 from entrepot.cluster.networks.lists import Included, Lists
 from entrepot.cluster.networks.options import NetworkConnectorOptions
+from entrepot.cluster.networks.wanted import (
+    SESSION,
+    Demand,
+    Drain,
+    DropTemporary,
+    Effect,
+    ForgetDurable,
+    HandOver,
+    LookAgain,
+    MakeTemporary,
+    Names,
+    Subscribe,
+    Unsubscribe,
+)
 from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,
     ActiveMQTopic,
@@ -35,140 +48,7 @@ from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import DestinationOperation, components, is_queue, is_temporary
 
 PRIORITY_LOWEST: Final = -127  # a byte on the wire
-DURABLE_PREFIX: Final = "NC-DS_"
-SESSION: Final = 1
 DEMANDS_MAX: Final = 100_000  # a peer that invents consumers must not fill memory
-
-
-class Names(Struct, frozen=True):
-    """Who a bridge is: the name of its connector, both brokers, and its connection here."""
-
-    connector: str
-    here: str
-    here_id: str
-    there: str
-    there_id: str
-    connection: str
-    token: str = "_"
-
-    @property
-    def local_client(self) -> str:
-        """The client id on our side, to which durable subscriptions belong (classic.md 1.3, step 5)."""
-        return self.token.join((self.connector, self.there, "inbound", self.here))
-
-    @property
-    def remote_client(self) -> str:
-        """The client id on the far side (step 7)."""
-        return self.token.join((self.connector, self.here, "outbound"))
-
-    def durable(self, topic: str) -> str:
-        """Return the name of the durable subscription that stands for all of the far side on ``topic`` (1.10)."""
-        return f"{DURABLE_PREFIX}{self.here}_{topic}"
-
-
-class Demand:
-    """One local subscription. ``info`` is what is announced here; ``remote`` are the consumers that it serves."""
-
-    def __init__(self, info: ConsumerInfo, where: Destination, *, for_network: bool) -> None:
-        self.info: Final = info
-        self.where: Final = where
-        self.for_network: Final = for_network  # the far consumer is itself a bridge's
-        self.remote: dict[ConsumerId, None] = {}
-        self.durables: dict[tuple[str, str], None] = {}  # client id and name of the far durable subscriptions
-        self.durable_name = ""
-        self.static = False
-        self.restored = False  # from a subscription that was here before; whom it serves is not known yet
-
-    @property
-    def name(self) -> str:
-        """The name of the destination."""
-        return self.where.physical_name or ""
-
-    def consumers(self) -> dict[ConsumerId, None]:
-        """Return those that it serves, and what stands for them on the brokers between."""
-        return {**dict.fromkeys(self.info.network_consumer_path or ()), **self.remote}
-
-    def covers(self, other: Demand) -> bool:
-        """Return whether it serves all that ``other`` does."""
-        mine = self.consumers()
-        return all(one in mine for one in other.remote) and all(one in self.durables for one in other.durables)
-
-    def serves(self, wanted: Mapping[ConsumerId, None]) -> bool:
-        """Return whether one of ``wanted`` is among them."""
-        path = self.info.network_consumer_path or ()
-        return any(one in wanted for one in path) or any(one in wanted for one in self.remote)
-
-    def holds_for(self, other: Demand) -> bool:
-        """Return whether a durable reader of ``other`` is among its own, at the same broker beside us.
-
-        Who comes back is another consumer, and one of two bridges hears of him first.
-        """
-        mine, its = self.info.broker_path or [], other.info.broker_path or []
-        return mine[-1:] == its[-1:] and any(one in self.durables for one in other.durables)
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing needs it any more."""
-        return not self.static and not self.remote and not self.durable_name
-
-
-class Subscribe(Struct, frozen=True):
-    """Attach a local subscription, and announce ``demand.info`` here."""
-
-    demand: Demand
-
-
-class Unsubscribe(Struct, frozen=True):
-    """Take it away. ``forget``: a durable one with all that it holds.
-
-    ``instead``: the demand that serves its consumers from now on; what a durable one holds goes over to that.
-    """
-
-    demand: Demand
-    forget: bool = False
-    instead: Demand | None = None
-
-
-class HandOver(Struct, frozen=True):
-    """Give what the durable subscription of ``before`` holds, which nobody reads here, to the demands in ``to``."""
-
-    before: Demand
-    to: tuple[Demand, ...]
-
-
-class Drain(Struct, frozen=True):
-    """Let cross what the durable subscription of ``waiting`` holds from before those of ``serving`` were made.
-
-    They serve its readers now, over ways that lead elsewhere, and cannot have had it.
-    """
-
-    waiting: Demand
-    serving: tuple[Demand, ...]
-
-
-class LookAgain(Struct, frozen=True):
-    """Call `restore` soon: a durable demand is served another way now, and may have left a subscription."""
-
-
-class ForgetDurable(Struct, frozen=True):
-    """Delete the durable subscription ``name`` of the bridge here, if there is one."""
-
-    name: str
-
-
-class MakeTemporary(Struct, frozen=True):
-    """Make a temporary destination of the far side known here."""
-
-    info: DestinationInfo
-
-
-class DropTemporary(Struct, frozen=True):
-    """It is gone."""
-
-    info: DestinationInfo
-
-
-Effect = Subscribe | Unsubscribe | HandOver | Drain | LookAgain | ForgetDurable | MakeTemporary | DropTemporary
 
 
 class Interests:
@@ -319,7 +199,7 @@ class AdvisoryDemand:
         where = info.destination
         path = path_of(info.broker_path)
         ttl = self.options.consumer_ttl
-        far = ttl > UNLIMITED and len(path) >= ttl
+        far = is_too_far(len(path), ttl)
         if where is None or info.browser or far or self.names.here_id in path:
             self.ignored += 1
             return []
@@ -517,33 +397,19 @@ class AdvisoryDemand:
         local = ConsumerInfo(
             consumer_id=ConsumerId(self.names.connection, SESSION, self._numbers),
             destination=where,
-            prefetch_size=i32(self._prefetch(where)),
+            prefetch_size=i32(_prefetch(self.options, where)),
             maximum_pending_message_limit=info.maximum_pending_message_limit,
             dispatch_async=self.options.dispatch_async,
             selector=info.selector,
             client_id=self.names.local_client,
             exclusive=info.exclusive,
             retroactive=info.retroactive,
-            priority=i32(self._priority(int(info.priority), len(path))),
+            priority=i32(_priority(self.options, int(info.priority), len(path))),
             broker_path=path,
             network_subscription=True,
             network_consumer_path=consumers,
         )
         return Demand(local, where, for_network=info.network_subscription)
-
-    def _prefetch(self, where: Destination) -> int:
-        if (where.physical_name or "").startswith(ADVISORY):
-            return self.options.advisory_window
-        return self.options.prefetch
-
-    def _priority(self, own: int, hops: int) -> int:
-        """Return the rank of our subscription; ``hops`` counts the far side (1.8)."""
-        if not self.options.decrease_priority:
-            return own
-        priority = self.options.priority_base
-        if hops > 1:
-            priority -= hops + 1
-        return max(priority, PRIORITY_LOWEST)
 
     def _is_suppressed(self, candidate: Demand) -> bool:
         """Look whether one of its consumers is served another way already; the shorter way stays (1.9)."""
@@ -589,7 +455,7 @@ class AdvisoryDemand:
         ttl = self.options.consumer_ttl
         if where is None or not is_temporary(where) or not self.options.bridge_temporary:
             return []
-        if (ttl > UNLIMITED and len(path) >= ttl) or self.names.here_id in path:
+        if is_too_far(len(path), ttl) or self.names.here_id in path:
             return []
         known = DestinationInfo(
             destination=where,
@@ -621,6 +487,20 @@ def _durable_name(info: ConsumerInfo, where: Destination) -> str:
     A durable subscription to a topic that a queue fills is announced as a reader of that queue, with its name.
     """
     return "" if is_queue(where) else info.subscription_name or ""
+
+
+def _prefetch(options: NetworkConnectorOptions, where: Destination) -> int:
+    return options.advisory_window if (where.physical_name or "").startswith(ADVISORY) else options.prefetch
+
+
+def _priority(options: NetworkConnectorOptions, own: int, hops: int) -> int:
+    """Return the rank of our subscription; ``hops`` counts the far side (1.8)."""
+    if not options.decrease_priority:
+        return own
+    priority = options.priority_base
+    if hops > 1:
+        priority -= hops + 1
+    return max(priority, PRIORITY_LOWEST)
 
 
 def _rank(demand: Demand) -> tuple[int, int]:

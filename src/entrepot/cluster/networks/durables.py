@@ -10,13 +10,14 @@ from typing import Final
 
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import EntrepotError, Refused
-from entrepot.cluster.networks.demand import DURABLE_PREFIX, SESSION, Demand, durables_of
+from entrepot.cluster.networks.demand import durables_of
 from entrepot.cluster.networks.feed import BridgeFeed
 from entrepot.cluster.networks.inbound import address_of
 from entrepot.cluster.networks.lists import Lists
 from entrepot.cluster.networks.neighbourhood import BridgeEnd
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.cluster.networks.pouring import holds, pour
+from entrepot.cluster.networks.wanted import DURABLE_PREFIX, SESSION, Demand
 from entrepot.core.queue import Queue
 from entrepot.core.subscription import durable_queue_name
 from entrepot.core.timed import Alarm

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from entrepot.cluster.link import LinkCore
 from entrepot.cluster.networks.admission import Rule, is_interpreted
-from entrepot.cluster.networks.demand import Demand, Names
+from entrepot.cluster.networks.wanted import Demand, Names
 from entrepot.cluster.source import Feed
 from entrepot.core.broker import selector_or_none
 from entrepot.core.consumer import Objection

@@ -9,9 +9,9 @@ from entrepot.base.errors import EntrepotError
 from entrepot.cluster.flow import FlowControl
 from entrepot.cluster.networks.admission import ADVISORY, path_through
 from entrepot.cluster.networks.crossing import Crossing
-from entrepot.cluster.networks.demand import SESSION
 from entrepot.cluster.networks.feed import BridgeFeed
 from entrepot.cluster.networks.options import NetworkConnectorOptions
+from entrepot.cluster.networks.wanted import SESSION
 from entrepot.cluster.networks.wires import Wire
 from entrepot.core.broker import BrokerCore
 from entrepot.model.message import Message

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Final
 
 from entrepot.base.environment import Instant
-from entrepot.cluster.networks.demand import SESSION
 from entrepot.cluster.networks.neighbourhood import BridgeEnd, Part
 from entrepot.cluster.networks.properties import write_properties
+from entrepot.cluster.networks.wanted import SESSION
 from entrepot.cluster.networks.wires import Wire
 from entrepot.protocols.openwire.commands import (
     BrokerId,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.base.environment import Instant
-from entrepot.cluster.networks.demand import SESSION
 from entrepot.cluster.networks.neighbourhood import BridgeEnd, Part
+from entrepot.cluster.networks.wanted import SESSION
 from entrepot.cluster.networks.wires import Wire
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import (

@@ -12,10 +12,9 @@ from entrepot.cluster.networks.wires import Wire
 from entrepot.core.flow import BLOCKED, DUPLICATE, SpaceWaiter
 from entrepot.core.routing import Target
 from entrepot.journal.log import Waiter
-from entrepot.model.address import ANYCAST, MULTICAST
-from entrepot.model.address import Destination as Address
+from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.protocols.openwire import commands
-from entrepot.protocols.openwire.commands import Destination, ExceptionResponse, Response
+from entrepot.protocols.openwire.commands import ExceptionResponse, Response
 from entrepot.protocols.openwire.convert import message_of
 from entrepot.protocols.openwire.ids import components, is_queue, is_temporary
 from entrepot.protocols.openwire.refusals import throwable_of
@@ -60,7 +59,7 @@ class Inbound:
         self.accepted = 0
         self.duplicates = 0
         self.comparison: Comparison | None = None  # none: a wire of tests
-        self._targets: dict[Destination, Target] = {}
+        self._targets: dict[commands.Destination, Target] = {}
         self._held: list[tuple[Wire, int, bool]] = []
         self._space = _Space(self)
 
@@ -109,7 +108,7 @@ class Inbound:
             self.duplicates += 1
         return verdict == BLOCKED
 
-    def _target(self, where: Destination) -> Target:
+    def _target(self, where: commands.Destination) -> Target:
         addresses = [address_of(part) for part in components(where)]
         for one in addresses:
             if one.temporary and one.routing == MULTICAST:
@@ -121,7 +120,7 @@ class Inbound:
         self._targets[where] = target
         return target
 
-    def _may_send(self, addresses: list[Address]) -> None:
+    def _may_send(self, addresses: list[Destination]) -> None:
         """Raise AccessDenied for what the other broker may not do here; one that we dialled may not manage us."""
         broker = self.bridge.broker
         subject = self.bridge.subject
@@ -160,9 +159,9 @@ class Inbound:
         self.bridge.broker.flow.stop_waiting(self.bridge.origin)
 
 
-def address_of(where: Destination) -> Address:
+def address_of(where: commands.Destination) -> Destination:
     """Return what ``where`` names here. Raises InvalidDestination."""
     name, _, queue = (where.physical_name or "").partition("::")
     if not name:
         raise InvalidDestination("a destination has no name")
-    return Address(name, ANYCAST if is_queue(where) else MULTICAST, is_temporary(where), queue)
+    return Destination(name, ANYCAST if is_queue(where) else MULTICAST, is_temporary(where), queue)

@@ -11,11 +11,12 @@ from entrepot.base.environment import Duration, Instant
 from entrepot.cluster.clients import ClientCluster
 from entrepot.cluster.link import Effect, LinkCore, State
 from entrepot.cluster.networks.admission import All, BrokerPath, Interpreted, Replay, Rule
-from entrepot.cluster.networks.demand import AdvisoryDemand, Demand, Interests, Names, StaticDemand
-from entrepot.cluster.networks.demand import Effect as DemandEffect
+from entrepot.cluster.networks.demand import AdvisoryDemand, Interests, StaticDemand
 from entrepot.cluster.networks.feed import BridgeFeed
 from entrepot.cluster.networks.lists import Lists
 from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
+from entrepot.cluster.networks.wanted import Demand, Names
+from entrepot.cluster.networks.wanted import Effect as DemandEffect
 from entrepot.cluster.networks.wires import Wire
 from entrepot.cluster.source import LinkPort
 from entrepot.cluster.zones import ZoneRules

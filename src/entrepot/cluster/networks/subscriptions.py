@@ -9,7 +9,12 @@ from entrepot.base.environment import Instant
 from entrepot.base.errors import EntrepotError
 from entrepot.cluster.link import State
 from entrepot.cluster.networks.admission import ADVISORY
-from entrepot.cluster.networks.demand import (
+from entrepot.cluster.networks.durables import Durables
+from entrepot.cluster.networks.feed import BridgeFeed
+from entrepot.cluster.networks.inbound import address_of
+from entrepot.cluster.networks.neighbourhood import BridgeEnd
+from entrepot.cluster.networks.temporaries import Temporaries
+from entrepot.cluster.networks.wanted import (
     Demand,
     Drain,
     DropTemporary,
@@ -21,11 +26,6 @@ from entrepot.cluster.networks.demand import (
     Subscribe,
     Unsubscribe,
 )
-from entrepot.cluster.networks.durables import Durables
-from entrepot.cluster.networks.feed import BridgeFeed
-from entrepot.cluster.networks.inbound import address_of
-from entrepot.cluster.networks.neighbourhood import BridgeEnd
-from entrepot.cluster.networks.temporaries import Temporaries
 from entrepot.protocols.openwire.commands import Destination
 from entrepot.protocols.openwire.frames import Throwable
 from entrepot.protocols.openwire.ids import components, is_temporary

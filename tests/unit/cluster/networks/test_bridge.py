@@ -9,8 +9,8 @@ from entrepot.base.compiled import is_compiled
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.link import State
 from entrepot.cluster.networks.bridge import Bridge
-from entrepot.cluster.networks.demand import ForgetDurable, Subscribe, Unsubscribe
 from entrepot.cluster.networks.options import BridgeFilterOptions
+from entrepot.cluster.networks.wanted import ForgetDurable, Subscribe, Unsubscribe
 from entrepot.core.directory import Directory, Subject
 from entrepot.core.diversion import composite
 from entrepot.model.address import ANYCAST, Destination, parse

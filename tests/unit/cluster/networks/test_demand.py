@@ -6,23 +6,21 @@ from typing import Any
 
 import pytest
 
-from entrepot.cluster.networks.demand import (
-    AdvisoryDemand,
+from entrepot.cluster.networks.demand import AdvisoryDemand, Interests, StaticDemand
+from entrepot.cluster.networks.lists import Included, Lists
+from entrepot.cluster.networks.options import NetworkConnectorOptions
+from entrepot.cluster.networks.wanted import (
     Demand,
     Drain,
     Effect,
     ForgetDurable,
     HandOver,
-    Interests,
     LookAgain,
     MakeTemporary,
     Names,
-    StaticDemand,
     Subscribe,
     Unsubscribe,
 )
-from entrepot.cluster.networks.lists import Included, Lists
-from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,
     ActiveMQTempQueue,
