@@ -17,7 +17,6 @@ from entrepot.cluster.link import LinkCore, State
 from entrepot.cluster.networks import comparison
 from entrepot.cluster.networks.admission import BrokerPath, Replay
 from entrepot.cluster.networks.bridge import Bridge
-from entrepot.cluster.networks.crossing import Crossing
 from entrepot.cluster.networks.demand import AdvisoryDemand, Interests
 from entrepot.cluster.networks.durables import Durables
 from entrepot.cluster.networks.forwarding import Forwarding
@@ -26,6 +25,7 @@ from entrepot.cluster.supervision import Supervision
 from entrepot.core.copies import Copies
 from entrepot.core.identities import Identities
 from entrepot.protocols.openwire.advisories import Advisories
+from entrepot.protocols.openwire.relaying import Crossing
 from entrepot.simulation import sites
 
 

@@ -104,6 +104,11 @@ class Common:
         self.path: list[str] = []  # brokers that it passed, as they call themselves
 
 
+BARE_NOT: Final = 0
+BARE_TEXT: Final = 1
+BARE_OCTETS: Final = 2
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Language:
     """How one protocol lays out ``Message.raw``. One instance a protocol; `register` it under its code."""
@@ -136,6 +141,14 @@ class Language:
     def sequence(self, message: Message) -> i64:
         """Return the number, 0 to `SEQUENCE_MAX`, that follows the `prefix` in `identity`, where there is one."""
         return 0
+
+    def bare(self, message: Message) -> i64:
+        """Return BARE_TEXT or BARE_OCTETS for a message without properties and headers, else BARE_NOT.
+
+        Its body lies in ``raw`` from ``body_at`` to the octet before the last. Annotations and large bodies, which are
+        not in ``raw``, are the caller's to look at.
+        """
+        return BARE_NOT
 
     def bereave(self, message: Message) -> None:
         """Make ``message``, whose body was a large one outside of ``raw``, one with an empty body."""

@@ -12,7 +12,6 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from entrepot.base.environment import MILLISECOND, SECOND, Duration
-from entrepot.cluster.networks.crossing import has_no_path
 from entrepot.cluster.networks.options import BridgeFilterOptions
 from entrepot.core.consumer import BRIDGE, Objection
 from entrepot.core.queue import Queue
@@ -21,6 +20,7 @@ from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.commands import BrokerId, ConsumerInfo
 from entrepot.protocols.openwire.convert import OPENWIRE_LANGUAGE
+from entrepot.protocols.openwire.relaying import has_no_path
 
 UNLIMITED: Final = -1
 TURN_AFTER: Final[Duration] = SECOND  # between two turns of a message that runs to and fro

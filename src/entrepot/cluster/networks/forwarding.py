@@ -8,7 +8,6 @@ from typing import Final
 from entrepot.base.errors import EntrepotError
 from entrepot.cluster.flow import FlowControl
 from entrepot.cluster.networks.admission import ADVISORY, path_through
-from entrepot.cluster.networks.crossing import Crossing
 from entrepot.cluster.networks.feed import BridgeFeed
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.cluster.networks.wanted import SESSION
@@ -19,6 +18,7 @@ from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import BrokerId, Destination, ProducerId
 from entrepot.protocols.openwire.convert import named, presented
 from entrepot.protocols.openwire.large import body_of, is_large
+from entrepot.protocols.openwire.relaying import Crossing
 
 FRAME_OCTETS_MAX: Final = 100 * 1024 * 1024  # what is agreed with brokers as they are shipped
 COMPRESS_FROM: Final = 64  # octets; below, zlib makes bodies longer

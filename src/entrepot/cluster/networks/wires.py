@@ -6,12 +6,12 @@ from typing import Final
 
 from mypy_extensions import i32, i64, mypyc_attr
 
-from entrepot.cluster.networks.crossing import Crossing
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.client import OpenWireClient
 from entrepot.protocols.openwire.commands import Command, Destination, ShutdownInfo
 from entrepot.protocols.openwire.convert import LAYOUT
+from entrepot.protocols.openwire.relaying import Crossing
 from entrepot.protocols.openwire.server import OpenWireSession
 from entrepot.protocols.outflow import Outflow
 

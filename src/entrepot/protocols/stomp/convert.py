@@ -9,9 +9,14 @@ from __future__ import annotations
 import json
 from typing import Final
 
+from mypy_extensions import i64
+
 from entrepot.base.errors import Inexpressible
 from entrepot.base.primitive import Primitive, plain
 from entrepot.model.message import (
+    BARE_NOT,
+    BARE_OCTETS,
+    BARE_TEXT,
     BODY_BYTES,
     BODY_EMPTY,
     BODY_MAP,
@@ -49,6 +54,7 @@ READ_FORMS: Final = (
     transformation.JSON,  # names no kind: ActiveMQ says so in a transformation-error
     transformation.XML,
 )
+LENGTH_HEADER: Final = b"content-length:"
 KINDS: Final = {BODY_MAP: "map", BODY_STREAM: "stream", BODY_OBJECT: "object"}
 NOT_PROPERTIES: Final = ("content-length", "correlation-id", "reply-to", "type", "content-type")
 
@@ -98,6 +104,16 @@ class StompLanguage(Language):
         except Inexpressible:
             return None
         return found if isinstance(found, dict) else None
+
+    def bare(self, message: Message) -> i64:
+        """Tell a message without any header, which is text, and one with a content-length alone."""
+        body_at: i64 = message.body_at
+        if body_at == 1:
+            return BARE_TEXT
+        raw = message.raw
+        if raw.startswith(LENGTH_HEADER) and raw.find(b"\n", 0, body_at) == body_at - 2:
+            return BARE_OCTETS
+        return BARE_NOT
 
     def common(self, message: Message) -> Common:
         """Return the message in the common form: text without content-length, octets with one, unless it says.

@@ -2,8 +2,9 @@
 
 Forwarding changes little of a message (classic.md 1.11): producer, destination, path, the redelivery counter and the
 times. Everything else stays as it came, so the octets are copied around those fields. Two first encodings can cross
-like that: what a client sent over OpenWire, and what STOMP sent with no header that is a property. All others are
-encoded anew (`Bridge.anew`); `Crossing.write` says which by returning False, and never guesses.
+like that: what a client sent over OpenWire, and what in its own language is nothing but a body (`Language.bare`). All
+others are encoded anew (`cluster/networks/forwarding.py`); `Crossing.write` says which by returning False, and never
+guesses.
 
 A message from OpenWire (loose, `convert.LAYOUT`), and what is put in place of its parts::
 
@@ -18,12 +19,11 @@ from typing import Final
 from librt.strings import BytesWriter, read_i16_be, write_i16_be, write_i32_be, write_i64_be
 from mypy_extensions import i16, i32, i64
 
-from entrepot.model.message import Message
+from entrepot.model.message import BARE_OCTETS, BARE_TEXT, Message
 from entrepot.protocols.openwire.commands import BrokerId, Destination, ProducerId
 from entrepot.protocols.openwire.convert import BLOB, FOREIGN_SESSION, OPENWIRE_LANGUAGE, is_untouched
 from entrepot.protocols.openwire.frames import FrameWriter, Structure
 from entrepot.protocols.openwire.schema import VERSION_MAX
-from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
 
 HEADER_OCTETS: Final = 6  # type, command, whether an answer is wanted
 NUMBERS_OCTETS: Final = 16  # of a producer's id, behind its text
@@ -33,10 +33,9 @@ TIMES_AT: Final = 17
 SHORTEST: Final = 64
 TEXT_TYPE: Final = 28
 BYTES_TYPE: Final = 24
-LENGTH_HEADER: Final = b"content-length:"
 # header; transaction to text of id; its length; numbers; to correlation id; persistent, expiration, priority, reply-to,
 # timestamp; type, content; properties to compressed; counter; arrival; user to cluster; times and group
-STOMP_FIXED: Final = HEADER_OCTETS + 5 + 2 + 16 + 7 + (1 + 8 + 1 + 1 + 8) + 2 + 4 + 4 + 8 + 4 + 17
+BARE_FIXED: Final = HEADER_OCTETS + 5 + 2 + 16 + 7 + (1 + 8 + 1 + 1 + 8) + 2 + 4 + 4 + 8 + 4 + 17
 IDENTITY_OCTETS_MAX: Final = 1000  # far above what we make; a length of 16 bits follows
 
 
@@ -103,8 +102,8 @@ class Crossing:
             self._named = where
         if message.language is OPENWIRE_LANGUAGE:
             done = self._passed_on(out, message, command, answered, counter, wall, frame_max)
-        elif message.language is STOMP_LANGUAGE and rare is None:
-            done = self._from_stomp(out, message, command, answered, counter, wall, frame_max)
+        elif rare is None:
+            done = self._bare(out, message, command, answered, counter, wall, frame_max)
         else:
             return False
         if done:
@@ -150,25 +149,22 @@ class Crossing:
         out.append(0)
         return True
 
-    def _from_stomp(
+    def _bare(
         self, out: BytesWriter, message: Message, command: i32, answered: bool, counter: i64, wall: i64, frame_max: i64
     ) -> bool:
         raw = message.raw
         body_at: i64 = message.body_at
-        octets: i64 = len(raw) - body_at - 1  # a NUL ends it
-        if body_at == 1:  # no header at all
-            text = True
-            body = raw[1 : octets + 1]
-            if not body.isascii():
-                return False  # Java's own UTF-8 differs beyond
-        elif raw.startswith(LENGTH_HEADER) and raw.find(b"\n", 0, body_at) == body_at - 2:
-            text = False
-            body = raw[body_at : body_at + octets]
-        else:
+        kind = message.language.bare(message)
+        if kind != BARE_TEXT and kind != BARE_OCTETS:
             return False
+        text = kind == BARE_TEXT
+        octets: i64 = len(raw) - body_at - 1
+        body = raw[body_at : body_at + octets]
+        if text and not body.isascii():
+            return False  # Java's own UTF-8 differs beyond
         identity = self._prefix + str(message.number).encode()
         where = self._where
-        length: i64 = STOMP_FIXED + len(self._producer) + len(where) + len(self._foreign) + len(self._path)
+        length: i64 = BARE_FIXED + len(self._producer) + len(where) + len(self._foreign) + len(self._path)
         length += len(identity) + (8 if text else 4) + octets
         if length > frame_max or len(identity) > IDENTITY_OCTETS_MAX:
             return False

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from librt.strings import BytesWriter
 
-from entrepot.cluster.networks.crossing import Crossing, has_no_path
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.bodies import bytes_message, map_message, pack_properties, text_message
@@ -19,6 +18,7 @@ from entrepot.protocols.openwire.commands import (
     ProducerId,
 )
 from entrepot.protocols.openwire.convert import decode, message_of, named, presented
+from entrepot.protocols.openwire.relaying import Crossing, has_no_path
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
 
 HERE = "ID:here-1"
