@@ -1,0 +1,269 @@
+"""The files of a store as the writer thread has them open: written, filled ahead, synced, given their names.
+
+Every method is called by that thread alone (`io/worker.py`), but `_fill_spare`, which has one of its own. What cannot
+be done is an OSError. Must never: call fdatasync again after it failed and believe the answer.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections import deque
+from contextlib import suppress
+from typing import Final
+
+from entrepot.base.environment import KIB, MIB
+from entrepot.base.errors import StoreLost
+from entrepot.io.descriptors import let_go
+from entrepot.io.folders import is_blob
+from entrepot.io.lock import NO_SPACE, OWNER_FILE, DirectoryLock
+from entrepot.io.worker import Operation, Worker
+from entrepot.journal.ports import SCRATCH
+
+ZERO_STEP: Final = 1 * MIB
+"""How far a growing segment is filled ahead when no spare was ready: 1 MiB costs under a millisecond."""
+ZEROS: Final = bytes(256 * KIB)
+
+
+class WrittenFile:
+    """A file that the writer thread has open."""
+
+    def __init__(self, descriptor: int, *, expected: int, zeroed: int) -> None:
+        self.descriptor = descriptor
+        self.expected = expected
+        self.zeroed = zeroed
+        self.finished = False
+
+
+class WrittenFiles:
+    """The files that are written to.
+
+    ``unwritten``: name -> what is to be written; appended to by the loop, taken from when the octets are in the file.
+    ``given_up``: blobs whose removal has been asked for.
+    """
+
+    def __init__(
+        self, worker: Worker, lock: DirectoryLock | None, look: Operation | None, *, preallocate: bool
+    ) -> None:
+        """``lock``: of the directory, None where the caller has one; ``look``: called after each sync."""
+        self.worker: Final = worker
+        self.folders: Final = worker.folders
+        self.lock = lock
+        self.unwritten: Final[dict[str, deque[tuple[int, bytes, bytes]]]] = {}
+        self.given_up: Final[dict[str, bool]] = {}
+        self._look: Final = look
+        self._preallocate: Final = preallocate
+        self._files: Final[dict[str, WrittenFile]] = {}
+        self._dirty: Final[dict[str, WrittenFile]] = {}
+        self._names_dirty = False
+        self._blob_names_dirty = False
+        self._spoiled: Final[dict[str, bool]] = {}
+        self._spare_size = 0
+        self._filler: threading.Thread | None = None
+        worker.reserve.lost_spare = self._forget_spare
+
+    def close(self) -> None:
+        """Let go of all of them. The thread has ended."""
+        if self._filler is not None:
+            self._filler.join()
+        for written in self._files.values():
+            let_go(written.descriptor)
+
+    def _forget_spare(self) -> None:
+        self._spare_size = 0
+
+    def create(self, name: str, expected: int) -> None:
+        """Make an empty file, from the spare one when that fits."""
+        if not self.worker.reserve.tight:
+            self.worker.reserve.take()  # there may have been no room for it when this began
+        path = self.folders.path(name)
+        zeroed = 0
+        if self._spare_size > 0 and expected == self._spare_size:
+            os.rename(self.folders.spare, path)
+            zeroed = self._spare_size
+            self._spare_size = 0
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        else:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, OWNER_FILE)
+        self._files[name] = WrittenFile(descriptor, expected=expected if self._preallocate else 0, zeroed=zeroed)
+        self._name_changed(name)
+
+    def _name_changed(self, name: str) -> None:
+        if is_blob(name):
+            self._blob_names_dirty = True
+        else:
+            self._names_dirty = True
+
+    def write(self, name: str, offset: int, head: bytes, body: bytes) -> None:
+        """Write at ``offset`` what the loop put into ``unwritten``."""
+        if name in self.given_up:
+            # Its removal is behind this in the queue. On a full disk it may be the very thing that makes room.
+            self.unwritten[name].popleft()
+            return
+        if name not in self._spoiled:
+            try:
+                self._put(name, offset, head, body)
+            except OSError as error:
+                if error.errno not in NO_SPACE or not name.endswith(SCRATCH):
+                    raise
+                self._spoil(name)
+                return
+        elif name in self.unwritten:
+            del self.unwritten[name]
+            return
+        self.unwritten[name].popleft()
+
+    def _put(self, name: str, offset: int, head: bytes, body: bytes) -> None:
+        written = self._files.get(name)
+        if written is None:  # a segment of an earlier run: recovery puts its end mark
+            descriptor = os.open(self.folders.path(name), os.O_RDWR | os.O_CLOEXEC)
+            written = WrittenFile(descriptor, expected=0, zeroed=0)
+            self._files[name] = written
+        self._dirty[name] = written
+        end = offset + len(head) + len(body)
+        if written.zeroed < end and written.zeroed < written.expected:
+            self._fill_ahead(written, end)
+        done = os.pwritev(written.descriptor, [head, body], offset)
+        rest = memoryview(head + body)[done:] if done < end - offset else None
+        while rest:
+            done = os.pwrite(written.descriptor, rest, end - len(rest))
+            rest = rest[done:]
+        if self._preallocate and self._spare_size == 0 and written.expected and end * 2 > written.expected:
+            self._prepare_spare(written.expected)
+
+    def _fill_ahead(self, written: WrittenFile, end: int) -> None:
+        goal = min(written.expected, end + ZERO_STEP)
+        while written.zeroed < goal:
+            written.zeroed += os.pwrite(written.descriptor, ZEROS[: goal - written.zeroed], written.zeroed)
+
+    def _prepare_spare(self, size: int) -> None:
+        """Fill the next segment with zeros in the background; a disk without room for it goes without."""
+        self._spare_size = -1
+        self._filler = threading.Thread(target=self._fill_spare, args=(size,), name="entrepot-spare", daemon=True)
+        self._filler.start()
+
+    def _fill_spare(self, size: int) -> None:
+        path = self.folders.spare
+        ready = False
+        try:
+            if self.folders.free() > 2 * size:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, OWNER_FILE)
+                try:
+                    done = 0
+                    while done < size and not self.worker.stopping:
+                        done += os.pwrite(descriptor, ZEROS[: size - done], done)
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+                ready = done == size
+        except OSError:
+            ready = False
+        if not ready:
+            path.unlink(missing_ok=True)
+        with self.worker.wake:
+            self._spare_size = size if ready else 0
+
+    def _spoil(self, name: str) -> None:
+        self._spoiled[name] = True
+        self.drop(name)
+        self.worker.tell(lambda: self.worker.events.spoiled(name))
+
+    def sync(self, token: int) -> None:
+        """Make everything durable, and tell the journal that all up to ``token`` is."""
+        self._sync_dirty()
+        if self._look is not None:
+            self._look()
+        if self.still_locked():
+            self.worker.tell(lambda: self.worker.events.synced(token))
+
+    def look_at_lock(self) -> None:
+        """See whether the lock file is ours; if not, all is over."""
+        self.still_locked()
+
+    def still_locked(self) -> bool:
+        """Say whether the lock file is ours; if not, all is over: another broker may take its absence for leave."""
+        why = "" if self.lock is None else self.lock.gone()
+        if why and not isinstance(self.worker.failure, StoreLost):
+            self.worker.fail(
+                StoreLost(
+                    f"the lock file {self.folders.directory / 'LOCK'} {why} while this broker ran",
+                    remedy="start it again; a lock that is in use is not to be removed, and another one need not be",
+                )
+            )
+        return not why
+
+    def _sync_dirty(self) -> None:
+        """Make all that was written durable; whatever goes wrong here is final."""
+        try:
+            for name, written in list(self._dirty.items()):
+                os.fdatasync(written.descriptor)
+                del self._dirty[name]
+                if written.finished:
+                    os.close(written.descriptor)
+                    self._files.pop(name, None)
+            if self._names_dirty:
+                self.folders.sync()
+                self._names_dirty = False
+            if self._blob_names_dirty:
+                self.folders.sync(bodies=True)
+                self._blob_names_dirty = False
+        except OSError as error:
+            raise OSError(errno.EIO, f"a sync failed ({error.strerror})") from error
+
+    def trim(self, name: str, length: int) -> None:
+        """Give back what is behind ``length``."""
+        written = self._files.get(name)
+        if written is not None:
+            os.ftruncate(written.descriptor, length)
+            self._finish(name)
+
+    def _finish(self, name: str) -> None:
+        """Nothing more comes into this file: close it with the next sync."""
+        written = self._files.get(name)
+        if written is not None:
+            written.finished = True
+            self._dirty[name] = written
+
+    def seal(self, name: str) -> None:
+        """A blob is whole: it is on disk before the record that refers to it can be, or that would outlive it."""
+        self._finish(name)
+        self._sync_dirty()
+
+    def publish(self, scratch: str, name: str) -> None:
+        """Make ``scratch`` durable, and give it its name."""
+        if self._spoiled.pop(scratch, False):
+            return
+        self._finish(scratch)
+        self._sync_dirty()
+        if not self.still_locked():
+            return
+        os.rename(self.folders.path(scratch), self.folders.path(name))
+        self.unwritten.pop(scratch, None)
+        try:
+            self.folders.sync()
+        except OSError as error:
+            raise OSError(errno.EIO, f"a sync failed ({error.strerror})") from error
+        self.worker.tell(lambda: self.worker.events.published(name))
+
+    def drop(self, name: str) -> None:
+        """Remove a file."""
+        written = self._files.pop(name, None)
+        self._dirty.pop(name, None)
+        if written is not None:
+            os.close(written.descriptor)
+        self.unwritten.pop(name, None)
+        self.folders.path(name).unlink(missing_ok=True)
+        self.given_up.pop(name, None)
+        self._name_changed(name)
+
+    def set_aside(self, name: str) -> None:
+        """Rename a blob: removing it is up to people."""
+        written = self._files.pop(name, None)
+        self._dirty.pop(name, None)
+        if written is not None:
+            os.close(written.descriptor)
+        self.unwritten.pop(name, None)
+        with suppress(FileNotFoundError):
+            os.rename(self.folders.path(name), self.folders.bodies / (name[: -len(".blob")] + ".damaged"))
+        self._name_changed(name)
