@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from entrepot.core.addressing.definition import ConnectionOwner, QueueDefinition, ReaderOwner, SubscriptionOwner
 from entrepot.core.backlog import Reference
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.copies import Sender, hash_of, mark_of
@@ -23,12 +24,12 @@ from entrepot.core.queue import Queue
 from entrepot.core.transaction import Transaction
 from entrepot.journal.log import Waiter
 from entrepot.model import address as names
-from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.model.address import MULTICAST
 from entrepot.simulation.disk import SimulatedDisk
 from kit import Rig
 
 HOUR = 3_600_000
-PROPERTIES = ("name", "address", "routing", "durable", "temporary", "auto_created", "no_local", "paused")
+PROPERTIES = ("name", "address", "routing", "durable", "temporary", "auto_created", "no_local")
 
 
 class Synced(Waiter):
@@ -46,12 +47,13 @@ def sync(rig: Rig) -> None:
 def queues(rig: Rig) -> None:
     """Make every kind of queue, each with two messages or none."""
     broker = rig.broker
-    broker.queues.create("made", "made", ANYCAST, durable=True)
-    broker.queues.create("filtered", "shared.address", ANYCAST, True, selector_or_none("n > 1"))
-    broker.queues.create("other", "shared.address", MULTICAST, True)
-    broker.queues.create("memory", "memory", ANYCAST, durable=False)
-    temporary = broker.queues.create("ID:t:1", "ID:t:1", ANYCAST, durable=False, owner="c-1")
-    temporary.temporary = True
+    broker.queues.create(QueueDefinition(name="made", address="made"))
+    broker.queues.create(QueueDefinition(name="filtered", address="shared.address", selector="n > 1"))
+    broker.queues.create(QueueDefinition(name="other", address="shared.address", routing=MULTICAST))
+    broker.queues.create(QueueDefinition(name="memory", address="memory", durable=False))
+    broker.queues.create(
+        QueueDefinition(name="ID:t:1", address="ID:t:1", durable=False, temporary=True, owner=ConnectionOwner("c-1"))
+    )
     rig.send("auto", "a1", priority=7)
     rig.send("auto", "a2", ttl=10 * HOUR, properties={"n": 2}, group="g", seq=3)
     rig.send("made", "m1", annotations={"JMSXUserID": "somebody"}, identity="ID:elsewhere-1:2")
@@ -205,10 +207,12 @@ def _marks(sender: Sender) -> list[int]:
 
 def _queue(rig: Rig, name: str) -> dict[str, Any]:
     queue = rig.queue(name)
-    made: dict[str, Any] = {each: getattr(queue, each) for each in PROPERTIES}
+    made: dict[str, Any] = {each: getattr(queue.definition, each) for each in PROPERTIES}
+    made["paused"] = queue.paused
     made["identity"] = int(queue.identity)
     made["owner"] = _owner(queue)
-    made["filter"] = "" if queue.filter is None else queue.filter.text
+    made["filter"] = queue.definition.selector
+    assert made["filter"] == ("" if queue.filter is None else queue.filter.text)
     made["began"] = int(queue.began)
     made["attempts"] = {str(number): int(count) for number, count in queue.attempts.items()}
     made["messages"] = [
@@ -235,12 +239,12 @@ def _walked(queue: Queue) -> list[Reference]:
 
 
 def _owner(queue: Queue) -> list[str]:
-    first, tab, second = queue.owner.partition("\t")
-    if not first and not tab:
-        return []
-    if not tab:
-        return ["connection", first]
-    return ["reader" if queue.auto_created else "subscription", first, second]
+    owner = queue.definition.owner
+    if isinstance(owner, SubscriptionOwner):
+        return ["subscription", owner.client_id, owner.name]
+    if isinstance(owner, ReaderOwner):
+        return ["reader", owner.group, owner.topic]
+    return [] if owner is None else ["connection", owner.connection]
 
 
 def _rare(rare: Any) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-import msgspec
 
 from entrepot.base.errors import BodyLost, EntrepotError, StoreUnusable
 from entrepot.cli.data import Spectacles, directory_argument, unused
 from entrepot.cli.output import output_option, to_json
+from entrepot.core.addressing.definition import QueueDefinition, QueueRecord, decode, encode
 from entrepot.core.bereaved import BODY_LOST, DEAD_CAUSE
 from entrepot.core.lease_records import ClaimRecord, decode_claim, decode_lease
 from entrepot.core.records import FIRST_QUEUE, KIND_CLAIM, KIND_LEASE, KIND_QUEUE
@@ -26,7 +26,6 @@ from entrepot.journal.log import JournalCore, JournalOptions
 from entrepot.journal.ports import RecoverySink
 from entrepot.journal.record import RECORD_HEAD, envelope_at, record_valid
 from entrepot.journal.salvage import Loss, Salvage
-from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message, read_envelope
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
 
@@ -59,7 +58,7 @@ class Copied(RecoverySink):
         self.journal.put(kind, key, value)
         self.documents += 1
         if kind == KIND_QUEUE:
-            self.names[int.from_bytes(key, "big")] = msgspec.msgpack.decode(value, type=dict[str, str])["name"]
+            self.names[int.from_bytes(key, "big")] = decode(value).definition.name
         elif kind == KIND_LEASE:
             lease = decode_lease(value)
             self.bases[(lease.queue, lease.group)] = lease.base
@@ -126,9 +125,8 @@ class Copied(RecoverySink):
         """Define a queue anew whose definition is lost, under the name to which its message was sent."""
         name = address if address not in self.names.values() else f"salvaged.{identity}"
         self.names[identity] = self.nameless[identity] = name
-        fields = dict.fromkeys(("filter", "owner", "auto", "paused", "no-local"), "")
-        fields.update(name=name, address=name, routing=str(ANYCAST))
-        self.journal.put(KIND_QUEUE, identity.to_bytes(4, "big"), msgspec.msgpack.encode(fields))
+        record = QueueRecord(QueueDefinition(name=name, address=name))
+        self.journal.put(KIND_QUEUE, identity.to_bytes(4, "big"), encode(record))
 
     def fill_leases(self) -> list[int]:
         """Put an empty message in the place of each that a lease holds and that is lost: its positions are counted."""

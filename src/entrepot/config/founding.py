@@ -7,6 +7,7 @@ every start.
 from __future__ import annotations
 
 from entrepot.config.model import BrokerConfig, CompositeEntry, QueueEntry, Sharing, UsageOptions
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.arrival import AS_SENT, Stamps
 from entrepot.core.broker import BrokerCore
 from entrepot.core.diversion import composite, divert
@@ -16,7 +17,7 @@ from entrepot.core.routing import Divert, VirtualTopic
 from entrepot.ha.lease import DURATION, LeaseOptions
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.journal.limits import StoreLimits
-from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.model.address import MULTICAST
 from entrepot.model.predicate import compile_selector
 from entrepot.protocols.openwire.advisories import Advisories
 
@@ -84,12 +85,19 @@ def found(config: BrokerConfig, broker: BrokerCore) -> None:
         if place.routing == MULTICAST:
             broker.table.address(place.name).created_by_operator = True
         elif place.name not in broker.table.queues:
-            broker.queues.create(place.name, place.name, ANYCAST, durable=True)
+            broker.queues.create(QueueDefinition(name=place.name, address=place.name))
 
 
 def _make(entry: QueueEntry, broker: BrokerCore) -> None:
-    condition = compile_selector(entry.selector) if entry.selector else None
-    broker.queues.create(entry.name, entry.address, entry.routing, durable=entry.durable, condition=condition)
+    broker.queues.create(
+        QueueDefinition(
+            name=entry.name,
+            address=entry.address,
+            routing=entry.routing,
+            selector=entry.selector,
+            durable=entry.durable,
+        )
+    )
 
 
 def _divert(entry: CompositeEntry) -> Divert:

@@ -59,15 +59,18 @@ def created(hub: Hub, queue: Queue, node_id: str, known: bool) -> None:
         hub.announce(local_binding(BINDING_ADDED, place, node_id))
 
 
-def deleted(hub: Hub, queue: Queue, node_id: str, known: bool, messages: i64, why: str) -> None:
-    """Tell that what `created` told of is gone: the address unless it is still ``known``; a durable subscription."""
+def deleted(hub: Hub, queue: Queue, node_id: str, known: bool, messages: i64, why: str, renewed: bool) -> None:
+    """Tell that what `created` told of is gone: the address unless it is still ``known``.
+
+    A durable subscription too, unless it is ``renewed``: it goes on with another queue.
+    """
     place = queue.place()
     if hub.kinds & BINDING_REMOVED:
         hub.announce(local_binding(BINDING_REMOVED, place, node_id))
     hub.announce(QueueFact(QUEUE_REMOVED, place, messages, why))
-    if place.routing == MULTICAST and place.owner:
-        client_id, _, name = place.owner.partition("\t")
-        hub.announce(SubscriptionFact(place, client_id, name))
+    subscription = queue.definition.subscription
+    if subscription is not None and not renewed:
+        hub.announce(SubscriptionFact(place, subscription[0], subscription[1]))
     if not known:
         hub.announce(AddressFact(ADDRESS_REMOVED, place.address, place.routing))
 

@@ -13,10 +13,13 @@ from operator import itemgetter
 from typing import Any, Final, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from entrepot.base.errors import InvalidDestination, Refused
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.core import upkeep, views
+from entrepot.core.addressing.configuration import configured, described
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.census import Census
 from entrepot.core.explain import explain
@@ -146,7 +149,8 @@ QUEUE_ATTRIBUTES: Final[dict[str, Callable[[Queue], object]]] = {
     "filter": lambda queue: "" if queue.filter is None else queue.filter.text,
     "durable": lambda queue: queue.durable,
     "temporary": lambda queue: queue.temporary,
-    "autoCreated": lambda queue: queue.auto_created,
+    "autoCreated": lambda queue: queue.definition.auto_created,
+    "definition": lambda queue: msgspec.to_builtins(queue.definition),
     "paused": lambda queue: queue.paused,
     "messageCount": lambda queue: int(queue.count),
     "deliveringCount": lambda queue: int(queue.in_flight),
@@ -366,7 +370,8 @@ def explained(broker: BrokerCore, census: Census, text: str) -> dict[str, Any]:
 
 # -- the broker -------------------------------------------------------------------------------------------------------
 
-QUEUE_COLUMNS: Final = tuple(name for name in QUEUE_ATTRIBUTES if name not in ("deadLetterAddress", "expiryAddress"))
+NO_COLUMNS: Final = ("deadLetterAddress", "expiryAddress", "definition")
+QUEUE_COLUMNS: Final = tuple(name for name in QUEUE_ATTRIBUTES if name not in NO_COLUMNS)
 
 
 class BrokerControl(Control):
@@ -485,14 +490,12 @@ class BrokerControl(Control):
         (configuration as JSON [, ignore if it exists]), (address, name [, [durable,] routing type]),
         (address, routing type, name [, filter [, durable]]).
         """
-        asked = _asked_queue(given)
-        exists = asked.name in self.broker.table.queues
-        if not (exists and asked.ignore_if_exists):
-            selector = selector_or_none(asked.filter)
-            destination = parse_one(f"{asked.address}::{asked.name}", asked.routing)  # checks both names
-            if asked.routing == ANYCAST and is_pattern(destination.name, MIXED):
-                raise InvalidDestination(f"{destination.name!r} is a wildcard", remedy="only a topic may be one")
-            self.broker.queues.create(destination.queue, destination.name, asked.routing, asked.durable, selector)
+        asked, minds = _asked_queue(given)
+        if minds or asked.name not in self.broker.table.queues:
+            place = parse_one(f"{asked.address}::{asked.name}", asked.routing)  # checks both names
+            if asked.routing == ANYCAST and is_pattern(place.name, MIXED):
+                raise InvalidDestination(f"{place.name!r} is a wildcard", remedy="only a topic may be one")
+            self.broker.queues.create(replace(asked, name=place.queue, address=place.name))
         return _text({"name": asked.name, "address": asked.address, "routing-type": ROUTING_NAMES[asked.routing]})
 
     def _destroy(self, given: Arguments) -> Counted:
@@ -515,40 +518,16 @@ class BrokerControl(Control):
         return Counted(purge, rest)
 
 
-class _AskedQueue:
-    """What a `createQueue` wants."""
-
-    def __init__(self, address: str, name: str, routing: str) -> None:
-        self.address = address or name
-        self.name = name or address
-        self.filter = ""
-        self.durable = True
-        self.ignore_if_exists = False
-        if routing.upper() not in ROUTING_NAMES[:2]:
-            raise Refused(f"the routing type is {routing!r}", remedy="use ANYCAST or MULTICAST")
-        self.routing = ROUTING_NAMES.index(routing.upper())
-
-
-def _asked_queue(given: Arguments) -> _AskedQueue:
+def _asked_queue(given: Arguments) -> tuple[QueueDefinition, bool]:
+    """Return what a `createQueue` wants, and whether it minds when the queue exists."""
     first = given.text(0)
     if first.lstrip().startswith("{"):
-        fields = given.fields(0)
-        asked = _AskedQueue(
-            str(fields.get("address", "")), str(fields.get("name", "")), str(fields.get("routing-type", "MULTICAST"))
-        )
-        asked.filter = str(fields.get("filter-string") or "")
-        asked.durable = fields.get("durable", True) is not False
-        asked.ignore_if_exists = given.flag(1, False)
-        return asked
+        return configured(given.fields(0)), not given.flag(1, False)
     if given.text(1).upper() in ROUTING_NAMES[:2] and len(given) > 2:
-        asked = _AskedQueue(first, given.text(2), given.text(1))
-        asked.filter = given.text(3, "")
-        asked.durable = given.flag(4, True)
-        return asked
+        return described(first, given.text(2), given.text(1), given.text(3, ""), durable=given.flag(4, True)), True
     at = 3 if given.is_flag(2) else 2
-    asked = _AskedQueue(first, given.text(1), given.text(at, "MULTICAST"))  # Artemis' default-queue-routing-type
-    asked.durable = given.flag(2, True) if at == 3 else True
-    return asked
+    durable = given.flag(2, True) if at == 3 else True
+    return described(first, given.text(1), given.text(at, "MULTICAST"), durable=durable), True
 
 
 # -- all --------------------------------------------------------------------------------------------------------------

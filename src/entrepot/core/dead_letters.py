@@ -11,6 +11,7 @@ from entrepot.base.errors import (
 )
 from entrepot.base.reasons import EXPIRED, Reason
 from entrepot.core import announcing
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.bereaved import DEAD_CAUSE, take_body_off
 from entrepot.core.handing import hand_out
 from entrepot.core.policy import Policies
@@ -97,7 +98,7 @@ class DeadLetters:
         address = self.table.addresses.get(name)
         if name in self.table.queues or (address is not None and address.anycast):
             return self.queues.need(Destination(name, ANYCAST))
-        return self.queues.create(name, name, ANYCAST, durable=True)
+        return self.queues.create(QueueDefinition(name=name, address=name))
 
     def bury_unsendable(self, message: Message, text: str, refusal: Refused) -> None:
         """A message that was promised to ``text`` cannot be sent there any more: make it a dead letter."""

@@ -22,7 +22,7 @@ from entrepot.core.letters import Looked, holds_letters, letters_in, letters_of
 from entrepot.core.queue import Queue
 from entrepot.core.timed import SCHEDULED_TARGET
 from entrepot.model import address as names
-from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES
+from entrepot.model.address import ANYCAST, ROUTING_NAMES
 from entrepot.model.message import BODY_TEXT, LANGUAGE_SAMPLE, Common, Language, Message
 from entrepot.model.predicate import Value
 
@@ -206,8 +206,9 @@ def _stopped(broker: BrokerCore, queue: Queue, tally: _Tally, waiting: int) -> b
 
 
 def _nobody(broker: BrokerCore, queue: Queue, tally: _Tally, waiting: int) -> None:
-    if queue.routing == MULTICAST and queue.owner:
-        client, _, name = queue.owner.partition("\t")
+    subscription = queue.definition.subscription
+    if subscription is not None:
+        client, name = subscription
         text = f"the durable subscription {name!r} of the client {client!r} is offline"
         tally.add("offline", text, "let its subscriber come back, or unsubscribe it", messages=waiting)
         return

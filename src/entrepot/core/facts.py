@@ -18,6 +18,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from entrepot.core.addressing.definition import Owner
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
@@ -121,7 +122,7 @@ class Place:
         routing: i64 = MULTICAST,
         identity: i64 = 0,
         flags: tuple[bool, bool, bool] = (False, False, False),
-        owner: str = "",
+        owner: Owner | None = None,
         condition: Predicate | None = None,
     ) -> None:
         self.name: str = name
@@ -131,7 +132,7 @@ class Place:
         self.durable: bool = flags[0]
         self.temporary: bool = flags[1]
         self.auto_created: bool = flags[2]
-        self.owner: str = owner
+        self.owner: Owner | None = owner
         self.filter: str = "" if condition is None else condition.text
 
     def called(self) -> str:

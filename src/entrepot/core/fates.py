@@ -64,7 +64,7 @@ class Fates:
     def consumed(self, place: Place, message: Message, consumer: i64) -> None:
         """Tell that ``message`` is settled. Policies do not mean plain topic subscribers by that (classic.md 4.16)."""
         fact = MessageHandled(MESSAGE_CONSUMED, place, message, consumer, 0)
-        fact.asked = place.routing == ANYCAST or place.owner != ""
+        fact.asked = place.routing == ANYCAST or place.owner is not None
         self._announce(fact)
 
     def discarded(self, place: Place, message: Message, consumer: i64) -> None:

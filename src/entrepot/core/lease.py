@@ -20,6 +20,7 @@ from entrepot.base.errors import EntrepotError, LeaseError, LeaseOver
 from entrepot.base.reasons import BODY_LOST, Reason
 from entrepot.core import lease_records as records
 from entrepot.core import trace as facts
+from entrepot.core.addressing.definition import ReaderOwner, SubscriptionOwner, durable_subscription
 from entrepot.core.backlog import Reference
 from entrepot.core.ports import ArrivalWatcher, ClaimWaiter, Host
 from entrepot.core.queue import Queue
@@ -483,7 +484,7 @@ class Leases(QueueWatcher):
             if not create:
                 raise LeaseError(f"{group!r} holds no lease on {queue.name!r}", remedy="ATTACH first")
             lease = Lease(queue, group)
-            if made_for_reader(queue):
+            if queue.definition.made_for_reader:
                 lease.epoch = int(self.host.wall)  # its record goes with its queue, and no epoch may come twice
             self.held[(queue.name, group)] = lease
         return lease
@@ -498,10 +499,11 @@ class Leases(QueueWatcher):
         queue_name = found.queue
         queue = self.queues.table.queues.get(queue_name)
         if queue is None:
-            owner = f"{client_id}\t{name}" if name else f"{group}\t{topic}"
-            self.queues.create(queue_name, topic, MULTICAST, True, condition, owner, auto=not name)
+            text = "" if condition is None else condition.text
+            owner = SubscriptionOwner(client_id, name) if name else ReaderOwner(group, topic)
+            self.queues.create(durable_subscription(queue_name, topic, text, owner), condition)
             return found
-        had = "" if queue.filter is None else queue.filter.text
+        had = queue.definition.selector
         wanted = had if condition is None else condition.text
         if queue.address != topic or had != wanted or queue.routing != MULTICAST:
             raise LeaseError(
@@ -523,7 +525,7 @@ class Leases(QueueWatcher):
         queue = lease.queue
         if epoch is not None:
             lease.fence(epoch)
-        if made_for_reader(queue):
+        if queue.definition.made_for_reader:
             held = lease.held
             self.queues.delete(queue, f"{lease.group} released it, for whom it was made")
             return held
@@ -576,11 +578,6 @@ class Leases(QueueWatcher):
         for lease in self.on(queue):
             lease.end(self.host.journal, why)
             del self.held[(queue.name, lease.group)]
-
-
-def made_for_reader(queue: Queue) -> bool:
-    """Return whether ``queue`` is a subscription that a lease made for its own reader alone."""
-    return queue.routing == MULTICAST and queue.auto_created and queue.owner != ""
 
 
 def _key(lease: Lease) -> bytes:

@@ -78,7 +78,12 @@ class Maintenance:
                 self._find_slow(queue)
             if queue.policy.advises_slow:
                 self._find_crowded(queue)
-            if queue.auto_created and queue.policy.auto_delete and queue.is_unused() and not self.leases.on(queue):
+            if (
+                queue.definition.auto_created
+                and queue.policy.auto_delete
+                and queue.is_unused()
+                and not self.leases.on(queue)
+            ):
                 self.queues.delete(queue, "it was not used")
         self.stages.sweep()
         self.flow.free_waiters()

@@ -14,6 +14,7 @@ from mypy_extensions import i64
 from entrepot.base.environment import UNLIMITED
 from entrepot.base.reasons import BODY_LOST, Reason, tries_used_up
 from entrepot.core import trace as facts
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.backlog import LEVELS, Backlog, Paged, Reference
 from entrepot.core.bereaved import without_body
 from entrepot.core.consumer import Consumer
@@ -26,7 +27,7 @@ from entrepot.core.ports import ArrivalWatcher, Host
 from entrepot.core.timed import Alarm
 from entrepot.core.trace import Run, Trace
 from entrepot.core.walk import Found, Walk
-from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
@@ -91,23 +92,25 @@ class _Work(Alarm):
 class Queue:
     """One queue of one address. ``durable`` queues keep durable messages over a restart."""
 
-    def __init__(self, host: Host, identity: i64, name: str, address: str, policy: Policy) -> None:
+    def __init__(
+        self, host: Host, identity: i64, definition: QueueDefinition, policy: Policy, condition: Predicate | None
+    ) -> None:
+        """``condition``: the selector of ``definition``, or what stands for one that cannot be written."""
         self.host: Host = host
         self.effort: Effort = host.effort
         self.identity: i64 = identity
-        self.name: str = name
-        self.address: str = address
+        self.definition: Final = definition
+        self.name: str = definition.name
+        self.address: str = definition.address
         self.policy: Policy = policy
         self.fates: Fates = Fates(host.hub, policy)
-        self.trace: Trace | None = None if address.startswith(ADVISORY) else host.trace
+        self.trace: Trace | None = None if definition.address.startswith(ADVISORY) else host.trace
         self.arrivals: Run | None = None if self.trace is None else self.trace.arrivals(identity)
-        self.routing: int = ANYCAST
-        self.durable: bool = True
-        self.temporary: bool = False
-        self.auto_created: bool = False
-        self.filter: Predicate | None = None
+        self.routing: int = definition.routing
+        self.durable: bool = definition.durable
+        self.temporary: bool = definition.temporary
+        self.filter: Predicate | None = condition
         self.filter_origin: i64 = 0  # no-local of a topic subscription: messages of this connection are not routed here
-        self.owner: str = ""  # the connection of a temporary queue, the key of a durable subscription
         self.backlog: Backlog = Backlog(policy.prioritized)
         self.roster: Roster = Roster(policy.group_buckets)
         self.roster.strict = policy.strict_order
@@ -129,7 +132,6 @@ class Queue:
         self.swept: Reference | None = None  # where the last sweep for expired messages ended
         self.pending_limit: i64 = -1  # a topic subscriber's: what waits beyond it is discarded, the oldest first
         self.began: i64 = -1  # the number of the last message before it was made; -1: it is from before that was kept
-        self.no_local: bool = False  # of a durable subscription: its reader's own messages are not routed here
         self.accepted: i64 = 0
         self.delivered: i64 = 0
         self.settled: i64 = 0
@@ -721,8 +723,8 @@ class Queue:
 
     def place(self) -> Place:
         """Return what facts say of this queue."""
-        flags = (self.durable, self.temporary, self.auto_created)
-        return Place(self.name, self.address, self.routing, self.identity, flags, self.owner, self.filter)
+        flags = (self.durable, self.temporary, self.definition.auto_created)
+        return Place(self.name, self.address, self.routing, self.identity, flags, self.definition.owner, self.filter)
 
     def drop(self, message: Message) -> None:
         """Count ``message`` as thrown away, and tell of it where somebody asks for that."""

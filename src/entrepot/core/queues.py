@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import replace
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import InvalidDestination
 from entrepot.core import announcing
 from entrepot.core import trace as facts
+from entrepot.core.addressing.definition import QueueDefinition, QueueRecord, encode
 from entrepot.core.effort import Rest
 from entrepot.core.policy import Policies
 from entrepot.core.ports import Host
@@ -15,7 +16,7 @@ from entrepot.core.queue import Queue
 from entrepot.core.records import FIRST_QUEUE, KIND_QUEUE
 from entrepot.core.routing import RoutingTable
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
-from entrepot.model.predicate import Predicate
+from entrepot.model.predicate import Predicate, compile_selector
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -84,7 +85,7 @@ class Queues:
                 remedy="create it, or set auto_create",
             )
         routing = MULTICAST if destination.queue and destination.routing == MULTICAST else ANYCAST
-        return self.create(name, destination.name, routing, durable=True, auto=True)
+        return self.create(QueueDefinition(name=name, address=destination.name, routing=routing, auto_created=True))
 
     def need_own(self, destination: Destination) -> None:
         """As `need`, for sends. Raises InvalidDestination too for the bare name of another address's queue.
@@ -98,31 +99,24 @@ class Queues:
                 remedy=f"send to {queue.address}, or to {queue.address}::{queue.name}",
             )
 
-    def create(
-        self,
-        name: str,
-        address: str,
-        routing: int,
-        durable: bool,
-        condition: Predicate | None = None,
-        owner: str = "",
-        auto: bool = False,
-        no_local: bool = False,
-    ) -> Queue:
-        """Make a queue. A durable one is in the journal before anything is routed to it."""
-        if name in self.table.queues:
-            raise InvalidDestination(f"there is already a queue {name!r}")
+    def create(self, definition: QueueDefinition, condition: Predicate | None = None) -> Queue:
+        """Make a queue. A durable one is in the journal before anything is routed to it.
+
+        ``condition``: what filters, where it is compiled already, or cannot be written as a selector. Raises
+        InvalidDestination when there is a queue of that name, InvalidSelector, Refused for what queues do not obey yet.
+        """
+        if definition.name in self.table.queues:
+            raise InvalidDestination(f"there is already a queue {definition.name!r}")
+        definition.check()
+        if condition is None and definition.selector:
+            condition = compile_selector(definition.selector)
+            definition = replace(definition, selector=condition.text)
         identity = self.next_queue
         self.next_queue = identity + 1
-        queue = Queue(self.host, identity, name, address, self.policies.of(address, routing))
-        queue.routing = routing
-        queue.durable = durable
-        queue.filter = condition
-        queue.owner = owner
-        queue.auto_created = auto
-        queue.no_local = no_local
+        policy = self.policies.of(definition.address, definition.routing)
+        queue = Queue(self.host, identity, definition, policy, condition)
         queue.began = self.host.ids.number
-        known = address in self.table.addresses
+        known = definition.address in self.table.addresses
         self.add(queue)
         self.keep(queue)
         announcing.created(self.host.hub, queue, self.host.ids.node_id, known)
@@ -140,24 +134,14 @@ class Queues:
         """Write the definition of a durable queue to the journal (again, after a change)."""
         if not queue.durable:
             return
-        fields = {
-            "name": queue.name,
-            "address": queue.address,
-            "routing": str(queue.routing),
-            "filter": "" if queue.filter is None else queue.filter.text,
-            "owner": queue.owner,
-            "auto": "1" if queue.auto_created else "",
-            "paused": "1" if queue.paused else "",
-            "no-local": "1" if queue.no_local else "",
-            "began": str(queue.began),
-        }
-        key = int(queue.identity).to_bytes(4, "big")
-        self.host.journal.put(KIND_QUEUE, key, msgspec.msgpack.encode(fields))
+        record = QueueRecord(queue.definition, queue.paused, int(queue.began))
+        self.host.journal.put(KIND_QUEUE, int(queue.identity).to_bytes(4, "big"), encode(record))
 
-    def delete(self, queue: Queue, why: str) -> i64:
+    def delete(self, queue: Queue, why: str, *, renewed: bool = False) -> i64:
         """Remove ``queue`` with all its messages and leases; its consumers are told ``why``.
 
-        Return how many messages went. A subscription to a wildcard loses this queue only and goes on.
+        Return how many messages went. A subscription to a wildcard loses this queue only and goes on. ``renewed``: the
+        durable subscription that it is gets another queue at once, so nobody hears that it ends.
         """
         if self.table.queues.get(queue.name) is not queue:
             return 0
@@ -184,5 +168,5 @@ class Queues:
         if queue.trace is not None:
             queue.trace.forget(facts.NAME_QUEUE, queue.identity)
         known = queue.address in self.table.addresses
-        announcing.deleted(self.host.hub, queue, self.host.ids.node_id, known, gone, why)
+        announcing.deleted(self.host.hub, queue, self.host.ids.node_id, known, gone, why, renewed)
         return gone

@@ -14,6 +14,7 @@ from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.core import announcing
 from entrepot.core import trace as facts
+from entrepot.core.addressing.definition import SubscriptionOwner, durable_subscription, subscriber
 from entrepot.core.browser import Browser
 from entrepot.core.consumer import Consumer, Pause
 from entrepot.core.effort import Rest
@@ -86,7 +87,7 @@ class Reading(QueueWatcher):
 
     def added(self, queue: Queue) -> None:
         """Attach the wildcard subscriptions that cover ``queue``."""
-        if queue.routing == ANYCAST and not queue.owner:  # a temporary queue is its connection's alone
+        if queue.routing == ANYCAST and not queue.definition.owner:  # a temporary queue is its connection's alone
             for subscription in self.followers:
                 for pattern in subscription.patterns:
                     if pattern_matches(pattern, queue.name, MIXED):
@@ -200,15 +201,15 @@ class Reading(QueueWatcher):
             subscription.patterns.append(destination.name)
             self.host.effort.spent += len(self.table.queues)
             found = self.table.matching(destination.name)
-            return [queue for queue in found if queue.routing == ANYCAST and not queue.owner]
+            return [queue for queue in found if queue.routing == ANYCAST and not queue.definition.owner]
         return [self.queues.need(destination)]
 
     def _topic_queue(self, subscription: Subscription, destination: Destination) -> Queue:
         """Return the queue of a topic subscription: its own for a plain one, the named one for a durable one."""
         if not subscription.durable_name:
             name = f"{destination.name}#{self.host.ids.consumer_key()}"
-            queue = self.queues.create(name, destination.name, MULTICAST, False, subscription.selector)
-            queue.temporary = True
+            definition = subscriber(name, destination.name, subscription.selector_text)
+            queue = self.queues.create(definition, subscription.selector)
             queue.pending_limit = queue.policy.pending_limit
             if queue.pending_limit < 0 and queue.policy.pending_rate >= 0.0:
                 queue.pending_limit = int(float(subscription.window.messages) * queue.policy.pending_rate)
@@ -223,17 +224,16 @@ class Reading(QueueWatcher):
         if existing is not None:
             if existing.roster.consumers and not subscription.shared:
                 raise SubscriptionInUse(f"the durable subscription {subscription.durable_name!r} is in use")
-            text = "" if subscription.selector is None else subscription.selector.text
-            had = "" if existing.filter is None else existing.filter.text
-            same = existing.address == destination.name and text == had
-            if same and existing.no_local == subscription.no_local:
+            had = existing.definition
+            same = had.address == destination.name and had.selector == subscription.selector_text
+            if same and had.no_local == subscription.no_local:
                 return self._own(existing, subscription)
-            existing.owner = ""  # the subscription itself lives on
-            self.queues.delete(existing, "its selector, topic or no-local changed")  # JMS 2.0 8.3.3: made anew
-        owner = f"{subscription.client_id}\t{subscription.durable_name}"
-        queue = self.queues.create(
-            name, destination.name, MULTICAST, True, subscription.selector, owner, no_local=subscription.no_local
-        )
+            why = "its selector, topic or no-local changed"  # JMS 2.0 8.3.3: made anew
+            self.queues.delete(existing, why, renewed=True)
+        owner = SubscriptionOwner(subscription.client_id, subscription.durable_name, subscription.shared)
+        local = subscription.no_local
+        definition = durable_subscription(name, destination.name, subscription.selector_text, owner, no_local=local)
+        queue = self.queues.create(definition, subscription.selector)
         self._note_recall(subscription, queue)
         return self._own(queue, subscription)
 
@@ -340,4 +340,4 @@ class Reading(QueueWatcher):
             return [self.queues.need(destination)]
         self.host.effort.spent += len(self.table.queues)
         found = self.table.matching(destination.name)
-        return [queue for queue in found if queue.routing == ANYCAST and not queue.owner]
+        return [queue for queue in found if queue.routing == ANYCAST and not queue.definition.owner]

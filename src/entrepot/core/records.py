@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from entrepot.core.addressing.definition import LAYOUT as QUEUE_LAYOUT
 from entrepot.journal.names import INTERNAL_KIND
 from entrepot.journal.record import FORMAT, FORMAT_FIRST
 from entrepot.model.message import (
@@ -70,7 +71,7 @@ class Entry:
 KINDS: Final = [
     Kind(INTERNAL_KIND, "the journal's own", "`gaps`", "i64 first, i64 last id, for each gap", "journal/log.py"),
     Kind(KIND_NODE, "node", "empty", "node id, UTF-8", "core/recovery.py"),
-    Kind(KIND_QUEUE, "queue", "u32 queue", "MessagePack map of strings", "core/queues.py"),
+    Kind(KIND_QUEUE, "queue", "u32 queue", "u8 layout · MessagePack: `QueueRecord`", "core/queues.py"),
     Kind(KIND_DUPLICATE, "duplicate id", "address, UTF-8 · 0 · id", "empty", "core/duplicates.py"),
     Kind(KIND_LEASE, "lease", "u32 queue · group, UTF-8", "MessagePack: `LeaseRecord`", "core/lease.py"),
     Kind(
@@ -134,8 +135,10 @@ LANGUAGES: Final = [
 
 LAYOUTS: Final = [
     Entry(FORMAT_FIRST, "journal", "the format in META, at the head of each segment: before 0.1.0"),
-    Entry(FORMAT, "journal", "messages may have internal annotations"),
+    Entry(FORMAT, "journal", "messages may have internal annotations, queues are kept as definitions"),
     Entry(ENVELOPE_LAYOUT, "envelope", "as drawn in `model/message.py`"),
     Entry(ENVELOPE_STRETCHES, "envelope", "the same; the large body lies in stretches that have checksums"),
     Entry(ENVELOPE_INTERNAL, "envelope", "has internal annotations too"),
+    Entry(1, "queue", "no octet says it: a MessagePack map of texts, in journals of format 1"),
+    Entry(QUEUE_LAYOUT, "queue", "the first octet; `QueueRecord` of `core/addressing/definition.py` follows"),
 ]

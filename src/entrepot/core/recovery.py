@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
 from mypy_extensions import i64
 
 from entrepot.core import trace as facts
+from entrepot.core.addressing.definition import decode, is_older
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.lease import Lease
 from entrepot.core.lease_records import ClaimRecord, LeaseRecord, decode_claim, decode_lease
@@ -49,6 +49,7 @@ class Rebuilder(RecoverySink):
         self.copies: dict[bytes, bytes] = {}
         self.leased: dict[int, dict[int, bool]] = {}  # queue identity -> numbers that a lease holds
         self.staged: list[int] = []  # numbers of staged messages
+        self.older: list[Queue] = []  # whose documents have an older layout
         self.orphans: list[tuple[int, int]] = []  # (number, queue) of queues that no longer exist
 
     def document(self, kind: int, key: bytes, value: bytes) -> None:
@@ -129,19 +130,15 @@ class Rebuilder(RecoverySink):
             self.leased.setdefault(identity, {}).update(hidden)
 
     def _queue(self, identity: int, value: bytes) -> None:
-        fields = msgspec.msgpack.decode(value, type=dict[str, str])
+        record = decode(value)
         broker = self.broker
-        routing = int(fields["routing"])
-        policy = broker.policies.of(fields["address"], routing)
-        queue = Queue(broker, identity, fields["name"], fields["address"], policy)
-        queue.routing = routing
-        queue.filter = selector_or_none(fields["filter"])
-        queue.owner = fields["owner"]
-        queue.auto_created = fields["auto"] == "1"
-        queue.paused = fields["paused"] == "1"
-        queue.no_local = fields["no-local"] == "1"
-        queue.began = int(fields.get("began", "-1"))
+        policy = broker.policies.of(record.definition.address, record.definition.routing)
+        queue = Queue(broker, identity, record.definition, policy, selector_or_none(record.definition.selector))
+        queue.paused = record.paused
+        queue.began = record.began
         broker.queues.add(queue)
+        if is_older(value):
+            self.older.append(queue)
         broker.queues.next_queue = max(broker.queues.next_queue, identity + 1, FIRST_QUEUE)
 
     def _lease(self, record: LeaseRecord) -> None:
@@ -192,6 +189,9 @@ def recover(broker: BrokerCore) -> RecoveryReport:
     for number, identity in rebuilder.orphans:
         journal.settle(number, identity)
     _identify(broker, rebuilder.node_id, rebuilder.uuid)
+    if journal.refusal() is None:  # else at the next start
+        for queue in rebuilder.older:
+            broker.queues.keep(queue)
     ids.reserve()
     journal.flush()
     journal.port.drain()  # nothing is numbered before the disk has the block that it is from

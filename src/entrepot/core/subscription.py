@@ -54,6 +54,11 @@ class Subscription:
         self.pattern_keys: list[int] = []  # what each of these is called, as consumers are by their keys
         self.announces: bool = False  # its session tells others of it: nobody else needs to
 
+    @property
+    def selector_text(self) -> str:
+        """The selector as it was written, "" for none."""
+        return "" if self.selector is None else self.selector.text
+
     def consumer(self, queue: Queue) -> Consumer:
         """Return a new consumer for ``queue`` on ``self.window``. The session overrides this."""
         raise Fault("a subscription that cannot make consumers")

@@ -139,7 +139,7 @@ def queue_view(broker: BrokerCore, queue: Queue) -> QueueView:
         paused=queue.paused,
         durable=queue.durable,
         temporary=queue.temporary,
-        auto_created=queue.auto_created,
+        auto_created=queue.definition.auto_created,
         selector="" if condition is None else condition.text,
         accepted=int(queue.accepted),
         delivered=int(queue.delivered),

@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from entrepot.base.errors import EntrepotError
 from entrepot.core import upkeep, views
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.controls import find_queue
 from entrepot.core.upkeep import Discard, Move, Progress, Purge, Removal, Retry
@@ -75,8 +76,13 @@ class Queues:
     def create(self, name: str, *, durable: bool = True) -> None:
         """Make a queue, or an ``address::queue``, that no disuse deletes. Raises InvalidDestination if it exists."""
         destination = parse_one(name, ANYCAST)
-        queue = destination.queue or destination.name
-        self._turn(lambda broker: broker.queues.create(queue, destination.name, destination.routing, durable))
+        made = QueueDefinition(
+            name=destination.queue or destination.name,
+            address=destination.name,
+            routing=destination.routing,
+            durable=durable,
+        )
+        self._turn(lambda broker: broker.queues.create(made))
 
     def pause(self, name: str) -> None:
         """Stop delivery from a queue; a durable one stays paused over a restart."""

@@ -10,7 +10,6 @@ from entrepot.cluster.networks.durables import subscription_of
 from entrepot.cluster.networks.feed import BridgeFeed
 from entrepot.cluster.source import LinkConsumer
 from entrepot.core.queue import Queue
-from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.ids import is_queue
 from entrepot.simulation.network_plans import Plan, Reading
@@ -207,7 +206,7 @@ class Judge:
             for site in self.network.sites.values()
             if site.broker is not None
             for name, queue in site.broker.table.queues.items()
-            if queue.owner.partition("\t")[0] not in ("", site.name) and queue.routing == MULTICAST
+            if (queue.definition.subscription or ("", ""))[0] not in ("", site.name)
         ]
 
     def unread_durables(self, *, circles: bool = False) -> list[str]:

@@ -23,6 +23,7 @@ from entrepot.core.access import (
     Access,
     Rule,
 )
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.directory import Directory, Subject, User
 from entrepot.core.management import install
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination, parse, parse_one
@@ -87,7 +88,7 @@ def test_users_without_rules_may_do_everything_once_they_are_in() -> None:
 )
 def test_each_verb_takes_its_right(verb: str, right: int, says: str) -> None:
     rig = Rig(disk=False)
-    rig.broker.queues.create("a.b", "a.b", ANYCAST, durable=True)
+    rig.broker.queues.create(QueueDefinition(name="a.b", address="a.b"))
     assert may(guarded(rule("queue://a.*", right), rig=rig), verb, "queue://a.b") == ""
     assert may(guarded(rule("queue://a.*", EVERYTHING & ~right), rig=rig), verb, "queue://a.b") == says
     assert may(guarded(rule("topic://a.*", EVERYTHING), rig=rig), verb, "queue://a.b") == says
@@ -102,7 +103,7 @@ def test_what_is_not_there_yet_takes_the_right_to_make_it() -> None:
         assert may(access, "consume", where) == f"create: {where}"
         assert may(access, "send", where, BOSS) == ""  # a topic exists from then on
     assert may(access, "send", "topic://a.b") == ""
-    rig.broker.queues.create("a.b", "a.b", ANYCAST, durable=True)
+    rig.broker.queues.create(QueueDefinition(name="a.b", address="a.b"))
     assert may(access, "send", "queue://a.b") == ""
 
 
@@ -140,8 +141,8 @@ def test_a_wildcard_needs_a_rule_as_wide() -> None:
 
 def test_a_queue_by_another_name_is_still_the_same_queue() -> None:
     rig = Rig(disk=False)
-    rig.broker.queues.create("hidden", "secret", ANYCAST, durable=True)
-    rig.broker.queues.create("news#1", "news", MULTICAST, durable=False)
+    rig.broker.queues.create(QueueDefinition(name="hidden", address="secret"))
+    rig.broker.queues.create(QueueDefinition(name="news#1", address="news", routing=MULTICAST, durable=False))
     access = guarded(rule("queue://mine", EVERYTHING), rule("queue://news#1", EVERYTHING), rig=rig)
     assert may(access, "consume", "queue://mine::hidden").startswith("read from")
     assert may(access, "send", "queue://mine::hidden").startswith("write to")
@@ -153,7 +154,7 @@ def test_a_queue_by_another_name_is_still_the_same_queue() -> None:
 
 def test_somebody_elses_temporary_queue_is_for_managers() -> None:
     rig = Rig(disk=False)
-    rig.broker.queues.create("ID:h-1:1", "ID:h-1:1", ANYCAST, durable=False).temporary = True
+    rig.broker.queues.create(QueueDefinition(name="ID:h-1:1", address="ID:h-1:1", durable=False, temporary=True))
     access = guarded(rule("queue://>", EVERYTHING & ~MANAGE), rule("topic://>", EVERYTHING & ~MANAGE), rig=rig)
     assert may(access, "consume", "queue://ID:h-1:1") == "manage: queue://ID:h-1:1"
     assert may(access, "consume", "topic://ID:h-1:1") == "manage: topic://ID:h-1:1"
@@ -172,8 +173,8 @@ def test_temporary_destinations_are_for_all_unless_a_rule_says_for_whom() -> Non
 
 def test_calling_a_destination_temporary_does_not_make_it_so() -> None:
     rig = Rig(disk=False)
-    rig.broker.queues.create("secret", "secret", ANYCAST, durable=True)
-    rig.broker.queues.create("ID:kept", "ID:kept", ANYCAST, durable=True)
+    rig.broker.queues.create(QueueDefinition(name="secret", address="secret"))
+    rig.broker.queues.create(QueueDefinition(name="ID:kept", address="ID:kept"))
     access = guarded(rig=rig)
     for place in (
         Destination("secret", ANYCAST, True),
@@ -201,7 +202,7 @@ def test_durable_subscriptions_take_a_right_of_their_own() -> None:
     assert may(guarded(rule("topic://news", CONSUME), rig=rig), "consume", "topic://news", durable=True) != ""
     access = guarded(rule("topic://news", CONSUME | SUBSCRIBE), rig=rig)
     assert may(access, "consume", "topic://news", durable=True) == ""
-    queue = rig.broker.queues.create("me.sub", "other", MULTICAST, durable=True)
+    queue = rig.broker.queues.create(QueueDefinition(name="me.sub", address="other", routing=MULTICAST))
     with pytest.raises(AccessDenied):
         access.forget(SHOP, queue)
     access.forget(BOSS, queue)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.errors import AddressFull, InvalidDestination, Refused, SubscriptionInUse
+from entrepot.core.addressing.definition import ConnectionOwner, QueueDefinition
 from entrepot.core.broker import selector_or_none
 from entrepot.core.diversion import composite, divert
 from entrepot.core.flow import BLOCKED, DROPPED, DUPLICATE, SENT, SpaceWaiter
@@ -169,7 +170,9 @@ def test_deleting_one_queue_of_a_wildcard_leaves_the_subscription():
 def test_a_wildcard_does_not_see_temporary_queues():
     rig = Rig()
     reader = rig.reader("queue://>", 10)
-    rig.broker.queues.create("ID:x:1", "ID:x:1", ANYCAST, durable=False, owner="1")
+    rig.broker.queues.create(
+        QueueDefinition(name="ID:x:1", address="ID:x:1", durable=False, owner=ConnectionOwner("1"))
+    )
     rig.broker.send(rig.message("private"), rig.broker.target([Destination("ID:x:1", ANYCAST, True)]))
     assert reader.bodies == []
 
@@ -319,8 +322,8 @@ def test_mirrored_queues():
 def test_anycast_queues_of_one_address_take_turns_and_multicast_ones_all_get_it():
     rig = Rig()
     for name in ("q1", "q2", "q3"):
-        rig.broker.queues.create(name, "A", ANYCAST, durable=True)
-    rig.broker.queues.create("m", "A", MULTICAST, durable=True)
+        rig.broker.queues.create(QueueDefinition(name=name, address="A"))
+    rig.broker.queues.create(QueueDefinition(name="m", address="A", routing=MULTICAST))
     rig.send_all("queue://A", range(6))
     assert [rig.bodies(f"A::{name}") for name in ("q1", "q2", "q3")] == [["0", "3"], ["1", "4"], ["2", "5"]]
     assert rig.bodies("A::m") == []
@@ -336,7 +339,7 @@ def test_transactions_do_not_skip_a_turn_of_the_rotation():
 
     rig = Rig()
     for name in ("q1", "q2"):
-        rig.broker.queues.create(name, "A", ANYCAST, durable=True)
+        rig.broker.queues.create(QueueDefinition(name=name, address="A"))
     target = rig.broker.target(parse("queue://A"))
     for number in range(4):
         transaction = Transaction("t")
@@ -347,7 +350,7 @@ def test_transactions_do_not_skip_a_turn_of_the_rotation():
 
 def test_fqqn_reaches_one_queue_through_its_filter_and_is_made_when_it_may_be():
     rig = Rig()
-    rig.broker.queues.create("q1", "A", ANYCAST, True, selector_or_none("n = 1"))
+    rig.broker.queues.create(QueueDefinition(name="q1", address="A", selector="n = 1"))
     rig.send("A::q1", "no", properties={"n": 2})
     rig.send("A::q1", "yes", properties={"n": 1})
     assert rig.bodies("A::q1") == ["yes"]
@@ -384,7 +387,7 @@ def test_unused_queues_are_deleted_after_their_delay_also_after_a_restart():
     rig.restart("kill")
     rig.wait(8_000)
     assert list(rig.broker.table.queues) == []
-    rig.broker.queues.create("made", "made", ANYCAST, durable=True)
+    rig.broker.queues.create(QueueDefinition(name="made", address="made"))
     rig.send("made", "x")
     rig.bodies("made")
     rig.wait(20_000)
@@ -397,7 +400,9 @@ def test_a_target_outlives_its_queue_but_not_a_temporary_one():
     rig.broker.queues.delete(rig.queue("Q"), "why not")
     rig.broker.send(rig.message("a", "Q"), target)
     assert rig.bodies("Q") == ["a"]
-    queue = rig.broker.queues.create("ID:t", "ID:t", ANYCAST, durable=False, owner="1")
+    queue = rig.broker.queues.create(
+        QueueDefinition(name="ID:t", address="ID:t", durable=False, owner=ConnectionOwner("1"))
+    )
     temporary = rig.broker.target([Destination("ID:t", ANYCAST, True)])
     rig.broker.queues.delete(queue, "its connection is gone")
     with pytest.raises(InvalidDestination):

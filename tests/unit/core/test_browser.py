@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from entrepot.core.addressing.definition import ConnectionOwner, QueueDefinition
 from entrepot.core.browser import Browser
 from entrepot.core.transaction import Transaction
 from entrepot.model.address import parse, parse_one
@@ -100,8 +101,8 @@ def test_a_wildcard_shows_no_subscription_and_nothing_temporary() -> None:
     rig = Rig()
     rig.reader("topic://t", 10, durable_name="sub", client_id="a").close()
     rig.send("topic://t", "x")
-    queue = rig.broker.queues.create("ID:h-1:1", "ID:h-1:1", 1, False, None)
-    queue.owner = "h-1"
+    owner = ConnectionOwner("h-1")
+    rig.broker.queues.create(QueueDefinition(name="ID:h-1:1", address="ID:h-1:1", durable=False, owner=owner))
     rig.send("Q", "mine")
     assert look(rig, ">") == ["mine"]
 

@@ -9,10 +9,11 @@ from uuid import UUID
 import pytest
 
 from entrepot.core import management, upkeep, views
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.census import Census
 from entrepot.core.management import ADDRESS, REQUESTS_MAX, Management
 from entrepot.core.transaction import Transaction
-from entrepot.model.address import ANYCAST, MULTICAST, parse, parse_one
+from entrepot.model.address import MULTICAST, parse, parse_one
 from entrepot.protocols.session import Shell
 from entrepot.protocols.stomp.frames import Frame, FrameParser, encode_frame
 from entrepot.protocols.stomp.options import StompOptions
@@ -131,6 +132,7 @@ def test_attributes_have_the_names_of_artemis(rig: Rig) -> None:
     assert operator.get("address.Q", "queueNames") == ["Q"]
     assert operator.get("address.Q", "routingTypes") == ["ANYCAST"]
     assert operator.get("address.Q", "messageCount") == 5
+    assert operator.get("queue.Q", "definition") == {"name": "Q", "address": "Q", "auto_created": True}
     assert operator.get("broker", "name") == "test"
     assert operator.get("broker", "nodeID") == rig.broker.ids.node_id
     assert operator.get("broker", "nodeUUID") == str(UUID(bytes=rig.broker.ids.node.uuid))
@@ -287,7 +289,11 @@ def test_a_target_that_is_deleted_meanwhile_takes_nothing_with_it(rig: Rig) -> N
 def test_queues_come_and_go(rig: Rig) -> None:
     operator = Operator(rig)
     operator.do("broker", "createQueue", '{"name": "c", "address": "A", "routing-type": "ANYCAST"}')
-    assert (rig.queue("c").address, rig.queue("c").durable, rig.queue("c").auto_created) == ("A", True, False)
+    assert (rig.queue("c").address, rig.queue("c").durable, rig.queue("c").definition.auto_created) == (
+        "A",
+        True,
+        False,
+    )
     operator.do("broker", "createQueue", '{"name": "c", "address": "A"}', True)
     assert "already" in operator.fail("broker", "createQueue", "A", "c", "ANYCAST")
     operator.do("broker", "createQueue", "T", "MULTICAST", "sub", "n > 1", False)
@@ -497,7 +503,7 @@ def test_answers_can_be_selected(rig: Rig) -> None:
 
 def test_near_names_are_few_and_cheap(rig: Rig) -> None:
     for number in range(5):
-        rig.broker.queues.create(f"orders{number}", f"orders{number}", ANYCAST, True)
+        rig.broker.queues.create(QueueDefinition(name=f"orders{number}", address=f"orders{number}"))
     near = views.near_names(rig.broker, "order1")
     assert near[0] == "orders1"
     assert len(near) == 3

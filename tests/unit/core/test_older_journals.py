@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
+from entrepot.core.addressing.definition import is_older
 from entrepot.core.flow import DUPLICATE
+from entrepot.core.records import KIND_QUEUE
+from entrepot.journal.inspect import records
+from entrepot.journal.log import JournalCore, JournalOptions
+from entrepot.journal.record import FORMAT
+from journals import Told
 from kit import Rig
 from older_journals import described
 
@@ -39,6 +45,20 @@ def test_all_that_an_older_journal_keeps_is_found(directory):
     assert described(rig) == expected(directory)
     (delivery,) = rig.reader("bulky").deliveries
     assert rig.journal.overflow.whole(delivery.message) == b"a large body " * 100
+
+
+def test_documents_of_queues_are_written_anew_in_the_layout_of_this_version(directory):
+    rig = opened(directory)
+    documents = Told()
+    rig.restart("kill")
+    assert rig.disk is not None
+    rig.disk.stop()
+    JournalCore(rig.disk, JournalOptions(node="n")).recover(documents)
+    found = [value for kind, _, value in documents.documents if kind == KIND_QUEUE]
+    assert len(found) == len(expected(directory)["queues"])
+    assert not [value for value in found if is_older(value)]
+    names = [line.text for line in records(rig.disk) if line.text.startswith("META")]
+    assert f"format {FORMAT}" in names[-1]
 
 
 def test_an_older_journal_gets_a_uuid_and_keeps_it(directory):

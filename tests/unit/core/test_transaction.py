@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from entrepot.base.errors import AddressFull, DuplicateRejected, InvalidDestination, Refused, TransactionError
+from entrepot.core.addressing.definition import ConnectionOwner, QueueDefinition
 from entrepot.core.records import KIND_BRANCH
 from entrepot.core.transaction import OCTETS_MAX, State, Transaction
 from entrepot.journal.log import Waiter
@@ -168,7 +169,9 @@ def test_a_schedule_that_cannot_be_kept_refuses_the_whole(bad):
 
 def test_a_destination_that_is_gone_refuses_the_whole():
     rig = Rig()
-    queue = rig.broker.queues.create("ID:t", "ID:t", ANYCAST, durable=False, owner="1")
+    queue = rig.broker.queues.create(
+        QueueDefinition(name="ID:t", address="ID:t", durable=False, owner=ConnectionOwner("1"))
+    )
     target = rig.broker.target([Destination("ID:t", ANYCAST, True)])
     transaction = sends(rig, "a")
     transaction.send(rig.message("b", "ID:t"), target)

@@ -514,11 +514,6 @@ def _covers(wide: Destination, narrow: Destination) -> bool:
     return matches(wide.physical_name or "", narrow.physical_name or "", MIXED)
 
 
-def durables_of(queues: Iterable[tuple[str, str]], client: str) -> Sequence[tuple[str, str]]:
-    """Return (topic, name) of the durable subscriptions of ``client`` among (owner, address) of all queues."""
-    found = []
-    for owner, address in queues:
-        client_id, tab, name = owner.partition("\t")
-        if tab and client_id == client:
-            found.append((address, name))
-    return found
+def durables_of(queues: Iterable[tuple[tuple[str, str] | None, str]], client: str) -> Sequence[tuple[str, str]]:
+    """Return (topic, name) of the durable subscriptions of ``client`` among (subscription, address) of all queues."""
+    return [(address, key[1]) for key, address in queues if key is not None and key[0] == client]

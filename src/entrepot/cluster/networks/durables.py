@@ -90,7 +90,7 @@ class Durables:
         """Serve durable subscriptions of before whose readers are away, if the connection is still the same."""
         end = self.end
         if end.is_current(run):
-            queues = [(queue.owner, queue.address) for queue in end.broker.table.queues.values() if queue.owner]
+            queues = [(one.definition.subscription, one.address) for one in end.broker.table.queues.values()]
             end.obey(end.demand.restore(durables_of(queues, end.names.local_client), self._fresh))
 
     def vacate(self, durable: str) -> None:
@@ -215,9 +215,9 @@ def durable_list(acceptor: Acceptor, options: NetworkConnectorOptions, lists: Li
     broker = acceptor.broker
     found: list[ConsumerInfo] = []
     for queue in broker.table.queues.values():
-        client, tab, name = queue.owner.partition("\t")
+        client, name = queue.definition.subscription or ("", "")
         where = ActiveMQTopic(queue.address)
-        if not tab or not name or not lists.permits(where, temporary=False) or options.consumer_ttl == 0:
+        if not name or not lists.permits(where, temporary=False) or options.consumer_ttl == 0:
             continue
         if name.startswith(DURABLE_PREFIX) and (options.consumer_ttl == 1 or client.startswith(options.name)):
             continue

@@ -10,8 +10,8 @@ from entrepot.base.errors import Refused
 from entrepot.cluster.link import State
 from entrepot.cluster.networks.inbound import address_of
 from entrepot.cluster.networks.neighbourhood import BridgeEnd, Neighbourhood
+from entrepot.core.addressing.definition import temporary
 from entrepot.core.timed import Alarm
-from entrepot.model.address import ANYCAST
 from entrepot.protocols.openwire.commands import BrokerId, ConnectionId, Destination, DestinationInfo
 from entrepot.protocols.openwire.ids import DestinationOperation, is_queue
 
@@ -83,8 +83,7 @@ class Temporaries:
         acceptor.temporaries[name] = end.names.connection
         if is_queue(where):
             end.advisories.bridged[name] = None
-            queue = end.broker.queues.create(name, name, ANYCAST, durable=False, owner=end.names.connection)
-            queue.temporary = True
+            end.broker.queues.create(temporary(name, end.names.connection))
         info.connection_id = ConnectionId(end.names.connection)
         self.known[where] = info
         if where not in self._implied:

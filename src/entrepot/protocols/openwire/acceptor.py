@@ -72,7 +72,7 @@ class Acceptor:
         ):
             return True  # the second is how we call those of clients of STOMP: nobody may be there before them
         queue = self.broker.table.queues.get(name)
-        if queue is not None and queue.owner != connection_id:
+        if queue is not None and queue.definition.connection != connection_id:
             return True
         return name not in self.temporaries and ActiveMQTempTopic(name) in self.advisories.temporaries
 

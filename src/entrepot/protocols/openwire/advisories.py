@@ -213,7 +213,7 @@ class Advisories:
     def founded(self) -> None:
         """All that the configuration and the journal say is there: queues and topics of before count as made now."""
         for queue in self.broker.table.queues.values():
-            if queue.routing == ANYCAST and not queue.temporary and not queue.owner:
+            if queue.routing == ANYCAST and not queue.temporary and not queue.definition.owner:
                 self.queue_made(named(queue.name, False, False))
         for address in self.broker.table.addresses.values():
             if address.created_by_operator or (address.multicast and not address.pattern):
@@ -271,7 +271,7 @@ class Advisories:
             return 0
         queues = address.anycast if is_queue(where) else address.multicast
         # a durable subscription counts as a reader of its topic while nobody reads it, too
-        return sum(1 if queue.owner and not is_queue(where) else queue.roster.readers() for queue in queues)
+        return sum(1 if one.definition.owner and not is_queue(where) else one.roster.readers() for one in queues)
 
     def is_read(self, topic: str) -> bool:
         """Return whether anybody reads ``topic``, or it remembers what is told for who reads it later."""
@@ -349,7 +349,7 @@ class Advisories:
             return
         facts: list[tuple[str, Structure]] = [(CONNECTION, info) for info in self.connections.values()]
         for queue in self.broker.table.queues.values():
-            if queue.routing == ANYCAST and not queue.temporary and not queue.owner:
+            if queue.routing == ANYCAST and not queue.temporary and not queue.definition.owner:
                 facts.append((PREFIX + "Queue", DestinationInfo(destination=named(queue.name, False, False))))
         for name in self.topics:
             facts.append((PREFIX + "Topic", DestinationInfo(destination=ActiveMQTopic(name))))

@@ -14,6 +14,7 @@ from entrepot.base.errors import EntrepotError
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.base.primitive import LONG, Primitive
+from entrepot.core.addressing.definition import connection_of
 from entrepot.core.facts import (
     CONSUMER_ATTACHED,
     CONSUMER_DETACHED,
@@ -254,7 +255,7 @@ class Announced(Listener):
         if queue.routing == MULTICAST:
             if not is_pattern(queue.address, MIXED):
                 self._topic_used(queue.address)
-        elif queue.owner:
+        elif queue.owner is not None:
             self._temporary(queue)
         elif not queue.temporary:
             self._destination(queue.name, DestinationOperation.ADD)
@@ -266,9 +267,8 @@ class Announced(Listener):
         So it is told at once: whoever is given the name must know it already. Nothing else happens in its making.
         """
         connection, _, _ = queue.name.rpartition(":")
-        if (
-            connection != queue.owner and queue.name not in self.advisories.bridged
-        ):  # those of OpenWire are reported by their session
+        if connection != connection_of(queue.owner) and queue.name not in self.advisories.bridged:
+            # those of OpenWire are reported by their session
             self._heard_of(queue.name, False)
 
     def _heard_of(self, name: str, topic: bool) -> None:

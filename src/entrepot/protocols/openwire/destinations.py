@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from entrepot.base.errors import InvalidDestination, ProtocolViolation, Refused
+from entrepot.core.addressing.definition import temporary
 from entrepot.core.queue import Queue
 from entrepot.model.address import ANYCAST
 from entrepot.protocols.openwire.commands import Destination, DestinationInfo
@@ -63,8 +64,7 @@ class Destinations:
             raise InvalidDestination(f"{qualified_name(where)} was made by another connection")
         self.identity.acceptor.temporaries[name] = self.identity.connection_id
         if is_queue(where) and name not in session.broker.table.queues:
-            queue = session.broker.queues.create(name, name, ANYCAST, durable=False, owner=self.identity.connection_id)
-            queue.temporary = True
+            session.broker.queues.create(temporary(name, self.identity.connection_id))
         self.temporary[where] = True
         self.identity.advisories.temporary_added(command)
 
@@ -101,7 +101,7 @@ class Destinations:
         name = where.physical_name or ""
         self.identity.acceptor.temporaries.pop(name, None)
         queue = session.broker.table.queues.get(name)
-        if queue is not None and queue.owner == self.identity.connection_id:
+        if queue is not None and queue.definition.connection == self.identity.connection_id:
             session.broker.queues.delete(queue, "its connection removed it")
         connection_id = None if self.identity.info is None else self.identity.info.connection_id
         self.identity.advisories.temporary_removed(where, connection_id)

@@ -232,7 +232,9 @@ class Statistics(Service):
         if topic:
             found = [*self.advisories.topics, *(each.name for each in table.addresses.values() if each.multicast)]
         else:
-            found = [each.name for each in table.queues.values() if each.routing == ANYCAST and not each.owner]
+            found = [
+                each.name for each in table.queues.values() if each.routing == ANYCAST and not each.definition.owner
+            ]
         return [
             named(name, topic, False)
             for name in sorted(dict.fromkeys(found))
@@ -307,7 +309,7 @@ def text_in(message: Message, name: str) -> str:
 
 def _is_fleeting_or_durable(queue: Queue) -> bool:
     """Return whether ActiveMQ would not tell of its readers: those of temporary queues, and durable subscribers."""
-    return "\t" in queue.owner if queue.routing == MULTICAST else queue.temporary
+    return queue.definition.subscription is not None if queue.routing == MULTICAST else queue.temporary
 
 
 def _came_first(queue: Queue) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.base.errors import AccessDenied, InvalidDestination
+from entrepot.core.addressing.definition import temporary
 from entrepot.core.facts import TEMPORARY_TOPIC_ADDED, TEMPORARY_TOPIC_REMOVED, AddressFact
 from entrepot.core.routing import Target
 from entrepot.model import address as names
@@ -68,8 +69,7 @@ class Places:
             broker.access.create(session.subject, Destination(name, destination.routing, True))
             self.temporary[alias] = name
             if destination.routing != MULTICAST:
-                queue = broker.queues.create(name, name, ANYCAST, durable=False, owner=str(session.number))
-                queue.temporary = True
+                broker.queues.create(temporary(name, str(session.number)))
             else:
                 broker.hub.announce(AddressFact(TEMPORARY_TOPIC_ADDED, name, MULTICAST))
         return Destination(name, destination.routing, True)

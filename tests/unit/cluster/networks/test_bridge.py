@@ -11,6 +11,7 @@ from entrepot.cluster.link import State
 from entrepot.cluster.networks.bridge import Bridge
 from entrepot.cluster.networks.options import BridgeFilterOptions
 from entrepot.cluster.networks.wanted import ForgetDurable, Subscribe, Unsubscribe
+from entrepot.core.addressing.definition import ConnectionOwner, QueueDefinition
 from entrepot.core.directory import Directory, Subject
 from entrepot.core.diversion import composite
 from entrepot.model.address import ANYCAST, Destination, parse
@@ -384,7 +385,11 @@ def test_a_subscription_that_went_while_the_bridge_was_down_goes_here_too_if_lis
 
     def ours() -> list[str]:
         assert a.broker is not None
-        return sorted(queue.address for queue in a.broker.table.queues.values() if "NC-DS_" in queue.owner)
+        return sorted(
+            queue.address
+            for queue in a.broker.table.queues.values()
+            if "NC-DS_" in (queue.definition.subscription or ("", ""))[1]
+        )
 
     assert ours() == ["T", "kept"]
     network.cut("A", "B")
@@ -413,7 +418,11 @@ def test_a_subscription_that_came_while_the_bridge_was_down_is_served_before_it_
     network.heal()
     network.run(1000)
     assert a.broker is not None
-    assert [queue.address for queue in a.broker.table.queues.values() if "NC-DS_" in queue.owner] == ["T"]
+    assert [
+        queue.address
+        for queue in a.broker.table.queues.values()
+        if "NC-DS_" in (queue.definition.subscription or ("", ""))[1]
+    ] == ["T"]
 
 
 def test_readers_of_a_virtual_topics_queue_are_demand_for_the_topic() -> None:
@@ -546,8 +555,8 @@ def test_a_temporary_queue_of_another_protocol_does_not_come_back_to_its_own_bro
 
     def make() -> None:
         assert a.broker is not None
-        queue = a.broker.queues.create(name, name, ANYCAST, durable=False, owner="9")
-        queue.temporary = True
+        owner = ConnectionOwner("9")
+        a.broker.queues.create(QueueDefinition(name=name, address=name, durable=False, temporary=True, owner=owner))
 
     a.turn(make)
     network.run(500)
@@ -667,7 +676,9 @@ def test_a_subscription_of_a_bridge_is_told_only_where_it_would_count(ttl: int, 
 def subscriptions(network: Network, name: str) -> list[str]:
     broker = network.sites[name].broker
     assert broker is not None
-    return sorted(queue for queue, one in broker.table.queues.items() if "inbound" in one.owner)
+    return sorted(
+        queue for queue, one in broker.table.queues.items() if "inbound" in "".join(one.definition.subscription or "")
+    )
 
 
 def test_a_temporary_queue_is_made_when_its_reader_is_told_of_first() -> None:

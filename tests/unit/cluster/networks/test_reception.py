@@ -59,5 +59,9 @@ def test_a_broker_may_list_its_durable_subscriptions_before_it_connects(duplex: 
     assert isinstance(answer, Response)
     client.exchange()
     assert not any(isinstance(one, ConnectionError) for one in client.heard)
-    durable = [queue.address for queue in rig.broker.table.queues.values() if "NC-DS_" in queue.owner]
+    durable = [
+        queue.address
+        for queue in rig.broker.table.queues.values()
+        if "NC-DS_" in (queue.definition.subscription or ("", ""))[1]
+    ]
     assert durable == (["T"] if duplex else [])

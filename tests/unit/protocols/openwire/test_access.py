@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from entrepot.core.access import ADMIN, EVERYTHING, READ, WRITE, Rule
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.directory import Directory, User
 from entrepot.core.management import install
 from entrepot.core.passwords import hashed
@@ -51,7 +52,7 @@ def hub() -> Hub:
         Rule("outbox", ANYCAST, {"shop": WRITE}),
     ]
     rig.broker.access.protect(Directory(users), rules, Rule(">", UNTYPED, {"admins": EVERYTHING}))
-    rig.broker.queues.create("outbox", "outbox", ANYCAST, durable=True)
+    rig.broker.queues.create(QueueDefinition(name="outbox", address="outbox"))
     return Hub(rig)
 
 

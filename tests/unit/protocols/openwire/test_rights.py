@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from entrepot.model.address import ANYCAST
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.protocols.openwire import commands, schema
 from entrepot.protocols.openwire.codec import prototypes
 from entrepot.protocols.openwire.commands import (
@@ -294,7 +294,7 @@ def test_destinations_and_producers_are_made_by_who_may() -> None:
         boss.session.sending.producers.clear()
         assert refusals(say(scene, boss, destined(0)(scene, boss, where))) == [], kind
     free = commands.ActiveMQQueue("free")
-    scene.rig.broker.queues.create("free", "free", ANYCAST, durable=True)
+    scene.rig.broker.queues.create(QueueDefinition(name="free", address="free"))
     assert refusals(say(scene, boss, destined(1)(scene, boss, free))) == []
     assert "free" not in scene.rig.broker.table.queues
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from entrepot.core.access import ADMIN, CONSUME, EVERYTHING, READ, WRITE, Rule
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.directory import Directory, User
 from entrepot.core.logins import Hasher
 from entrepot.core.management import install
@@ -35,7 +36,7 @@ def rig() -> Rig:
         Rule("outbox", ANYCAST, {"shop": WRITE}),
     ]
     made.broker.access.protect(Directory(users), rules)
-    made.broker.queues.create("outbox", "outbox", ANYCAST, durable=True)
+    made.broker.queues.create(QueueDefinition(name="outbox", address="outbox"))
     return made
 
 
