@@ -300,9 +300,9 @@ class SubscriptionFact(Fact):
 class ConnectionFact(Fact):
     """CONNECTION_OPENED, CONNECTION_CLOSED: of a client, or of another broker's bridge."""
 
-    def __init__(self, kind: i64, connection: str, protocol: str, peer: str, client_id: str, user: str) -> None:
+    def __init__(self, kind: i64, number: i64, protocol: str, peer: str, client_id: str, user: str) -> None:
         super().__init__(kind)
-        self.connection: str = connection  # unique in this run of the broker
+        self.number: i64 = number  # unique in this run of the broker
         self.protocol: str = protocol
         self.peer: str = peer
         self.client_id: str = client_id

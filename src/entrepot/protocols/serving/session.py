@@ -17,13 +17,14 @@ from entrepot.core.broker import BrokerCore
 from entrepot.core.consumer import Pause
 from entrepot.core.directory import Subject
 from entrepot.core.effort import OCTETS_SHIFT
+from entrepot.core.facts import CONNECTION_CLOSED, CONNECTION_OPENED, ConnectionFact
 from entrepot.core.loans import LOAN_FREE, LOAN_LAST, Loan
 from entrepot.core.logins import Knock
 from entrepot.core.ports import ClientHolder
 from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
 from entrepot.core.routing import Target
 from entrepot.protocols.serving.confirmations import Confirmations
-from entrepot.protocols.serving.life import END, ENDED, LEAVE, LEAVING, OPENING, PART, following
+from entrepot.protocols.serving.life import END, ENDED, ENTER, LEAVE, LEAVING, OPENING, PART, following
 from entrepot.protocols.serving.outlet import Outlet
 from entrepot.protocols.serving.patience import Patience
 from entrepot.protocols.session import NEVER, Session, Shell
@@ -68,6 +69,7 @@ class ServerSession(Session):
         self.tenure: Tenure | None = None
         self.knock: Knock | None = None  # it is being looked at who this is
         self.life: i64 = OPENING
+        self.entered: bool = False  # the broker let it in, and told so
         self.released: bool = False  # all that it held was given back
         self.refused: str = ""  # why we ended it
         self.last_delivered: i64 = UNKNOWN_DELIVERED  # what its end says of what it holds (`Queue.detach`)
@@ -251,6 +253,8 @@ class ServerSession(Session):
         self.outlet.end()
         self.confirmations.end()
         self.release()
+        if self.entered:
+            _tell(self, CONNECTION_CLOSED)
         self.patience = None  # it points back at us: without this both wait for the cyclic collector
 
     # -- life ----------------------------------------------------------------------------------------------------------
@@ -258,6 +262,9 @@ class ServerSession(Session):
     def become(self, event: i64) -> None:
         """Live on, as `life.TRANSITIONS` says. Raises Fault for what cannot happen."""
         self.life = following(int(self.life), int(event))
+        if event == ENTER:
+            self.entered = True
+            _tell(self, CONNECTION_OPENED)
 
     def part(self) -> None:
         """Read nothing more; what others give back from now on is not for this one."""
@@ -334,3 +341,9 @@ class ServerSession(Session):
     def stop_for(self, target: Target) -> None:
         """A send to ``target`` was BLOCKED and asks for no answer: read no further, if that may be."""
         self.be_patient().stop(target, self.consumes())
+
+
+def _tell(session: ServerSession, kind: i64) -> None:
+    user = session.subject.name
+    fact = ConnectionFact(kind, session.number, session.protocol, session.peer, session.client_id, user)
+    session.broker.hub.announce(fact)

@@ -717,3 +717,15 @@ def test_the_place_for_answers_reaches_a_reader_of_any_version_whole(version: st
         answering.send(b"!", place)
         assert asking.hear()[-1].body == b"!"
         answering.cut()
+
+
+def test_a_connection_is_told_of_once_when_it_comes_and_once_when_it_is_gone() -> None:
+    rig = Rig()
+    client = Client(rig, client_id="me")
+    client.subscribe()
+    told = rig.notices.of("connection.opened")
+    assert told == [(client.session.peer, {"protocol": "stomp", "client": "me", "user": ""})]
+    client.cut()
+    client.cut()
+    assert rig.notices.of("connection.closed") == told
+    assert [fact.name for fact in rig.notices.facts][-2:] == ["consumer.detached", "connection.closed"]
