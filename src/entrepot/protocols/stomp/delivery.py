@@ -120,6 +120,29 @@ class StompConsumer(Consumer):
         self.subscription.subscribed.ended(self.subscription, why)
 
 
+class ForeignIds:
+    """Message ids that do not tell the number of their message; copies that died in two queues share one."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[bytes, list[int]] = {}  # oldest first
+        self.ids: dict[int, bytes] = {}
+
+    def remember(self, octets: bytes, number: int) -> None:
+        """Message ``number`` goes out under the id ``octets``."""
+        if number not in self.ids:
+            self.ids[number] = octets
+            self.numbers.setdefault(octets, []).append(number)
+
+    def forget(self, number: int) -> None:
+        """Message ``number`` is no longer in flight."""
+        octets = self.ids.pop(number, None)
+        if octets is not None:
+            numbers = self.numbers[octets]
+            numbers.remove(number)
+            if not numbers:
+                del self.numbers[octets]
+
+
 class StompSubscription(ServedSubscription):
     """One SUBSCRIBE. ``identity`` is the client's id for it; ``shown`` overrides the destination in its messages."""
 
@@ -135,8 +158,7 @@ class StompSubscription(ServedSubscription):
         self.shown: str = ""
         self.transformation: str = ""  # the form in which the client wants maps and objects
         self.order: dict[int, StompConsumer] = {}  # ack:client: what is unsettled, in the order of delivery
-        self.foreign: dict[bytes, list[int]] = {}  # message ids that do not tell the number -> numbers, oldest first
-        self.foreign_ids: dict[int, bytes] = {}  # number -> such an id
+        self.foreign: ForeignIds | None = None
 
     def consumer(self, queue: Queue) -> Consumer:
         """Return a consumer that writes to this subscription's connection, which finds it by its key in an ACK.
@@ -144,24 +166,24 @@ class StompSubscription(ServedSubscription):
         Called for queues that a wildcard covers later, too.
         """
         made = StompConsumer(self.writing, self, queue, self.writing.broker.ids.consumer_key())
-        self.subscribed.consumers[int(made.key)] = made
+        if made.tracked:  # of others nothing is acknowledged
+            self.subscribed.consumers[int(made.key)] = made
         return made
 
     def forget(self, number: i64) -> None:
         """Message ``number`` is no longer in flight here."""
         self.order.pop(int(number), None)
-        octets = self.foreign_ids.pop(int(number), None)
-        if octets is not None:
-            numbers = self.foreign[octets]
-            numbers.remove(int(number))
-            if not numbers:
-                del self.foreign[octets]
+        foreign = self.foreign
+        if foreign is not None:
+            foreign.forget(int(number))
 
     def remember(self, octets: bytes, number: int) -> None:
-        """Message ``number`` goes out under the id ``octets``; copies that died in two queues share one."""
-        if number not in self.foreign_ids:
-            self.foreign_ids[number] = octets
-            self.foreign.setdefault(octets, []).append(number)
+        """Message ``number`` goes out under the id ``octets``."""
+        foreign = self.foreign
+        if foreign is None:
+            foreign = ForeignIds()
+            self.foreign = foreign
+        foreign.remember(octets, number)
 
     def up_to(self, number: int) -> list[tuple[StompConsumer, int]]:
         """Return what an acknowledgement of ``number`` covers: it, and all that was delivered before it."""

@@ -175,7 +175,8 @@ class StompSession(ServerSession):
 
     def consumes(self) -> bool:
         """Return whether messages go to this peer whose acknowledgement makes room."""
-        return self.consuming is not None and len(self.consuming.consumers) > 0
+        consuming = self.consuming
+        return consuming is not None and any(len(one.consumers) > 0 for one in consuming.named.values())
 
     def farewell(self, why: str) -> None:
         """Say that our side ends the connection."""

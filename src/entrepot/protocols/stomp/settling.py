@@ -60,7 +60,7 @@ class Settling:
             queue = consumer.queue
             if queue is not None:
                 queue.settle(consumer, number)
-            if consumer.subscription.foreign:
+            if consumer.subscription.foreign is not None:
                 consumer.subscription.forget(number)
         else:
             self._settle_with_care(consumer, number, negative, {} if special is None else special)
@@ -114,7 +114,8 @@ class Settling:
             own = read_decimal(octets, len(prefix), len(octets))
         for subscription in named:
             # A copy with a number of its own (dead letter, leased, scheduled) keeps the id of its original.
-            numbers = subscription.foreign.get(octets, [int(own)]) if subscription.foreign else [int(own)]
+            foreign = subscription.foreign
+            numbers = [int(own)] if foreign is None else foreign.numbers.get(octets, [int(own)])
             for number in numbers:
                 for consumer in subscription.consumers:
                     if number in consumer.in_flight:
