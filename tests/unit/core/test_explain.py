@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.errors import StorageFull
+from entrepot.base.reasons import OBJECTIONS
 from entrepot.core.broker import selector_or_none
 from entrepot.core.census import Census
 from entrepot.core.controls import explained
@@ -560,4 +561,5 @@ def test_every_reason_is_in_the_documentation_and_no_other() -> None:
     for line in (root / "docs/stuck.md").read_text().splitlines():
         if line.startswith("| `"):
             documented |= set(re.findall(r"`([a-z-]+)`", line.split("|")[1]))
+    said |= set(OBJECTIONS)  # some are said by a name
     assert said - {"bridge-rule"} == documented
