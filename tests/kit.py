@@ -21,7 +21,7 @@ from entrepot.core.logins import Knock
 from entrepot.core.queue import Queue
 from entrepot.core.subscription import DEFAULT_PREFETCH, Subscription
 from entrepot.core.trace import TraceSink
-from entrepot.core.transaction import Transaction
+from entrepot.core.transactions.transaction import Transaction
 from entrepot.journal.log import JournalCore, JournalOptions
 from entrepot.journal.memory import MemoryJournal
 from entrepot.model import address as names

@@ -21,7 +21,7 @@ from entrepot.core.backlog import Reference
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.copies import Sender, hash_of, mark_of
 from entrepot.core.queue import Queue
-from entrepot.core.transaction import Transaction
+from entrepot.core.transactions.transaction import Transaction
 from entrepot.journal.log import Waiter
 from entrepot.model import address as names
 from entrepot.model.address import MULTICAST

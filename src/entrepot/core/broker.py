@@ -22,7 +22,6 @@ from entrepot.base.reasons import Reason
 from entrepot.core import trace as facts
 from entrepot.core.access import Access
 from entrepot.core.addresses import Addresses
-from entrepot.core.branches import Branches
 from entrepot.core.browser import Browser
 from entrepot.core.client_ids import ClientIds
 from entrepot.core.copies import Copies
@@ -44,7 +43,8 @@ from entrepot.core.schedule import ScheduledMessages
 from entrepot.core.sending import Sending
 from entrepot.core.stage import Stages
 from entrepot.core.subscription import Subscription
-from entrepot.core.transaction import Signal, Transaction
+from entrepot.core.transactions.branches import Branches
+from entrepot.core.transactions.transaction import Signal, Transaction
 from entrepot.journal.log import JournalCore
 from entrepot.model.address import Destination
 from entrepot.model.message import Message

@@ -83,7 +83,7 @@ KINDS: Final = [
     ),
     Kind(KIND_NUMBERS, "message numbers", "empty", "i64: numbers up to here may have been given", "core/identities.py"),
     Kind(KIND_SEQUENCE, "last message of a producer", "producer, UTF-8", "i64 sequence", "core/duplicates.py"),
-    Kind(KIND_BRANCH, "prepared branch", "XID", "MessagePack: `BranchRecord`", "core/branches.py"),
+    Kind(KIND_BRANCH, "prepared branch", "XID", "MessagePack: `BranchRecord`", "core/transactions/branches.py"),
     Kind(
         KIND_COPIES,
         "marks of copies",

@@ -335,7 +335,7 @@ def test_anycast_queues_of_one_address_take_turns_and_multicast_ones_all_get_it(
 
 
 def test_transactions_do_not_skip_a_turn_of_the_rotation():
-    from entrepot.core.transaction import Transaction
+    from entrepot.core.transactions.transaction import Transaction
 
     rig = Rig()
     for name in ("q1", "q2"):

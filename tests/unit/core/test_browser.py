@@ -8,7 +8,7 @@ import pytest
 
 from entrepot.core.addressing.definition import ConnectionOwner, QueueDefinition
 from entrepot.core.browser import Browser
-from entrepot.core.transaction import Transaction
+from entrepot.core.transactions.transaction import Transaction
 from entrepot.model.address import parse, parse_one
 from kit import Rig, body_of
 

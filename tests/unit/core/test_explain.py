@@ -16,7 +16,7 @@ from entrepot.core.broker import selector_or_none
 from entrepot.core.census import Census
 from entrepot.core.controls import explained
 from entrepot.core.explain import UNEXPLAINED, Explanation, explain
-from entrepot.core.transaction import Transaction
+from entrepot.core.transactions.transaction import Transaction
 from entrepot.core.where import Search
 from entrepot.model.address import parse
 from kit import Reader, Rig

@@ -12,7 +12,7 @@ from entrepot.core import management, upkeep, views
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.census import Census
 from entrepot.core.management import ADDRESS, REQUESTS_MAX, Management
-from entrepot.core.transaction import Transaction
+from entrepot.core.transactions.transaction import Transaction
 from entrepot.model.address import MULTICAST, parse, parse_one
 from entrepot.protocols.session import Shell
 from entrepot.protocols.stomp.frames import Frame, FrameParser, encode_frame

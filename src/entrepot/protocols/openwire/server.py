@@ -15,7 +15,7 @@ from mypy_extensions import i64
 
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.errors import EntrepotError, ProtocolViolation, Refused, StorageError
-from entrepot.core.transaction import State
+from entrepot.core.transactions.transaction import State
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.codec import Decoder, Encoder

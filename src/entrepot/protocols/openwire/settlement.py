@@ -6,7 +6,7 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import TransactionRolledBack
 from entrepot.base.reasons import POISON, Reason
-from entrepot.core.transaction import Transaction
+from entrepot.core.transactions.transaction import Transaction
 from entrepot.model.address import MULTICAST
 from entrepot.protocols.openwire.commands import MessageAck
 from entrepot.protocols.openwire.delivery import OpenWireConsumer, OpenWireSubscription

@@ -10,7 +10,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, ProtocolViolation, StorageError, TransactionError
-from entrepot.core.transaction import State, Transaction
+from entrepot.core.transactions.transaction import State, Transaction
 from entrepot.protocols.openwire.commands import (
     Command,
     DataArrayResponse,

@@ -8,7 +8,7 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, Refused, TransactionError
 from entrepot.core.broker import BrokerCore
-from entrepot.core.transaction import State, Transaction
+from entrepot.core.transactions.transaction import State, Transaction
 
 Key = TypeVar("Key")
 

@@ -6,7 +6,7 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import TransactionError
 from entrepot.base.reasons import REJECTED, Reason
-from entrepot.core.transaction import Transaction
+from entrepot.core.transactions.transaction import Transaction
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.stomp.answers import Answers
 from entrepot.protocols.stomp.codec import V10, V12, Reader, octets_of, read_decimal, text_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, TransactionError
-from entrepot.core.transaction import Transaction
+from entrepot.core.transactions.transaction import Transaction
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.serving.transactions import Transactions, told_before
 from entrepot.protocols.stomp.answers import Answers

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from entrepot.core.census import Census
 from entrepot.core.explain import explain
-from entrepot.core.transaction import OCTETS_MAX
+from entrepot.core.transactions.transaction import OCTETS_MAX
 from entrepot.protocols.openwire.commands import (
     ActiveMQMessage,
     ActiveMQQueue,

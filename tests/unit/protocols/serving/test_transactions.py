@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.errors import Refused, StorageFull, TransactionError
-from entrepot.core.transaction import Signal, State, Transaction
+from entrepot.core.transactions.transaction import Signal, State, Transaction
 from entrepot.protocols.serving.transactions import Transactions, told_before
 from kit import Rig
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entrepot.core.transaction import OCTETS_MAX
+from entrepot.core.transactions.transaction import OCTETS_MAX
 from entrepot.journal.memory import MemoryJournal
 from entrepot.protocols.serving.life import LEAVING
 from entrepot.protocols.serving.outlet import WRITER_KEPT_OCTETS, WRITER_QUIET

@@ -2,7 +2,7 @@
 
 States (`TRANSITIONS`): ACTIVE takes work; COMMITTED and ROLLED_BACK are final; DOOMED is a transaction in which
 something failed: it can only roll back (classic.md 4.10, artemis.md 4.9). PREPARED was promised to a coordinator: it
-takes no more work, survives a crash, and does what it is told (`core/branches.py`).
+takes no more work, survives a crash, and does what it is told (`core/transactions/branches.py`).
 
 Sends wait in memory until commit, bounded by ``OCTETS_MAX``, and are then written as one atomic batch of the journal.
 A settlement takes effect at commit; until then its message stays in flight at its consumer. A consumer that leaves

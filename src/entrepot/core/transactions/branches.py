@@ -26,7 +26,7 @@ from entrepot.core.directory import Subject
 from entrepot.core.facts import MESSAGE_CONSUMED
 from entrepot.core.queue import Queue
 from entrepot.core.records import KIND_BRANCH, PREPARED_QUEUE
-from entrepot.core.transaction import Signal, Transaction
+from entrepot.core.transactions.transaction import Signal, Transaction
 from entrepot.model import address as names
 from entrepot.model.message import Message
 

@@ -8,7 +8,7 @@ import pytest
 from entrepot.base.errors import AddressFull, DuplicateRejected, InvalidDestination, Refused, TransactionError
 from entrepot.core.addressing.definition import ConnectionOwner, QueueDefinition
 from entrepot.core.records import KIND_BRANCH
-from entrepot.core.transaction import OCTETS_MAX, State, Transaction
+from entrepot.core.transactions.transaction import OCTETS_MAX, State, Transaction
 from entrepot.journal.log import Waiter
 from entrepot.model.address import ANYCAST, Destination, parse
 from kit import Rig
