@@ -16,7 +16,7 @@ from entrepot.base.reasons import BODY_LOST, Reason, tries_used_up
 from entrepot.core import trace as facts
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.backlog import LEVELS, Backlog, Paged, Reference
-from entrepot.core.bereaved import without_body
+from entrepot.core.bereaved import load_or_stand_in, record_flaw, without_body
 from entrepot.core.consumer import Consumer
 from entrepot.core.dispatch import Roster
 from entrepot.core.effort import OCTETS_SHIFT, Effort
@@ -482,7 +482,7 @@ class Queue:
         taken: list[Reference] = []
         examined = 0
         for message in self._load(numbers):
-            if self._is_over(message) or self.roster.may_take(consumer, message):
+            if self._is_over(message) or self._flaw(message) or self.roster.may_take(consumer, message):
                 taken.append(self._read_in(message))
             search.seen[level] = int(message.number)
             examined += 1
@@ -513,7 +513,7 @@ class Queue:
         at = 0
         while at < len(numbers) and octets < RELOAD_OCTETS:
             part = numbers[at : at + step]
-            for message in self.host.journal.load_range(part):
+            for message in load_or_stand_in(self.host.journal, part):
                 octets += message.size
                 found.append(message)
                 self.effort.spent += LOAD_UNITS
@@ -587,9 +587,11 @@ class Queue:
         return True
 
     def _flaw(self, message: Message) -> str:
-        """Return why the large body of ``message`` is known to be lost; "" for all others."""
+        """Return why the large body of ``message``, or its record, is known to be lost; "" for all others."""
         rare = message.rare
-        return "" if rare is None or rare.large_id == 0 else self.host.journal.overflow.flaw(message)
+        if rare is None:
+            return ""
+        return record_flaw(message) if rare.large_id == 0 else self.host.journal.overflow.flaw(message)
 
     def _doom(self, reference: Reference, flaw: str) -> None:
         """Make ``reference``, which waits no longer, a dead letter as soon as nothing else is being done here."""

@@ -11,6 +11,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.core.backlog import LEVELS, Backlog, Reference
+from entrepot.core.bereaved import load_or_stand_in
 from entrepot.journal.log import JournalCore
 from entrepot.model.message import Message
 
@@ -121,7 +122,7 @@ class Walk:
         wanted = numbers
         if reference is not None:
             wanted = [number for number in numbers if number < reference.number]
-        for message in self.journal.load_range(wanted):
+        for message in load_or_stand_in(self.journal, wanted):
             self.seen = message.number
             octets += message.size
             found.append(Found(self.level, message, None))

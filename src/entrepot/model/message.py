@@ -77,6 +77,7 @@ LANGUAGE_SAMPLE: Final = 0
 LANGUAGE_STOMP: Final = 1
 LANGUAGE_OPENWIRE: Final = 2
 LANGUAGE_ANSWER: Final = 32
+LANGUAGE_LOST: Final = 33
 """Codes of languages: they are in journals, and `core/records.py` is their register."""
 
 INTEGER_MIN: Final = -(1 << 63)
