@@ -325,7 +325,7 @@ class Rig:
     def commit(self, transaction: Transaction) -> None:
         """Commit, and look at what came of it."""
         try:
-            self.broker.commit(transaction)
+            self.broker.transactions.commit(transaction)
         finally:
             self.turn()
 

@@ -17,6 +17,7 @@ from entrepot.core.consumer import Consumer, Window
 from entrepot.core.counting import Author, Counts
 from entrepot.core.dispatch import Groups
 from entrepot.core.duplicates import Duplicates
+from entrepot.core.effort import Rest
 from entrepot.core.lease import Lease
 from entrepot.core.lease_records import ClaimRecord
 from entrepot.core.queue import UNKNOWN_DELIVERED, Queue
@@ -24,6 +25,7 @@ from entrepot.core.records import KIND_CLAIM, KIND_COUNT, KIND_DECISION, KIND_PU
 from entrepot.core.stage import Stages
 from entrepot.core.staged import Publication, Stage
 from entrepot.core.timed import Dates
+from entrepot.core.transactions.carrying import Work
 from entrepot.journal import window
 from entrepot.journal.log import JournalCore
 from entrepot.journal.overflow import CHECK, STRETCH, Overflow
@@ -31,6 +33,7 @@ from entrepot.journal.record import head_valid
 from entrepot.model.address import parse
 from entrepot.model.message import DEFAULT_PRIORITY, Message
 from entrepot.protocols.stomp.server import StompSession
+from entrepot.protocols.stomp.transacting import Transacting
 from entrepot.protocols.stomp.writing import Writing
 from entrepot.simulation.machine import FusedDisk, Parts
 from entrepot.simulation.network import Link
@@ -242,6 +245,33 @@ def the_newest_first(self: StompSession, data: bytes, now: int) -> None:
         RECEIVE(self, data, now)
 
 
+PORTION = Work.portion
+
+
+def in_halves(self: Work, most: int) -> bool:
+    """Closes the bracket of the journal at the end of each turn."""
+    journal = self.host.journal
+    if self.begun and journal._depth == 0:
+        journal.begin()
+    complete = PORTION(self, most)
+    if self.begun and not complete and self.host.effort.is_over():
+        journal.end()
+    return complete
+
+
+class Nobody(Rest):
+    """Goes nowhere."""
+
+    def resume(self) -> None:
+        pass
+
+
+def answered_at_once(self: Transacting, headers: dict[str, str]) -> None:
+    transaction = self._ended(headers)
+    self.session.broker.transactions.commit(transaction, Nobody())
+    self._committed(transaction)
+
+
 def as_if_finished(self: Link) -> bool:
     return self.server.readable
 
@@ -264,6 +294,8 @@ BUGS = {
     "anybody counts the batches of a sink": Bug(patches=((Counts, "check", anybody_counts),)),
     "losers are published too": Bug(patches=((Stages, "publish", publish_all),)),
     "a transaction is written in pieces": Bug(Parts(journal=Unbracketed)),
+    "half of a large commit is on disk": Bug(patches=((Work, "portion", in_halves),)),
+    "a large commit is answered before it is done": Bug(patches=((Transacting, "commit", answered_at_once),)),
     "not every message is stored": Bug(Parts(journal=Forgetful)),
     "requeue at the tail": Bug(patches=((Backlog, "restore", restore_at_the_tail),)),
     "a torn tail is believed": Bug(patches=((window, "batch_valid", half_batch_is_enough),)),

@@ -13,11 +13,6 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.environment import Entropy, Instant, WallTime
-from entrepot.base.errors import (
-    DuplicateRejected,
-    Refused,
-    TransactionError,
-)
 from entrepot.base.reasons import Reason
 from entrepot.core import trace as facts
 from entrepot.core.access import Access
@@ -44,7 +39,7 @@ from entrepot.core.sending import Sending
 from entrepot.core.stage import Stages
 from entrepot.core.subscription import Subscription
 from entrepot.core.transactions.branches import Branches
-from entrepot.core.transactions.transaction import Signal, Transaction
+from entrepot.core.transactions.carrying import Completing, Transactions
 from entrepot.journal.log import JournalCore
 from entrepot.model.address import Destination
 from entrepot.model.message import Message
@@ -73,6 +68,7 @@ class BrokerCore(Host):
         self.leases: Leases = Leases(self, self.queues)
         self.copies: Copies = Copies(journal)
         self.sequences: Sequences = Sequences(journal)
+        self.transactions: Transactions = Transactions(self.sending, self.letters)
         self.branches: Branches = Branches(self)
         self.stages: Stages = Stages(self, self.sending, self.letters)
         self.maintenance: Maintenance = Maintenance(self, self.reading, self.leases, self.stages, self.flow)
@@ -82,6 +78,7 @@ class BrokerCore(Host):
         self.temporary_prefix: str = "ID:"
         self.queues.watchers.append(self.reading)
         self.queues.watchers.append(self.leases)
+        self.queues.watchers.append(Completing(self.transactions))
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
@@ -147,59 +144,6 @@ class BrokerCore(Host):
     def expire(self, queue: Queue, message: Message) -> None:
         """Send a copy of ``message`` to the expiry address: `DeadLetters.expire`."""
         self.letters.expire(queue, message)
-
-    # -- transactions -------------------------------------------------------------------------------------------------
-
-    def commit(self, transaction: Transaction) -> None:
-        """Do all of it in one atomic batch of the journal. Raises Refused when it cannot: it is rolled back then."""
-        try:
-            self.check_commit(transaction)
-            transaction.signal(Signal.COMMIT)
-        except Refused:
-            self.roll_back(transaction)
-            raise
-        self.journal.begin()
-        self.flow.granted = True
-        try:
-            for message, target in transaction.sends:
-                self.sending.send(message, target)
-            for each in transaction.settlements:
-                each.consumer.promised.pop(each.number, "")
-                each.queue.settle(each.consumer, each.number)
-        finally:
-            self.flow.granted = False
-            self.journal.end()
-
-    def check_commit(self, transaction: Transaction) -> None:
-        """Find out before anything is written whether every operation will be granted. Raises Refused."""
-        refusal = self.journal.refusal()
-        if refusal is not None:
-            raise TransactionError(f"transaction {transaction.name} cannot be stored: {refusal.message}")
-        identities: dict[str, bool] = {}
-        for message, target in transaction.sends:
-            rare = message.rare
-            if rare is not None and rare.duplicate_id and self.policies.of(target.name, target.routing).id_cache > 0:
-                key = f"{target.name}\0{rare.duplicate_id.hex()}"
-                if key in identities or self.sending.duplicates.seen(target.name, rare.duplicate_id):
-                    raise DuplicateRejected(f"transaction {transaction.name} repeats a message id on {target.name}")
-                identities[key] = True
-            self.sending.admits(message, target)
-
-    def roll_back(self, transaction: Transaction) -> None:
-        """Forget the sends; messages whose settlement was asked for stay in flight at their consumers.
-
-        What a consumer had that has left meanwhile goes back to its queue.
-        """
-        transaction.signal(Signal.ROLL_BACK)
-        transaction.sends.clear()
-        settlements = transaction.settlements
-        transaction.settlements = []
-        queues: dict[int, Queue] = {}
-        for each in settlements:
-            each.queue.release(each.consumer, each.number)
-            queues[int(each.queue.identity)] = each.queue
-        for queue in queues.values():
-            queue.dispatch()
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,9 @@ class QueueWatcher:
     def added(self, queue: Queue) -> None:
         """``queue`` is bound to its address."""
 
+    def closing(self, queue: Queue) -> None:
+        """``queue`` is about to be deleted: what is half done with it is to be completed."""
+
     def closed(self, queue: Queue, why: str) -> None:
         """``queue`` is deleted and gives nothing any more; its consumers are attached still."""
 
@@ -145,6 +148,8 @@ class Queues:
         """
         if self.table.queues.get(queue.name) is not queue:
             return 0
+        for watcher in self.watchers:
+            watcher.closing(queue)
         queue.close()
         self.table.remove(queue)
         gone = queue.count

@@ -31,6 +31,7 @@ class StoreLimits:
         self.stored: i64 = 0
         self.full: str = ""  # why nothing more may be stored; "" when it may
         self.all: bool = False  # non-persistent messages neither
+        self.pledged: bool = False  # what is stored now was promised before there was too little: it is not refused
 
     def measure(self, stored: i64, paged: i64, disk: i64, space: i64) -> bool:
         """Take note of octets that are ``stored`` and ``paged``, of all files (``disk``), and of free ``space``.

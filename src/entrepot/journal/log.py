@@ -275,7 +275,7 @@ class JournalCore(JournalEvents):
 
     def _append(self, message: Message, queues: list[int], transient: bool) -> None:
         refusal = self._refusal
-        if refusal is not None:
+        if refusal is not None and (self._dead is not None or not self.limits.pledged):
             raise again(refusal)
         if not queues:
             raise Fault(f"message {message.number} is stored for no queue")
@@ -769,7 +769,10 @@ class JournalCore(JournalEvents):
             return
         self._closed = True
         if self._dead is None and self._recovered and not self._full:
-            self._depth = 0
+            if self._depth > 0:  # half of what belongs together is not written
+                self._batch = Batch()
+                self._batch.base = self._active.end
+                self.riding = False
             self._hand_over()
             if self._active.end > 0:
                 self.port.sync(self._sequence)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from entrepot.simulation.network import Link
 
 LARGE_OCTETS: Final = 6 * KIB  # bodies from here on are streamed to disk: small, so that it happens often
+CRASH_IN_COMMIT: Final = 0.05  # a turn, while a transaction is being carried out over several
 HOPELESS: Final = 20  # crashes in a row during recovery, after which the fuse is taken out
 
 
@@ -135,6 +136,7 @@ class Machine:
         self.stomp.large_octets = LARGE_OCTETS
         self.stomp.write_high_octets = 16 * KIB
         self._facts = Facts(world)
+        self._commit_lots = world.lots("commits")
         self.turn_units = 0  # what a turn may do (`core/effort.py`); 0: as much as in the real world
         self.loop: Final = TurnLoop(world, self.turn)
         self._made: Assembly | None = None
@@ -273,6 +275,10 @@ class Machine:
         if refusal is not None and not isinstance(refusal, StorageFull):
             self.world.count("journal died")
             self.crash(torn=True)
+            return
+        if broker.transactions.under_way is not None and self._commit_lots.chance(CRASH_IN_COMMIT):
+            self.world.count("crash in a commit")
+            self.crash(torn=self._commit_lots.chance(0.5))
             return
         self.loop.arm()
 

@@ -239,6 +239,7 @@ class Site:
         if self.broker is not broker:
             return
         self.turn(self._shut_all)
+        self.turn(broker.finish_work)
         broker.journal.close()
         self.ends = [end for end in self.ends if not end.gone]
         self.crash(torn=False)

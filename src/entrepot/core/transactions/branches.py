@@ -84,9 +84,9 @@ class Branches:
         broker = self.broker
         if key in self.prepared:
             self._check_repeated(self.prepared[key], transaction)
-            broker.roll_back(transaction)
+            broker.transactions.roll_back(transaction)
             return
-        broker.check_commit(transaction)
+        broker.transactions.check(transaction)
         transaction.signal(Signal.PREPARE)
         branch = Branch(key, transaction, user)
         sends: list[tuple[int, str]] = []

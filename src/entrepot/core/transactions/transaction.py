@@ -6,7 +6,7 @@ takes no more work, survives a crash, and does what it is told (`core/transactio
 
 Sends wait in memory until commit, bounded by ``OCTETS_MAX``, and are then written as one atomic batch of the journal.
 A settlement takes effect at commit; until then its message stays in flight at its consumer. A consumer that leaves
-before does not take the promise with it: its queue keeps the message for the transaction (`Queue.detach`).
+before does not take the promise with it: its queue keeps the message for the transaction (`Queue.detach`). [C]
 """
 
 from __future__ import annotations
@@ -62,23 +62,23 @@ class Settlement:
     """Message ``number`` of ``queue``, which ``consumer`` is done with if the transaction commits."""
 
     def __init__(self, consumer: Consumer, queue: Queue, number: int) -> None:
-        self.consumer = consumer
-        self.queue = queue
-        self.number = number
+        self.consumer: Consumer = consumer
+        self.queue: Queue = queue
+        self.number: int = number
 
 
 class Transaction:
-    """One transaction of one connection. `BrokerCore.commit` and `BrokerCore.roll_back` end it."""
+    """One transaction of one connection. `Transactions.commit` and `Transactions.roll_back` end it."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
-        self.state = State.ACTIVE
-        self.why = ""
+        self.name: str = name
+        self.state: State = State.ACTIVE
+        self.why: str = ""
         self.cause: Refused | None = None
         self.sends: list[tuple[Message, Target]] = []
         self.settlements: list[Settlement] = []
-        self.octets = 0
-        self.told = False  # its peer was told that it is doomed: one word for all that comes until it ends
+        self.octets: int = 0
+        self.told: bool = False  # its peer was told that it is doomed: one word for all that comes until it ends
 
     def signal(self, signal: Signal) -> None:
         """Move on. Raises TransactionError for what may not come now, with what doomed it, or that itself."""

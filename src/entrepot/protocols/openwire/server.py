@@ -98,6 +98,9 @@ class OpenWireSession(ServerSession):
 
     def work(self, data: bytes) -> i64:
         """Do the commands that came, as far as this turn reaches."""
+        if self.transacting.is_busy():
+            self.unfinished = True
+            return self.decoder.buffered()
         came = self.decoder.feed(data) if data else self.undone
         self.undone = []
         self._work(came)
@@ -121,6 +124,10 @@ class OpenWireSession(ServerSession):
             if self.knock is not None:  # who this is, is being looked at: then he says it again
                 self.received -= 1
                 self.undone = came[at - 1 :]
+                return
+            if self.transacting.commitment is not None:
+                self.unfinished = True
+                self.undone = came[at:]
                 return
             if self.closing or self.life >= LEAVING:
                 return
@@ -186,7 +193,7 @@ class OpenWireSession(ServerSession):
 
     def give_back(self) -> None:
         """Roll back, give back, and delete what was temporary."""
-        self.transacting.transactions.roll_back_all()
+        self.transacting.end()
         self.consuming.end_all(list(self.consuming.consumers.values()), self.last_delivered)
         for producer_id in list(self.sending.producers):
             self.sending.end_producer(producer_id)

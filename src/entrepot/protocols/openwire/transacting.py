@@ -10,6 +10,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, ProtocolViolation, StorageError, TransactionError
+from entrepot.core.transactions.carrying import Work
 from entrepot.core.transactions.transaction import State, Transaction
 from entrepot.protocols.openwire.commands import (
     Command,
@@ -57,6 +58,15 @@ class Debt(Reply):
             subscription.repay(count)
 
 
+class Commitment:
+    """A large transaction that is being carried out, and what answers its commit; None: nobody asked."""
+
+    def __init__(self, work: Work, command: TransactionInfo, debt: Debt | None) -> None:
+        self.work: Work = work
+        self.command: TransactionInfo = command
+        self.debt: Debt | None = debt
+
+
 class Transacting:
     """Steps of transactions."""
 
@@ -64,6 +74,7 @@ class Transacting:
         self.session: ServerSession = session
         self.replies: Replies = replies
         self.transactions: Transactions[TransactionId] = Transactions(session.broker, most)
+        self.commitment: Commitment | None = None
 
     def step(self, command: TransactionInfo) -> None:
         """Do what ``command`` says, and answer it. Raises TransactionError, BranchRefused, ProtocolViolation."""
@@ -110,16 +121,43 @@ class Transacting:
     def _commit(self, command: TransactionInfo, transaction_id: TransactionId) -> None:
         session = self.session
         transaction = self._ended(transaction_id)
-        if not command.response_required:
-            session.broker.commit(transaction)
-            return
-        debt = self._indebted(transaction, Response(correlation_id=command.command_id))
+        debt: Debt | None = None
+        if command.response_required:
+            debt = self._indebted(transaction, Response(correlation_id=command.command_id))
         try:
-            session.broker.commit(transaction)
+            work = session.broker.transactions.commit(transaction, session.rest)
         except EntrepotError:
-            debt.repay()
+            if debt is not None:
+                debt.repay()
             raise
-        self.replies.confirmations.ask(debt)
+        if work is not None:
+            self.commitment = Commitment(work, command, debt)
+        elif debt is not None:
+            self.replies.confirmations.ask(debt)
+
+    def is_busy(self) -> bool:
+        """Return whether a large transaction is being carried out; its commit is answered when it is done."""
+        commitment = self.commitment
+        if commitment is None:
+            return False
+        work = commitment.work
+        if not work.done:
+            return True
+        self.commitment = None
+        debt = commitment.debt
+        if work.error is not None:
+            if debt is not None:
+                debt.repay()
+            self.replies.refuse(commitment.command, work.error)
+        elif debt is not None:
+            self.replies.confirmations.ask(debt)
+        return False
+
+    def end(self) -> None:
+        """The connection is gone: what is open is rolled back; what is being carried out goes on without it."""
+        if self.commitment is not None:
+            self.commitment.work.asker = None
+        self.transactions.roll_back_all()
 
     def _indebted(self, transaction: Transaction, response: Response) -> Debt:
         """Keep the credit that ``transaction`` is about to set free."""
@@ -157,7 +195,7 @@ class Transacting:
         idle = not transaction.sends and not transaction.settlements and transaction.state is State.ACTIVE
         if idle and key not in branches.prepared:
             del self.transactions.open[transaction_id]
-            self.session.broker.roll_back(transaction)
+            self.session.broker.transactions.roll_back(transaction)
             self._result(command, Debt(self.replies, IntegerResponse(correlation_id=correlation, result=XA_RDONLY)))
             return
         debt = self._indebted(transaction, IntegerResponse(correlation_id=correlation, result=XA_OK))
@@ -200,7 +238,7 @@ class Transacting:
                 return
         transaction = self.known(transaction_id)
         del self.transactions.open[transaction_id]
-        self.session.broker.roll_back(transaction)
+        self.session.broker.transactions.roll_back(transaction)
 
     def _recover(self, command: TransactionInfo) -> None:
         """Name the branches that are prepared and not ended, and that this user may end."""

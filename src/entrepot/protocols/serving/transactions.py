@@ -31,7 +31,7 @@ class Transactions(Generic[Key]):
         """The connection is gone; what is prepared is the broker's."""
         for transaction in list(self.open.values()):
             if transaction.state is not State.PREPARED:
-                self.broker.roll_back(transaction)
+                self.broker.transactions.roll_back(transaction)
         self.open.clear()
 
 

@@ -128,7 +128,9 @@ class StompSession(ServerSession):
             reader.feed(data)
         try:
             if self.entering is None or self._is_answered():
-                self._work()
+                transacting = self.transacting
+                if transacting is None or transacting.is_done():
+                    self._work()
         except PeerError as error:
             self.fail(error)
         return reader.waiting()
@@ -275,7 +277,7 @@ class StompSession(ServerSession):
                     settling.settle(False)
                 else:
                     self._command(command)
-                    if self.unfinished:  # who this is, is being looked at
+                    if self.unfinished:  # who this is, is being looked at, or a transaction is being carried out
                         return
             except (Refused, StorageError) as error:
                 self._refuse(command, error)

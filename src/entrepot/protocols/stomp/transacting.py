@@ -5,6 +5,7 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, TransactionError
+from entrepot.core.transactions.carrying import Work
 from entrepot.core.transactions.transaction import Transaction
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.serving.transactions import Transactions, told_before
@@ -23,6 +24,7 @@ class Transacting:
         self.answers: Answers = answers
         self.transactions: Transactions[str] = Transactions(session.broker, most)
         self.staging: Staging | None = None
+        self.committing: Work | None = None  # a large transaction that is being carried out
 
     def begin(self, headers: dict[str, str]) -> None:
         """BEGIN. Raises TransactionError."""
@@ -49,7 +51,28 @@ class Transacting:
     def commit(self, headers: dict[str, str]) -> None:
         """COMMIT. Raises TransactionError, StorageError."""
         transaction = self._ended(headers)
-        self.session.broker.commit(transaction)
+        self.committing = self.session.broker.transactions.commit(transaction, self.session.rest)
+        if self.committing is None:
+            self._committed(transaction)
+        else:
+            self.session.unfinished = True
+
+    def is_done(self) -> bool:
+        """Answer the COMMIT that is under way, if it is done; what came behind it waits until then."""
+        work = self.committing
+        if work is None:
+            return True
+        if not work.done:
+            self.session.unfinished = True
+            return False
+        self.committing = None
+        if work.error is None:
+            self._committed(work.transaction)
+        else:
+            self.answers.error(work.error, self.reader.receipt())
+        return True
+
+    def _committed(self, transaction: Transaction) -> None:
         for each in transaction.settlements:
             consumer = each.consumer
             assert isinstance(consumer, StompConsumer)
@@ -58,7 +81,7 @@ class Transacting:
 
     def abort(self, headers: dict[str, str]) -> None:
         """ABORT. Raises TransactionError."""
-        self.session.broker.roll_back(self._ended(headers))
+        self.session.broker.transactions.roll_back(self._ended(headers))
         self.answers.confirm(False)
 
     def stage(self, command: i64, headers: dict[str, str]) -> None:
@@ -88,6 +111,8 @@ class Transacting:
 
     def end(self) -> None:
         """The connection is gone: what is open is rolled back, and dropped."""
+        if self.committing is not None:
+            self.committing.asker = None
         self.transactions.roll_back_all()
         if self.staging is not None:
             self.staging.detach()

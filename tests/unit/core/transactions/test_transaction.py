@@ -49,7 +49,7 @@ def test_rolled_back_sends_never_were_and_acknowledged_messages_stay_with_their_
     reader = rig.reader("Q", 10)
     transaction = sends(rig, "b", to="R")
     transaction.settle(reader.open[0].consumer, reader.open[0].number)
-    rig.broker.roll_back(transaction)
+    rig.broker.transactions.roll_back(transaction)
     rig.turn()
     assert rig.bodies("R") == []
     assert rig.queue("Q").in_flight == 1
@@ -77,7 +77,7 @@ def test_a_crash_shows_all_of_a_transaction_or_nothing(seed):
     transaction = sends(rig, *(f"out{number}" * 40 for number in range(30)), to="R")
     for delivery in reader.open:
         transaction.settle(delivery.consumer, delivery.number)
-    rig.broker.commit(transaction)
+    rig.broker.transactions.commit(transaction)
     rig.journal.flush()
     rig.restart("crash")
     left = rig.bodies("Q")
@@ -118,7 +118,7 @@ def test_a_duplicate_id_rejects_the_whole(how):
 
 def test_ids_are_remembered_with_the_commit_and_not_with_a_rollback():
     rig = Rig()
-    rig.broker.roll_back(sends(rig, "a", duplicate=b"1"))
+    rig.broker.transactions.roll_back(sends(rig, "a", duplicate=b"1"))
     rig.commit(sends(rig, "b", duplicate=b"1"))
     with pytest.raises(DuplicateRejected):
         rig.commit(sends(rig, "c", duplicate=b"1"))
@@ -228,7 +228,7 @@ def test_a_rollback_gives_back_what_a_consumer_had_that_has_left_in_order_and_as
     reader.close()
     other = rig.reader("Q", 10)
     assert other.take() == ["c"]
-    rig.broker.roll_back(transaction)
+    rig.broker.transactions.roll_back(transaction)
     rig.turn()
     assert [(each.body, each.deliveries) for each in other.deliveries] == [("a", 1), ("b", 1)]
 
@@ -331,7 +331,7 @@ def test_a_message_is_settled_by_the_transaction_that_asked_first():
     second = Transaction("u")
     second.settle(reader.open[0].consumer, reader.open[0].number)
     assert not second.settlements
-    rig.broker.roll_back(first)
+    rig.broker.transactions.roll_back(first)
     second.settle(reader.open[0].consumer, reader.open[0].number)
     rig.commit(second)
     assert rig.queue("Q").count == 0

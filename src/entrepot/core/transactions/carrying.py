@@ -1,0 +1,295 @@
+"""Carrying transactions out: a small one at once, a large one over turns, all of it or nothing. [C]
+
+A commit of 100,000 messages is 0.2 s of work, and everything happens on one thread. So it is done in portions; others
+have their turns in between, and send what they send. What holds meanwhile:
+
+- One bracket of the journal is open from the first message to the last: its batch is on disk whole or not at all, after
+  a crash at whatever point. What others have stored meanwhile is in the same batch, and is confirmed with it.
+- What can be refused is refused before the first message is stored. From then on limits are not asked (``granted``,
+  within a portion only), nor whether the disk is short of space (`StoreLimits.pledged`): the port holds the batch as it
+  holds any other. A queue that is to be deleted is deleted when the commit is complete: `finish`.
+- One transaction at a time is carried out so; those that come meanwhile wait for their turn, and between two of them
+  the batch is handed over. A small one is done at once.
+- Who asked, a session, does nothing else until it is done: nothing of it overtakes its commit, or the answer to it.
+  When it is gone, the work goes on all the same.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.base.errors import DuplicateRejected, EntrepotError, Refused, StorageError, TransactionError
+from entrepot.core.addresses import written
+from entrepot.core.dead_letters import DeadLetters
+from entrepot.core.effort import Effort, Rest
+from entrepot.core.ports import Host
+from entrepot.core.queue import Queue
+from entrepot.core.queues import QueueWatcher
+from entrepot.core.routing import Target
+from entrepot.core.sending import Sending
+from entrepot.core.transactions.transaction import Settlement, Signal, Transaction
+from entrepot.model.message import Message
+
+SEND_UNITS: Final = 2  # of `core/effort.py`: to lay out a record, besides what its queue counts
+SETTLE_UNITS: Final = 2
+LIGHT_SHIFT: Final = 2  # to look whether a message can be sent, or to forget it, is a quarter of a unit
+
+
+class Work:
+    """A transaction that is being carried out. When it is ``done``, all of it was, or nothing: then ``error`` is why.
+
+    ``asker`` goes on then; None: nobody does.
+    """
+
+    def __init__(self, sending: Sending, letters: DeadLetters, transaction: Transaction) -> None:
+        self.host: Host = sending.host
+        self.sending: Sending = sending
+        self.letters: DeadLetters = letters
+        self.transaction: Transaction = transaction
+        self.asker: Rest | None = None
+        self.done: bool = False
+        self.error: EntrepotError | None = None
+        self.begun: bool = False  # the bracket is open
+        self.looked: i64 = 0
+        self.sent: i64 = 0
+        self.settled: i64 = 0
+        self.identities: dict[str, bool] = {}
+
+    def portion(self, most: i64) -> bool:
+        """Do about ``most`` steps; return whether that was all. Raises Refused before anything was done."""
+        if not self.begun:
+            if self.look(most):
+                self._begin()
+            return False
+        journal = self.host.journal
+        flow = self.sending.flow
+        granted = flow.granted
+        flow.granted = True
+        journal.limits.pledged = True
+        try:
+            most -= self._send(most)
+            if self.sent == len(self.transaction.sends):
+                self._settle(most)
+        finally:
+            journal.limits.pledged = False
+            flow.granted = granted
+        return self.is_complete()
+
+    def is_complete(self) -> bool:
+        """Return whether nothing is left to be done."""
+        transaction = self.transaction
+        return self.begun and self.sent == len(transaction.sends) and self.settled == len(transaction.settlements)
+
+    def look(self, most: i64) -> bool:
+        """Look whether the next ``most`` sends can be done; return whether all can be. Raises Refused."""
+        host = self.host
+        transaction = self.transaction
+        if self.looked == 0:
+            refusal = host.journal.refusal()
+            if refusal is not None:
+                raise TransactionError(f"transaction {transaction.name} cannot be stored: {refusal.message}")
+        sends = transaction.sends
+        first: i64 = self.looked
+        last: i64 = min(first + most, len(sends))
+        while self.looked < last:
+            message, target = sends[self.looked]
+            self._check(message, target)
+            self.looked += 1
+        host.effort.spent += (last - first) >> LIGHT_SHIFT
+        return last == len(sends)
+
+    def _begin(self) -> None:
+        self.transaction.signal(Signal.COMMIT)
+        self.identities.clear()
+        self.host.journal.begin()
+        self.begun = True
+
+    def _check(self, message: Message, target: Target) -> None:
+        sending = self.sending
+        rare = message.rare
+        if rare is not None and rare.duplicate_id and sending.policies.of(target.name, target.routing).id_cache > 0:
+            key = f"{target.name}\0{rare.duplicate_id.hex()}"
+            if key in self.identities or sending.duplicates.seen(target.name, rare.duplicate_id):
+                raise DuplicateRejected(f"transaction {self.transaction.name} repeats a message id on {target.name}")
+            self.identities[key] = True
+        sending.admits(message, target)
+
+    def _send(self, most: i64) -> i64:
+        """Send the next messages; return how many."""
+        sending = self.sending
+        sends = self.transaction.sends
+        first: i64 = self.sent
+        last: i64 = min(first + most, len(sends))
+        while self.sent < last:
+            message, target = sends[self.sent]
+            self.sent += 1
+            try:
+                sending.send(message, target)
+            except Refused as refusal:  # where it was to go is gone, since that was looked at
+                self.letters.bury_unsendable(message, written(target), refusal)
+        self.host.effort.spent += (last - first) * SEND_UNITS
+        return last - first
+
+    def _settle(self, most: i64) -> None:
+        settlements = self.transaction.settlements
+        last: i64 = min(self.settled + most, len(settlements))
+        self.host.effort.spent += (last - self.settled) * SETTLE_UNITS
+        while self.settled < last:
+            each = settlements[self.settled]
+            self.settled += 1
+            each.consumer.promised.pop(each.number, "")
+            each.queue.settle(each.consumer, each.number)
+
+
+class Forgetting(Rest):
+    """Lets go of the messages of a transaction that was rolled back."""
+
+    def __init__(self, effort: Effort, sends: list[tuple[Message, Target]]) -> None:
+        super().__init__()
+        self.effort: Effort = effort
+        self.sends: list[tuple[Message, Target]] = sends
+
+    def resume(self) -> None:
+        """Let go of some."""
+        effort = self.effort
+        while self.sends and not effort.is_over():
+            del self.sends[-effort.stride :]
+            effort.spent += effort.stride >> LIGHT_SHIFT
+        if self.sends:
+            effort.later(self)
+
+
+class Completing(QueueWatcher):
+    """Completes what is under way before a queue is deleted: half of a commit would go with it."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self.transactions: Transactions = transactions
+
+    def closing(self, queue: Queue) -> None:
+        """Complete it."""
+        self.transactions.finish()
+
+
+class Transactions(Rest):
+    """Ends the transactions of one broker. ``under_way``: the large one that is being carried out."""
+
+    def __init__(self, sending: Sending, letters: DeadLetters) -> None:
+        super().__init__()
+        self.host: Host = sending.host
+        self.sending: Sending = sending
+        self.letters: DeadLetters = letters
+        self.under_way: Work | None = None
+        self.queued: list[Work] = []
+        self._at_it: bool = False
+        self._ended_at: i64 = -1  # ns: when the last large one was done
+
+    def commit(self, transaction: Transaction, asker: Rest | None = None) -> Work | None:
+        """Do all of ``transaction`` in one atomic batch of the journal; None when that is done.
+
+        A large one takes turns, where ``asker`` is given: it goes on when the work that is returned is ``done``.
+        Raises Refused when it cannot be done: it is rolled back then.
+        """
+        work = Work(self.sending, self.letters, transaction)
+        size = len(transaction.sends) + len(transaction.settlements)
+        if asker is not None and (size > self.host.effort.stride or self.queued):
+            return self._begin(work, asker)
+        try:
+            while not work.begun:
+                work.portion(size + 1)
+        except Refused:
+            self.roll_back(transaction)
+            raise
+        try:
+            while not work.portion(size + 1):
+                pass
+        finally:
+            self.host.journal.end()
+        return None
+
+    def _begin(self, work: Work, asker: Rest) -> Work | None:
+        """Begin a large one, or let it wait until those before it are done and handed over."""
+        self.queued.append(work)
+        if self.under_way is None and len(self.queued) == 1 and self.host.now != self._ended_at:
+            self.resume()
+        else:
+            self.host.effort.later(self)
+        if not work.done:
+            work.asker = asker
+            return work
+        if work.error is not None:
+            raise work.error
+        return None
+
+    def check(self, transaction: Transaction) -> None:
+        """Find out before anything is written whether every operation will be granted. Raises Refused."""
+        work = Work(self.sending, self.letters, transaction)
+        work.look(len(transaction.sends))
+
+    def roll_back(self, transaction: Transaction) -> None:
+        """Forget the sends; messages whose settlement was asked for stay in flight at their consumers.
+
+        What a consumer had that has left meanwhile goes back to its queue.
+        """
+        transaction.signal(Signal.ROLL_BACK)
+        sends = transaction.sends
+        transaction.sends = []
+        settlements: list[Settlement] = transaction.settlements
+        transaction.settlements = []
+        queues: dict[int, Queue] = {}
+        for each in settlements:
+            each.queue.release(each.consumer, each.number)
+            queues[int(each.queue.identity)] = each.queue
+        for queue in queues.values():
+            queue.dispatch()
+        if len(sends) > self.host.effort.stride:
+            Forgetting(self.host.effort, sends).resume()
+
+    def resume(self) -> None:
+        """Go on with what is under way, or with the next."""
+        work = self.under_way
+        if work is None:
+            if not self.queued:
+                return
+            work = self.queued.pop(0)
+            self.under_way = work
+        effort = self.host.effort
+        self._carry_out(work, effort.stride)
+        if not work.done or self.queued:
+            effort.later(self)
+
+    def finish(self) -> None:
+        """Complete what is under way now: what is to happen next may not happen in the middle of it."""
+        work = self.under_way
+        while work is not None and work.begun and not work.done and not self._at_it:
+            self._carry_out(work, 1 << 30)
+
+    def _carry_out(self, work: Work, stride: i64) -> None:
+        """Do portions of ``work`` as long as this turn lasts."""
+        effort = self.host.effort
+        self._at_it = True
+        try:
+            while not work.is_complete():
+                work.portion(stride)
+                if effort.is_over():  # the end may be a turn of its own: the whole batch is handed over
+                    return
+        except (Refused, StorageError) as error:
+            self._end(work, error)
+            return
+        finally:
+            self._at_it = False
+        self._end(work, None)
+
+    def _end(self, work: Work, error: EntrepotError | None) -> None:
+        self.under_way = None
+        self._ended_at = self.host.now
+        if work.begun:
+            self.host.journal.end()
+        elif error is not None:
+            self.roll_back(work.transaction)
+        work.error = error
+        work.done = True
+        asker = work.asker
+        if asker is not None:
+            self.host.effort.later(asker)
