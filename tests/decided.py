@@ -1,4 +1,4 @@
-"""The pages that name places of the source, docs/decided.md and docs/glossary.md: their rows, and what they name.
+"""The pages that name places of the source: docs/decided.md, docs/glossary.md, ARCHITECTURE.md.
 
 `tests/unit/test_decided.py` checks that every place is there. After a move ``python tests/decided.py`` writes the new
 path of each function, class and module that is found in one other place; what it does not find, it says.
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGE: Final = ROOT / "src" / "entrepot"
-PAGES: Final = ("docs/decided.md", "docs/glossary.md")
+PAGES: Final = ("docs/decided.md", "docs/glossary.md", "ARCHITECTURE.md")
 PLACE: Final = re.compile(r"`(?!tests/|tools/)((?:\w+/)*\w+\.py)(?::([\w.]+))?`")
 MARKS: Final = "①②"
 

@@ -1,4 +1,4 @@
-"""docs/decided.md and docs/glossary.md name places that are there, and nothing twice."""
+"""docs/decided.md, docs/glossary.md and ARCHITECTURE.md name places that are there; the first two, nothing twice."""
 
 from __future__ import annotations
 

@@ -152,6 +152,21 @@ def test_selectors_see_what_the_header_means_not_how_it_is_written() -> None:
 # -- large bodies -----------------------------------------------------------------------------------------------------
 
 
+def test_a_message_is_delivered_before_the_disk_has_it_and_confirmed_after_that() -> None:
+    # The order that ARCHITECTURE.md tells: delivery does not wait for the disk, the answer does.
+    rig = Rig()
+    consumer, producer = Client(rig), Client(rig)
+    consumer.say("SUBSCRIBE", {"destination": "/queue/a", "id": "1"})
+    rig.turn()
+    consumer.hear()
+    producer.say("SEND", {"destination": "/queue/a", "persistent": "true", "receipt": "r"}, b"x")
+    assert kinds(consumer.hear()) == ["MESSAGE"]
+    rig.journal.flush()  # the disk has the batch, and has not answered
+    assert kinds(producer.hear()) == []
+    rig.turn()
+    assert kinds(producer.hear()) == ["RECEIPT"]
+
+
 def blobs(rig: Rig) -> list[int]:
     rig.turn()
     return rig.journal.overflow._port.blobs()
