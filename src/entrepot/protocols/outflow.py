@@ -41,6 +41,13 @@ class Outflows:
         self.current: Outflow | None = None
         self._last: Outflow | None = None
 
+    def is_busy(self) -> bool:
+        """Return whether a body is on its way out.
+
+        A method, because who compares ``current`` with None before and after `flow` is taken by the compiler to know.
+        """
+        return self.current is not None
+
     def begin(self, body: Outflow) -> None:
         """The head of a frame was written to ``out``: ``body`` and its tail follow, and all else waits behind them."""
         last = self._last

@@ -140,14 +140,14 @@ class OpenWireClient(Session):
     def outgoing(self) -> bytes:
         """Return what is to be written: of a body the next piece, if the socket has room."""
         outflows = self.outflows
-        if outflows.current is not None and not self.closing:
+        if outflows.is_busy() and not self.closing:
             if self.ready:
                 try:
                     outflows.flow(self.writer)
                 except StorageError as error:  # in the middle of a frame: nothing can be said any more
                     self._end(f"a body cannot be read: {error}")
             data = super().outgoing()
-            if outflows.current is not None and self.ready:
+            if outflows.is_busy() and self.ready:
                 self.note()
             return data
         return super().outgoing()
@@ -208,7 +208,7 @@ class OpenWireClient(Session):
     def writable(self, ready: bool, now: Instant) -> None:
         """Pass on whether the broker reads."""
         self.ready = ready
-        if ready and self.outflows.current is not None:
+        if ready and self.outflows.is_busy():
             self.note()
         self.port.writable(self, ready)
 
