@@ -6,6 +6,7 @@ from typing import Final
 
 from mypy_extensions import i32, i64, mypyc_attr
 
+from entrepot.base.errors import EntrepotError
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.client import OpenWireClient
@@ -13,6 +14,7 @@ from entrepot.protocols.openwire.commands import Command, Destination, ShutdownI
 from entrepot.protocols.openwire.convert import LAYOUT
 from entrepot.protocols.openwire.relaying import Crossing
 from entrepot.protocols.openwire.server import OpenWireSession
+from entrepot.protocols.openwire.streaming import begin
 from entrepot.protocols.outflow import Outflow
 
 # Two brokers that take whole chunks work in turns: each waits while the other one takes what its window holds. Portions
@@ -140,16 +142,18 @@ class SessionWire(Wire):
         return i64(number) if answered else 0
 
     def stream(self, message: commands.Message, body: Outflow, *, answered: bool) -> int:
-        """Send it in one piece: this end of a connection has its own way with large bodies."""
-        pieces = [body.prefix]
-        while not body.done:
-            pieces.append(body.piece())
-        message.content = b"".join(pieces)
-        if not answered:
-            self.post(message)
-        number = self.ask(message) if answered else 0
-        body.finish(True)
-        return number
+        """Send part by part."""
+        self._commands += 1
+        message.command_id = self._commands
+        message.response_required = answered
+        dispatching = self.session.dispatching
+        try:
+            head = begin(self.session.encoder, message, message, body, dispatching.frame_octets_max)
+        except EntrepotError:
+            body.finish(False)
+            raise
+        dispatching.pour(head, body)
+        return self._commands if answered else 0
 
     def end(self, why: str) -> None:
         """Take leave."""

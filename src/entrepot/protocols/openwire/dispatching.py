@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from entrepot.base.errors import EntrepotError, LimitExceeded
+from entrepot.base.errors import EntrepotError, StorageError
 from entrepot.base.reasons import UNSENDABLE, Reason
 from entrepot.core.broker import BrokerCore
 from entrepot.core.consumer import Consumer, Window
 from entrepot.model.message import Message
+from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import ConsumerId, Destination, MessageDispatch
 from entrepot.protocols.openwire.convert import presented
+from entrepot.protocols.openwire.large import body_of, is_large
 from entrepot.protocols.openwire.replies import Replies
+from entrepot.protocols.openwire.streaming import begin
+from entrepot.protocols.outflow import Outflow, Outflows
 from entrepot.protocols.serving.outlet import Outlet
 
 
@@ -52,6 +56,7 @@ class Dispatching:
         self.frame_octets_max: i64 = 0
         self.failed: list[_Failed] | None = None
         self.sent: i64 = 0
+        self.outflows: Outflows | None = None  # large bodies; none yet for most connections
 
     def head(self, consumer_id: ConsumerId, where: Destination) -> bytes:
         """Return what stands between the size of a dispatch and its message; b"" when each must be encoded anew."""
@@ -88,24 +93,65 @@ class Dispatching:
         assert where is not None
         broker = self.broker
         ids = broker.ids
-        made = presented(message, where, ids.identity_of(message), ids.node_id, self._large_body(message))
+        large = is_large(broker, message, self.frame_octets_max)
+        made = presented(message, where, ids.identity_of(message), ids.node_id, b"" if large else None)
         made.broker_out_time = broker.wall
-        self.replies.write(
-            MessageDispatch(consumer_id=consumer_id, destination=where, message=made, redelivery_counter=counter)
-        )
+        dispatch = MessageDispatch(consumer_id=consumer_id, destination=where, message=made, redelivery_counter=counter)
+        if large:
+            self._stream(dispatch, message, made)
+        else:
+            self.replies.write(dispatch)
         self.sent += 1
         outlet = self.outlet
         if len(outlet.out) > outlet.high:
             outlet.choke()
 
-    def _large_body(self, message: Message) -> bytes | None:
-        """Return a body that lies on disk, whole: a message of OpenWire is one frame."""
-        rare = message.rare
-        if rare is None or rare.large_id == 0:
-            return None
-        if rare.large_length > self.frame_octets_max:
-            raise LimitExceeded(f"its body of {rare.large_length} octets is larger than a frame may be")
-        return self.broker.journal.overflow.whole(message)
+    def _stream(self, dispatch: MessageDispatch, message: Message, made: commands.Message) -> None:
+        """Write a dispatch whose body is on disk, at the pace of the socket; all else waits behind it."""
+        body = body_of(self.broker, message, made)
+        if body is None:
+            self.replies.write(dispatch)
+            return
+        try:
+            head = begin(self.replies.encoder, dispatch, made, body, self.frame_octets_max)
+        except EntrepotError:
+            body.finish(False)
+            raise
+        self.pour(head, body)
+
+    def pour(self, head: bytes, body: Outflow) -> None:
+        """Write ``head``, and let ``body`` follow; nothing more is delivered until all of it was written."""
+        outlet = self.outlet
+        outflows = self.outflows
+        if outflows is None:
+            outflows = Outflows(outlet.writer)
+            self.outflows = outflows
+        outlet.out.write(head)
+        outflows.begin(body)
+        outlet.out = outflows.out
+        outlet.note()
+        outlet.choke()
+
+    def flow(self) -> str:
+        """Write the next piece of a body, if the socket has room; return why that is not possible, "" otherwise."""
+        outflows = self.outflows
+        outlet = self.outlet
+        if outflows is not None and not outlet.socket_full:
+            try:
+                outflows.flow(outlet.writer)
+            except StorageError as error:  # in the middle of a frame: nothing can be said any more
+                return f"a body cannot be read: {error}"
+            outlet.out = outflows.out
+        return ""
+
+    def is_streaming(self) -> bool:
+        """Return whether a body is on its way out."""
+        return self.outflows is not None and self.outflows.is_busy()
+
+    def end(self) -> None:
+        """The connection is gone: let go of the bodies."""
+        if self.outflows is not None:
+            self.outflows.end()
 
     def bury(self) -> None:
         """Give up what could not be said."""

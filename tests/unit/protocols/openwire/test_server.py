@@ -639,6 +639,27 @@ def test_a_large_body_without_length_from_stomp_is_a_text(hub: Hub) -> None:
     assert client.texts() == ["a text " * 300]
 
 
+def test_a_large_body_leaves_in_pieces_and_what_follows_waits_behind_it(hub: Hub) -> None:
+    options = StompOptions()
+    options.large_octets = 1000
+    session = StompSession(Shell(), hub.rig.broker, options, 99, "stomp")
+    session.receive(b"CONNECT\naccept-version:1.2\nhost:x\n\n\0", hub.rig.now)
+    session.receive(b"SEND\ndestination:/queue/q\npersistent:true\n\n" + b"a text " * 200_000 + b"\0", hub.rig.now)
+    session.receive(b"SEND\ndestination:/queue/q\n\nsmall\0", hub.rig.now)
+    hub.rig.turn()
+    client = hub.client()
+    client.consume(QUEUE)
+    client.session.writable(False, hub.rig.now)
+    assert client.session.dispatching.is_streaming()
+    client.session.writable(True, hub.rig.now)
+    found: list[str] = []
+    for _ in range(20):
+        found += client.texts()
+        hub.rig.turn()
+    assert found == ["a text " * 200_000, "small"]
+    assert not client.session.dispatching.is_streaming()
+
+
 def test_frames_that_are_begun_by_many_are_bounded(hub: Hub) -> None:
     client = hub.client()
     hub.rig.broker.memory.limit = 64 << 20
