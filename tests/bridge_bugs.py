@@ -22,8 +22,8 @@ from entrepot.cluster.networks.durables import Durables
 from entrepot.cluster.networks.forwarding import Forwarding
 from entrepot.cluster.networks.temporaries import Temporaries
 from entrepot.cluster.supervision import Supervision
-from entrepot.core.copies import Copies
 from entrepot.core.identities import Identities
+from entrepot.core.sending.copies import Copies
 from entrepot.protocols.openwire.advisories import Advisories
 from entrepot.protocols.openwire.relaying import Crossing
 from entrepot.simulation import sites

@@ -11,16 +11,16 @@ from typing import Any
 from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.base.environment import UNLIMITED
 from entrepot.base.reasons import REJECTED, Reason
-from entrepot.core.access import Access
 from entrepot.core.broker import BrokerCore, selector_or_none
-from entrepot.core.consumer import Consumer
-from entrepot.core.directory import Directory, Subject
 from entrepot.core.effort import Effort, Rest
-from entrepot.core.facts import Fact, Hub, Listener
-from entrepot.core.logins import Knock
-from entrepot.core.queue import Queue
-from entrepot.core.subscription import DEFAULT_PREFETCH, Subscription
-from entrepot.core.trace import TraceSink
+from entrepot.core.events.facts import Fact, Hub, Listener
+from entrepot.core.events.trace import TraceSink
+from entrepot.core.queue.consumer import Consumer
+from entrepot.core.queue.queue import Queue
+from entrepot.core.reading.subscription import DEFAULT_PREFETCH, Subscription
+from entrepot.core.security.access import Access
+from entrepot.core.security.directory import Directory, Subject
+from entrepot.core.security.logins import Knock
 from entrepot.core.transactions.transaction import Transaction
 from entrepot.journal.log import JournalCore, JournalOptions
 from entrepot.journal.memory import MemoryJournal

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from entrepot.core.addressing.definition import ConnectionOwner, QueueDefinition, ReaderOwner, SubscriptionOwner
-from entrepot.core.backlog import Reference
 from entrepot.core.broker import BrokerCore, selector_or_none
-from entrepot.core.copies import Sender, hash_of, mark_of
-from entrepot.core.queue import Queue
+from entrepot.core.queue.backlog import Reference
+from entrepot.core.queue.queue import Queue
+from entrepot.core.sending.copies import Sender, hash_of, mark_of
 from entrepot.core.transactions.transaction import Transaction
 from entrepot.journal.log import Waiter
 from entrepot.model import address as names

@@ -24,7 +24,7 @@ sys.path.insert(0, str(SOURCE))
 
 from entrepot.base import errors, reasons  # the line above must come first
 from entrepot.base.settings import Dialect, Setting
-from entrepot.core.address_settings import AddressSettings
+from entrepot.core.addressing.address_settings import AddressSettings
 
 PAGES: Final = ROOT / "docs" / "reference"
 
@@ -42,7 +42,7 @@ A code never changes its meaning and is never given out again. The class it desc
 
 
 SETTINGS_HEAD: Final = """\
-<!-- Written by `make generated` from src/entrepot/core/address_settings.py. -->
+<!-- Written by `make generated` from src/entrepot/core/addressing/address_settings.py. -->
 # Address settings
 
 They hold for every address that a pattern covers: `entrepot run --set 'orders.>:max_deliveries=3,full=BLOCK'`, or

@@ -21,16 +21,16 @@ from entrepot.config.founding import add_policies, found, set_advisories, set_op
 from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import bridge_filters, lists_of, no_filters
 from entrepot.config.security import OPEN, Security, protect
+from entrepot.core.addressing.policy import Policies
 from entrepot.core.broker import BrokerCore
-from entrepot.core.census import Census
-from entrepot.core.facts import Hub
-from entrepot.core.jobs import ADDRESS as JOBS
-from entrepot.core.jobs import Jobs
-from entrepot.core.management import install
+from entrepot.core.events.facts import Hub
+from entrepot.core.events.trace import Trace, TraceSink
+from entrepot.core.operators.census import Census
+from entrepot.core.operators.jobs import ADDRESS as JOBS
+from entrepot.core.operators.jobs import Jobs
+from entrepot.core.operators.management import install
 from entrepot.core.options import BrokerOptions
-from entrepot.core.policy import Policies
 from entrepot.core.recovery import recover
-from entrepot.core.trace import Trace, TraceSink
 from entrepot.journal.log import JournalCore, RecoveryReport
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.options import OpenWireOptions

@@ -10,7 +10,7 @@ from typing import Final, Self, TypeVar
 from entrepot.client.portal import Portal
 from entrepot.cluster.networks.connector import connector_of
 from entrepot.config.users import parse as parse_users
-from entrepot.core.views import UNBOUNDED, QueueView
+from entrepot.core.operators.views import UNBOUNDED, QueueView
 from entrepot.management.queues import ConsumerViews, Queues, QueueViews, ScheduleViews
 from entrepot.node import MEMORY_LIMIT, Node, NodeOptions
 

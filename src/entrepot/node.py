@@ -25,7 +25,7 @@ from entrepot.config.founding import set_limits
 from entrepot.config.model import BrokerConfig
 from entrepot.config.security import Security
 from entrepot.core.broker import BrokerCore
-from entrepot.core.facts import Hub
+from entrepot.core.events.facts import Hub
 from entrepot.ha.fence import LeaseFence
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.role import Effect, Role, Signal
@@ -67,9 +67,10 @@ log: Final = logging.getLogger("entrepot.node")
 class NodeOptions:
     """What a broker is started with. ``data`` None keeps nothing on disk; ``memory_limit`` in octets.
 
-    ``policies``: address pattern -> setting -> value, see `core/address_settings.py`. ``config``: what a file says
-    beyond that; for a pattern that is in both, ``policies`` has the last word. ``shared``: how ``data`` is shared with
-    others, None when it is not. ``security``: who may come in and what he may do; None: what ``config`` says.
+    ``policies``: address pattern -> setting -> value, see `core/addressing/address_settings.py`. ``config``: what a
+    file says beyond that; for a pattern that is in both, ``policies`` has the last word. ``shared``: how ``data`` is
+    shared with others, None when it is not. ``security``: who may come in and what he may do; None: what ``config``
+    says.
     ``announce``: where the first place that speaks OpenWire is announced, like ``multicast://default``.
     ``zone``: where this broker is, "" for nowhere in particular; ``client_zones``: rules of `cluster/zones.py`.
     ``trace``: the directory of the trace, None for none; it takes at most ``trace_limit`` octets.

@@ -1,7 +1,7 @@
 """Users and rights of one ``activemq.xml``, at ActiveMQ Classic and here: what an unmodified Java client sees of them.
 
 The transcripts of `java/Security.java` must be the same. Where this broker is stricter on purpose (docs/security.md)
-the program does not go; `tests/unit/core/test_access.py` does.
+the program does not go; `tests/unit/core/security/test_access.py` does.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from daemon import PATIENCE, Daemon, Wire
 
 import guides
 from entrepot.cli.configuration import load
-from entrepot.core.logins import GUESSES_A_SECOND
+from entrepot.core.security.logins import GUESSES_A_SECOND
 
 RIGHTS = """\
 allow ops   all      >

@@ -12,19 +12,19 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from entrepot.core.backlog import Backlog, Reference
-from entrepot.core.consumer import Consumer, Window
-from entrepot.core.counting import Author, Counts
-from entrepot.core.dispatch import Groups
-from entrepot.core.duplicates import Duplicates
 from entrepot.core.effort import Rest
-from entrepot.core.lease import Lease
-from entrepot.core.lease_records import ClaimRecord
-from entrepot.core.queue import UNKNOWN_DELIVERED, Queue
+from entrepot.core.leases.lease import Lease
+from entrepot.core.leases.lease_records import ClaimRecord
+from entrepot.core.queue.backlog import Backlog, Reference
+from entrepot.core.queue.consumer import Consumer, Window
+from entrepot.core.queue.dispatch import Groups
+from entrepot.core.queue.queue import UNKNOWN_DELIVERED, Queue
 from entrepot.core.records import KIND_CLAIM, KIND_COUNT, KIND_DECISION, KIND_PUBLICATION, STAGED_QUEUE
-from entrepot.core.stage import Stages
-from entrepot.core.staged import Publication, Stage
-from entrepot.core.timed import Dates
+from entrepot.core.scheduling.timed import Dates
+from entrepot.core.sending.duplicates import Duplicates
+from entrepot.core.stages.counting import Author, Counts
+from entrepot.core.stages.stage import Stages
+from entrepot.core.stages.staged import Publication, Stage
 from entrepot.core.transactions.carrying import Work
 from entrepot.journal import window
 from entrepot.journal.log import JournalCore

@@ -13,9 +13,9 @@ from entrepot.base.environment import SECOND
 from entrepot.base.errors import InvalidOption
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.config.model import BrokerConfig, QueueEntry
-from entrepot.core.facts import Hub
-from entrepot.core.jobs import ADDRESS as JOBS
-from entrepot.core.management import ADDRESS as MANAGEMENT
+from entrepot.core.events.facts import Hub
+from entrepot.core.operators.jobs import ADDRESS as JOBS
+from entrepot.core.operators.management import ADDRESS as MANAGEMENT
 from entrepot.journal.memory import MemoryJournal
 from entrepot.model.address import ANYCAST
 from entrepot.protocols.openwire.options import OpenWireOptions

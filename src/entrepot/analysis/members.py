@@ -27,9 +27,9 @@ from entrepot.cluster.networks.options import Compared
 from entrepot.config.model import BrokerConfig, NetworkConnector
 from entrepot.config.peering import ListenerEntry, Position
 from entrepot.config.security import protect
-from entrepot.core.access import Access
-from entrepot.core.directory import Subject
-from entrepot.core.routing import RoutingTable
+from entrepot.core.addressing.routing import RoutingTable
+from entrepot.core.security.access import Access
+from entrepot.core.security.directory import Subject
 from entrepot.model.address import MULTICAST, Destination
 from entrepot.protocols.openwire.negotiation import UNLIMITED, WireFormatOptions
 

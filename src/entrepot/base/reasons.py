@@ -58,7 +58,7 @@ OBJECTIONS: Final = {
     "served-elsewhere": "another bridge serves the readers on the other side",
     "ttl": "it came through as many brokers as it may",
 }
-"""Code -> why a consumer does not take a message (`core/consumer.py`, Objection), as `entrepot explain` shows it."""
+"""Code -> why a consumer does not take a message (`core/queue/consumer.py`), as `entrepot explain` shows it."""
 
 
 class Reason:

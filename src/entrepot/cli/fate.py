@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from entrepot.base.errors import EntrepotError
-from entrepot.core.trace import SETTLED
+from entrepot.core.events.trace import SETTLED
 
 LINES_MOST: Final = 60
 BRIDGE: Final = "bridge to "  # how a trace names a consumer that is one

@@ -1,4 +1,4 @@
-"""How commands manage a broker: management messages over STOMP, asked and answered (`core/management.py`)."""
+"""How commands manage a broker: management messages over STOMP, asked and answered (`core/operators/management.py`)."""
 
 from __future__ import annotations
 

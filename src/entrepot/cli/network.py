@@ -27,7 +27,7 @@ from entrepot.cli.managing import answered, managing
 from entrepot.client.connection import connect
 from entrepot.client.message import Message
 from entrepot.client.session import Session
-from entrepot.core.management import ADDRESS, OPERATION, RESOURCE
+from entrepot.core.operators.management import ADDRESS, OPERATION, RESOURCE
 
 BROKERS_MOST: Final = 200
 OPENWIRE_SCHEMES: Final = ("tcp:", "ssl:", "nio:", "openwire:")

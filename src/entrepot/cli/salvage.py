@@ -17,8 +17,8 @@ from entrepot.base.errors import BodyLost, EntrepotError, StoreUnusable
 from entrepot.cli.data import Spectacles, directory_argument, unused
 from entrepot.cli.output import output_option, to_json
 from entrepot.core.addressing.definition import QueueDefinition, QueueRecord, decode, encode
-from entrepot.core.bereaved import BODY_LOST, DEAD_CAUSE
-from entrepot.core.lease_records import ClaimRecord, decode_claim, decode_lease
+from entrepot.core.leases.lease_records import ClaimRecord, decode_claim, decode_lease
+from entrepot.core.queue.bereaved import BODY_LOST, DEAD_CAUSE
 from entrepot.core.records import FIRST_QUEUE, KIND_CLAIM, KIND_LEASE, KIND_QUEUE
 from entrepot.io.disk import Disk
 from entrepot.io.lock import OWNER_FILE

@@ -33,7 +33,7 @@ def show_trace(
 
     DIR is what --trace was given, or one segment; several are shown as one.
     """
-    from entrepot.core.trace import KINDS  # noqa: PLC0415 - `entrepot trace --help` need not load pyarrow
+    from entrepot.core.events.trace import KINDS  # noqa: PLC0415 - `entrepot trace --help` need not load pyarrow
     from entrepot.pipeline import traces  # noqa: PLC0415
 
     if what is not None and what not in KINDS:

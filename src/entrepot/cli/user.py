@@ -14,7 +14,7 @@ import click
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.cli.output import output_option, show
 from entrepot.config.users import added, groups_of, parse, removed
-from entrepot.core.passwords import SALT_OCTETS, hashed
+from entrepot.core.security.passwords import SALT_OCTETS, hashed
 
 PASSWORD: Final = "ENTREPOT_NEW_PASSWORD"
 FILE_MODE: Final = 0o600  # hashes are no secret to be given away either

@@ -35,7 +35,7 @@ from entrepot.cluster.channel import CensusPort
 from entrepot.cluster.roll import Roll, rotated
 from entrepot.cluster.zones import ZoneRules
 from entrepot.core.ports import Neighbours
-from entrepot.core.timed import Alarm
+from entrepot.core.scheduling.timed import Alarm
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.commands import BrokerId, BrokerInfo
 from entrepot.protocols.openwire.departure import Departure

@@ -7,7 +7,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.cluster.source import Feed
-from entrepot.core.consumer import Pause
+from entrepot.core.queue.consumer import Pause
 from entrepot.model.message import Message
 
 CLOSED: Final = 1  # the link is not open

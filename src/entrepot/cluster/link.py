@@ -30,8 +30,8 @@ from entrepot.cluster.flow import CLOSED, FlowControl, octets_of
 from entrepot.cluster.source import Feed, LinkConsumer, Outlet, settle
 from entrepot.cluster.supervision import INTERVALS_SILENT, Supervision
 from entrepot.core.broker import BrokerCore
-from entrepot.core.consumer import Pause
-from entrepot.core.queue import NONE_DELIVERED
+from entrepot.core.queue.consumer import Pause
+from entrepot.core.queue.queue import NONE_DELIVERED
 from entrepot.model.message import Message
 from entrepot.protocols.failover import Dial, Drop, GiveUp, Warn
 from entrepot.protocols.session import NEVER

@@ -7,12 +7,12 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.reasons import UNSENDABLE, Reason
-from entrepot.core import trace as facts
 from entrepot.core.broker import BrokerCore
-from entrepot.core.consumer import BRIDGE, Consumer, Objection
-from entrepot.core.queue import Queue
-from entrepot.core.subscription import Subscription
-from entrepot.core.timed import Alarm
+from entrepot.core.events import trace as facts
+from entrepot.core.queue.consumer import BRIDGE, Consumer, Objection
+from entrepot.core.queue.queue import Queue
+from entrepot.core.reading.subscription import Subscription
+from entrepot.core.scheduling.timed import Alarm
 from entrepot.model.address import MULTICAST, Destination
 from entrepot.model.message import Message
 

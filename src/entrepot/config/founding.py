@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from entrepot.config.model import BrokerConfig, CompositeEntry, QueueEntry, Sharing, UsageOptions
 from entrepot.core.addressing.definition import QueueDefinition
-from entrepot.core.arrival import AS_SENT, Stamps
+from entrepot.core.addressing.diversion import composite, divert
+from entrepot.core.addressing.policy import Policies
+from entrepot.core.addressing.routing import Divert, VirtualTopic
 from entrepot.core.broker import BrokerCore
-from entrepot.core.diversion import composite, divert
 from entrepot.core.options import BrokerOptions
-from entrepot.core.policy import Policies
-from entrepot.core.routing import Divert, VirtualTopic
+from entrepot.core.sending.arrival import AS_SENT, Stamps
 from entrepot.ha.lease import DURATION, LeaseOptions
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.journal.limits import StoreLimits

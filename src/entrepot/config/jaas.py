@@ -18,7 +18,7 @@ from entrepot.config import properties
 from entrepot.config.login import Module, parse
 from entrepot.config.reading import Bean, Reader
 from entrepot.config.security import CertificateEntry, Security, SubjectEntry, UserEntry
-from entrepot.core.passwords import PLAIN
+from entrepot.core.security.passwords import PLAIN
 
 T = TypeVar("T")
 

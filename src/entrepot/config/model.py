@@ -17,7 +17,7 @@ from entrepot.base.settings import Dialect, Options, Unit, setting
 from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.config.peering import Peering, Position
 from entrepot.config.security import OPEN, Security
-from entrepot.core.arrival import AS_SENT
+from entrepot.core.sending.arrival import AS_SENT
 from entrepot.ha.lease import EITHER
 from entrepot.ha.options import FILE_LOCKER
 from entrepot.model.address import UNTYPED, Destination
@@ -142,8 +142,8 @@ class Connector(Struct, frozen=True, kw_only=True):
 class PolicyEntry(Struct, frozen=True, kw_only=True):
     """Settings of the addresses that ``pattern`` covers; ``routing`` UNTYPED: of any kind.
 
-    ``settings``: attribute of `core/address_settings.py` -> value. ``bridge``: what may go back through a network
-    connector.
+    ``settings``: attribute of `core/addressing/address_settings.py` -> value. ``bridge``: what may go back through a
+    network connector.
     """
 
     pattern: str
@@ -184,9 +184,9 @@ class CompositeEntry(Struct, frozen=True, kw_only=True):
 class PluginSettings(Struct, frozen=True, kw_only=True):
     """What plugins of Classic do that no address setting says (classic.md 7.6).
 
-    ``persistence``: of `core/arrival.py`. ``path_property``: the property that collects the names of brokers, "" for
-    none. ``statistics``: whether questions for them are answered. ``separator``: what clients may write for the dots in
-    names, "" for nothing.
+    ``persistence``: of `core/sending/arrival.py`. ``path_property``: the property that collects the names of brokers,
+    "" for none. ``statistics``: whether questions for them are answered. ``separator``: what clients may write for
+    the dots in names, "" for nothing.
     """
 
     persistence: int = AS_SENT

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from entrepot.core.access import Access, Rule
-from entrepot.core.directory import Certified, Directory, Subject, User
+from entrepot.core.security.access import Access, Rule
+from entrepot.core.security.directory import Certified, Directory, Subject, User
 from entrepot.model.address import UNTYPED
 
 
 class UserEntry(Struct, frozen=True):
-    """Somebody who may come in. ``password``: as it is kept, see `core/passwords.py`."""
+    """Somebody who may come in. ``password``: as it is kept, see `core/security/passwords.py`."""
 
     name: str
     password: str
@@ -21,7 +21,7 @@ class UserEntry(Struct, frozen=True):
 
 
 class CertificateEntry(Struct, frozen=True):
-    """Somebody who comes in by his certificate. ``written``: see `core/directory.py`."""
+    """Somebody who comes in by his certificate. ``written``: see `core/security/directory.py`."""
 
     name: str
     written: str
@@ -36,7 +36,7 @@ class SubjectEntry(Struct, frozen=True):
 
 
 class RuleEntry(Struct, frozen=True):
-    """Rights (bits of `core/access.py`) on what ``pattern`` covers, by group; ``routing`` UNTYPED: of any kind."""
+    """Rights (bits of `core/security/access.py`) on what ``pattern`` covers, by group; ``routing`` UNTYPED: of any."""
 
     pattern: str
     grants: tuple[tuple[str, int], ...]

@@ -19,8 +19,8 @@ from typing import Final
 from entrepot.base.errors import InvalidConfiguration, InvalidDestination, InvalidOption
 from entrepot.base.patterns import MIXED
 from entrepot.config.security import RuleEntry, Security, SubjectEntry, UserEntry
-from entrepot.core.access import CONSUME, EVERYBODY, RIGHTS
-from entrepot.core.passwords import Kept
+from entrepot.core.security.access import CONSUME, EVERYBODY, RIGHTS
+from entrepot.core.security.passwords import Kept
 from entrepot.model.address import MULTICAST, parse_one
 
 NOBODY: Final = "-"  # instead of groups

@@ -14,30 +14,30 @@ from mypy_extensions import i64
 
 from entrepot.base.environment import Entropy, Instant, WallTime
 from entrepot.base.reasons import Reason
-from entrepot.core import trace as facts
-from entrepot.core.access import Access
-from entrepot.core.addresses import Addresses
-from entrepot.core.browser import Browser
+from entrepot.core.addressing.addresses import Addresses
+from entrepot.core.addressing.policy import Policies
+from entrepot.core.addressing.queues import Queues
+from entrepot.core.addressing.routing import RoutingTable, Target
 from entrepot.core.client_ids import ClientIds
-from entrepot.core.copies import Copies
-from entrepot.core.dead_letters import DeadLetters
-from entrepot.core.duplicates import Sequences
-from entrepot.core.facts import Hub
-from entrepot.core.flow import FlowControl
-from entrepot.core.lease import Leases
-from entrepot.core.logins import Logins
+from entrepot.core.events import trace as facts
+from entrepot.core.events.facts import Hub
+from entrepot.core.leases.lease import Leases
 from entrepot.core.maintenance import Maintenance
 from entrepot.core.options import BrokerOptions
-from entrepot.core.policy import Policies
 from entrepot.core.ports import Host, Memory, Neighbours
-from entrepot.core.queue import UNKNOWN_DELIVERED, Queue
-from entrepot.core.queues import Queues
-from entrepot.core.reading import Reading
-from entrepot.core.routing import RoutingTable, Target
-from entrepot.core.schedule import ScheduledMessages
-from entrepot.core.sending import Sending
-from entrepot.core.stage import Stages
-from entrepot.core.subscription import Subscription
+from entrepot.core.queue.browser import Browser
+from entrepot.core.queue.dead_letters import DeadLetters
+from entrepot.core.queue.queue import UNKNOWN_DELIVERED, Queue
+from entrepot.core.reading.reading import Reading
+from entrepot.core.reading.subscription import Subscription
+from entrepot.core.scheduling.schedule import ScheduledMessages
+from entrepot.core.security.access import Access
+from entrepot.core.security.logins import Logins
+from entrepot.core.sending.copies import Copies
+from entrepot.core.sending.duplicates import Sequences
+from entrepot.core.sending.flow import FlowControl
+from entrepot.core.sending.sending import Sending
+from entrepot.core.stages.stage import Stages
 from entrepot.core.transactions.branches import Branches
 from entrepot.core.transactions.carrying import Completing, Transactions
 from entrepot.journal.log import JournalCore

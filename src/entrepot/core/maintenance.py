@@ -7,17 +7,17 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.environment import Instant
-from entrepot.core import announcing
-from entrepot.core.address_settings import SLOW_KILL
+from entrepot.core.addressing.address_settings import SLOW_KILL
+from entrepot.core.addressing.queues import Queues
+from entrepot.core.addressing.routing import RoutingTable
 from entrepot.core.effort import Rest
-from entrepot.core.flow import FlowControl
-from entrepot.core.lease import Leases
+from entrepot.core.events import announcing
+from entrepot.core.leases.lease import Leases
 from entrepot.core.ports import Host
-from entrepot.core.queue import MAYBE_DELIVERED, Queue
-from entrepot.core.queues import Queues
-from entrepot.core.reading import Reading
-from entrepot.core.routing import RoutingTable
-from entrepot.core.stage import Stages
+from entrepot.core.queue.queue import MAYBE_DELIVERED, Queue
+from entrepot.core.reading.reading import Reading
+from entrepot.core.sending.flow import FlowControl
+from entrepot.core.stages.stage import Stages
 from entrepot.model.address import MULTICAST
 
 SWEEP_EVERY: Final = 1_000_000_000  # ns between two looks at expiry, slow consumers and unused queues

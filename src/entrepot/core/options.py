@@ -5,7 +5,7 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from entrepot.base.environment import MIB
-from entrepot.core.arrival import Stamps
+from entrepot.core.sending.arrival import Stamps
 
 
 class BrokerOptions:

@@ -14,15 +14,15 @@ from entrepot.base.environment import Entropy
 from entrepot.base.errors import EntrepotError, Fault
 from entrepot.base.reasons import Reason
 from entrepot.core.effort import Effort
-from entrepot.core.facts import Hub
+from entrepot.core.events.facts import Hub
+from entrepot.core.events.trace import Trace
 from entrepot.core.identities import Identities
-from entrepot.core.timed import Timetable
-from entrepot.core.trace import Trace
+from entrepot.core.scheduling.timed import Timetable
 from entrepot.journal.log import JournalCore
 from entrepot.model.message import Message
 
 if TYPE_CHECKING:
-    from entrepot.core.queue import Queue
+    from entrepot.core.queue.queue import Queue
 
 
 class Memory:
@@ -31,7 +31,9 @@ class Memory:
     def __init__(self, limit: i64) -> None:
         self.limit: i64 = limit
         self.used: i64 = 0
-        self.lent: i64 = 0  # octets of long frames that are not complete (`core/loans.py`); not part of ``used``
+        self.lent: i64 = (
+            0  # octets of long frames that are not complete (`core/sending/loans.py`), not part of ``used``
+        )
 
     def hold(self, message: Message) -> None:
         """Note that one more queue keeps ``message`` in memory."""

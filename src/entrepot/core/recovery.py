@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from entrepot.core import trace as facts
 from entrepot.core.addressing.definition import decode, is_older
 from entrepot.core.broker import BrokerCore, selector_or_none
-from entrepot.core.lease import Lease
-from entrepot.core.lease_records import ClaimRecord, LeaseRecord, decode_claim, decode_lease
-from entrepot.core.queue import Queue
+from entrepot.core.events import trace as facts
+from entrepot.core.leases.lease import Lease
+from entrepot.core.leases.lease_records import ClaimRecord, LeaseRecord, decode_claim, decode_lease
+from entrepot.core.queue.queue import Queue
 from entrepot.core.records import (
     FIRST_QUEUE,
     KIND_BRANCH,

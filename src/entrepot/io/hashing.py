@@ -8,8 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
-from entrepot.core.logins import Hasher
-from entrepot.core.passwords import Kept
+from entrepot.core.security.logins import Hasher
+from entrepot.core.security.passwords import Kept
 from entrepot.io.connection import Turn
 
 log: Final = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from zlib import crc32
 
 from entrepot.base.environment import GIB, MIB
 from entrepot.base.errors import InvalidOption, StoreUnusable
-from entrepot.core.trace import BLOCK_HEAD_OCTETS, RECORD_OCTETS, TraceSink
+from entrepot.core.events.trace import BLOCK_HEAD_OCTETS, RECORD_OCTETS, TraceSink
 
 MAGIC: Final = b"ENTRACE1"
 SUFFIX: Final = ".trace"

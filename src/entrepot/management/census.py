@@ -1,4 +1,4 @@
-"""Who is connected to a broker: its listeners asked, for `core/management.py`."""
+"""Who is connected to a broker: its listeners asked, for `core/operators/management.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import islice
 
 from entrepot.cluster.networks.admission import message_path
 from entrepot.cluster.networks.outlook import outlook
-from entrepot.core.census import Census
+from entrepot.core.operators.census import Census
 from entrepot.io.connection import Connection
 from entrepot.io.links import Links
 from entrepot.io.tcp import Listener

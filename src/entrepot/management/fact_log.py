@@ -6,7 +6,7 @@ import logging
 from typing import Final
 
 from entrepot.base.environment import SECOND, Clock, Instant
-from entrepot.core.facts import (
+from entrepot.core.events.facts import (
     BINDING_ADDED,
     BINDING_REMOVED,
     CONSUMER_SLOW,

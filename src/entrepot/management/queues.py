@@ -12,12 +12,12 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias, TypeVar
 
 from entrepot.base.errors import EntrepotError
-from entrepot.core import upkeep, views
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore, selector_or_none
-from entrepot.core.controls import find_queue
-from entrepot.core.upkeep import Discard, Move, Progress, Purge, Removal, Retry
-from entrepot.core.views import UNBOUNDED, ConsumerView, QueueView, ScheduleView
+from entrepot.core.operators import upkeep, views
+from entrepot.core.operators.controls import find_queue
+from entrepot.core.operators.upkeep import Discard, Move, Progress, Purge, Removal, Retry
+from entrepot.core.operators.views import UNBOUNDED, ConsumerView, QueueView, ScheduleView
 from entrepot.io.connection import Turn
 from entrepot.journal.ports import Waiter
 from entrepot.model.address import ANYCAST, parse_one

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from entrepot.base.errors import InvalidOption, OperatorError
-from entrepot.core import trace as facts
+from entrepot.core.events import trace as facts
 from entrepot.io.traces import HEAD_OCTETS, MAGIC, SUFFIX, stem_of
 
 try:

@@ -33,9 +33,9 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.base.environment import MILLISECOND
-from entrepot.core.address_settings import FULL_DROP, FULL_FAIL
-from entrepot.core.bereaved import BODY_LOST
+from entrepot.core.addressing.address_settings import FULL_DROP, FULL_FAIL
 from entrepot.core.broker import BrokerCore
+from entrepot.core.queue.bereaved import BODY_LOST
 from entrepot.simulation.world import World
 
 DEAD_LETTERS: Final = "ActiveMQ.DLQ"

@@ -16,7 +16,7 @@ from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.base.environment import KIB, MILLISECOND, Duration, Entropy
 from entrepot.base.errors import EntrepotError, StorageFull
 from entrepot.core.broker import BrokerCore
-from entrepot.core.facts import EVERY_KIND, Fact, Hub, Listener
+from entrepot.core.events.facts import EVERY_KIND, Fact, Hub, Listener
 from entrepot.journal.log import JournalCore, JournalOptions
 from entrepot.protocols.session import Session, Shell
 from entrepot.protocols.stomp.options import StompOptions

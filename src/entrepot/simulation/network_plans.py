@@ -2,7 +2,7 @@
 
 Every message that a plan sends must reach a willing reader once all links are healed, unless the plan says that it may
 stay behind: the TTL is shorter than the way, or a reader moved and nothing lets messages go back. Then it must still be
-somewhere, with a reason (`core/explain.py`).
+somewhere, with a reason (`core/operators/explain.py`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from entrepot.cluster.networks.admission import message_path
 from entrepot.cluster.networks.durables import subscription_of
 from entrepot.cluster.networks.feed import BridgeFeed
 from entrepot.cluster.source import LinkConsumer
-from entrepot.core.queue import Queue
+from entrepot.core.queue.queue import Queue
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.ids import is_queue
 from entrepot.simulation.network_plans import Plan, Reading

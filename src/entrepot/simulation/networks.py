@@ -13,7 +13,7 @@ from typing import Final
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.link import State
 from entrepot.cluster.networks.bridge import Bridge
-from entrepot.core.explain import UNEXPLAINED, explain
+from entrepot.core.operators.explain import UNEXPLAINED, explain
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.bodies import text_of_body
 from entrepot.protocols.openwire.commands import ActiveMQTextMessage

@@ -27,9 +27,9 @@ from entrepot.cluster.networks.outlook import outlook
 from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import lists_of
 from entrepot.core.broker import BrokerCore
-from entrepot.core.census import Census
-from entrepot.core.copies import Copies, Stream
-from entrepot.core.facts import Hub
+from entrepot.core.events.facts import Hub
+from entrepot.core.operators.census import Census
+from entrepot.core.sending.copies import Copies, Stream
 from entrepot.journal.log import JournalCore, JournalOptions, Waiter
 from entrepot.journal.memory import MemoryJournal
 from entrepot.model import address as names

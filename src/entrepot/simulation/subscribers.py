@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.core.broker import selector_or_none
-from entrepot.core.consumer import Consumer
-from entrepot.core.queue import Queue
-from entrepot.core.subscription import Subscription
-from entrepot.core.timed import Alarm
+from entrepot.core.queue.consumer import Consumer
+from entrepot.core.queue.queue import Queue
+from entrepot.core.reading.subscription import Subscription
+from entrepot.core.scheduling.timed import Alarm
 from entrepot.model import address as names
 from entrepot.model.message import Message
 

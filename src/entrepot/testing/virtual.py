@@ -18,11 +18,11 @@ from entrepot.client.message import Body, Message, body_of
 from entrepot.cluster.link import State
 from entrepot.cluster.networks.connector import connector_of
 from entrepot.config.model import BrokerConfig, BrokerSettings, NetworkConnector, PolicyEntry
-from entrepot.core import views
-from entrepot.core.address_settings import read_settings
+from entrepot.core.addressing.address_settings import read_settings
 from entrepot.core.broker import BrokerCore
-from entrepot.core.controls import explained, find_queue
-from entrepot.core.views import QueueView
+from entrepot.core.operators import views
+from entrepot.core.operators.controls import explained, find_queue
+from entrepot.core.operators.views import QueueView
 from entrepot.journal.ports import Waiter
 from entrepot.model import address as names
 from entrepot.model import message as model

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="traces are read with pyarrow: pip install entrepot[spark]")
 
 from entrepot.cli.fate import fates, told
-from entrepot.core.trace import (
+from entrepot.core.events.trace import (
     ACCEPTED,
     ACKNOWLEDGED,
     DELIVERED,

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 pytest.importorskip("pyarrow", reason="traces are read with pyarrow: pip install entrepot[spark]")
 
 from entrepot.cli.main import cli
-from entrepot.core.trace import ACCEPTED, ACKNOWLEDGED, DEAD, NAME_CAUSE, NAME_QUEUE, Trace
+from entrepot.core.events.trace import ACCEPTED, ACKNOWLEDGED, DEAD, NAME_CAUSE, NAME_QUEUE, Trace
 from entrepot.io.traces import TraceFiles
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from entrepot.cluster.flow import CLOSED, NO_CREDIT, STREAMING, UNREAD, FlowControl, octets_of
 from entrepot.cluster.link import LinkCore, LinkOptions
 from entrepot.cluster.source import Feed
-from entrepot.core.consumer import Pause
+from entrepot.core.queue.consumer import Pause
 from entrepot.model import address as names
 from kit import Rig
 

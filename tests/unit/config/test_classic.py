@@ -20,9 +20,9 @@ from entrepot.config.findings import Severity
 from entrepot.config.founding import add_policies, set_options
 from entrepot.config.model import BrokerConfig, IncludedDestination
 from entrepot.config.xml import parse
-from entrepot.core.address_settings import FULL_BLOCK, FULL_FAIL, FULL_PAGE, SLOW_KILL
+from entrepot.core.addressing.address_settings import FULL_BLOCK, FULL_FAIL, FULL_PAGE, SLOW_KILL
+from entrepot.core.addressing.policy import Policies, Policy
 from entrepot.core.options import BrokerOptions
-from entrepot.core.policy import Policies, Policy
 from entrepot.model.address import ANYCAST, MULTICAST
 
 from .broker_xml import MEMORY, broker, errors, read, said

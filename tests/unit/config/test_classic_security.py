@@ -13,8 +13,8 @@ from entrepot.base.errors import AccessDenied, InvalidConfiguration, InvalidOpti
 from entrepot.config.findings import Severity
 from entrepot.config.login import parse as parse_login
 from entrepot.config.security import CertificateEntry, Security, SubjectEntry, UserEntry, protect
-from entrepot.core.access import Access
-from entrepot.core.directory import Certified
+from entrepot.core.security.access import Access
+from entrepot.core.security.directory import Certified
 from entrepot.model.address import parse
 from entrepot.node import Node, NodeOptions
 from kit import Rig, admitted

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.config.security import RuleEntry, SubjectEntry, UserEntry
 from entrepot.config.users import added, parse, removed
-from entrepot.core.access import CONSUME, EVERYTHING, READ, SEND
+from entrepot.core.security.access import CONSUME, EVERYTHING, READ, SEND
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
 
 EXAMPLE = """\

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from entrepot.base.errors import AddressFull
-from entrepot.core.census import Census
-from entrepot.core.explain import explain
-from entrepot.core.flow import BLOCKED, SENT, SpaceWaiter
+from entrepot.core.operators.census import Census
+from entrepot.core.operators.explain import explain
+from entrepot.core.sending.flow import BLOCKED, SENT, SpaceWaiter
 from entrepot.model.address import MULTICAST
 from kit import Rig
 

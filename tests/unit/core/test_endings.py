@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from entrepot.core.queue import MAYBE_DELIVERED, NONE_DELIVERED, UNKNOWN_DELIVERED
+from entrepot.core.queue.queue import MAYBE_DELIVERED, NONE_DELIVERED, UNKNOWN_DELIVERED
 from kit import Reader, Rig
 
 SAID = {"unknown": UNKNOWN_DELIVERED, "none": NONE_DELIVERED, "sent away": MAYBE_DELIVERED}

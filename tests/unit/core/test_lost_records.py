@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from entrepot.core.bereaved import DEAD_CAUSE, LOST_LANGUAGE
+from entrepot.core.queue.bereaved import DEAD_CAUSE, LOST_LANGUAGE
 from entrepot.model.message import Message
 from kit import Rig
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from entrepot.core.addressing.definition import is_older
-from entrepot.core.flow import DUPLICATE
 from entrepot.core.records import KIND_QUEUE
+from entrepot.core.sending.flow import DUPLICATE
 from entrepot.journal.inspect import records
 from entrepot.journal.log import JournalCore, JournalOptions
 from entrepot.journal.record import FORMAT

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="traces are read with pyarrow: pip install entrepot[spark]")
 
 from entrepot.base.errors import InvalidOption, StoreUnusable
-from entrepot.core.trace import ACCEPTED, NAME_QUEUE, Trace
+from entrepot.core.events.trace import ACCEPTED, NAME_QUEUE, Trace
 from entrepot.io.traces import HEAD_OCTETS, TraceFiles
 from entrepot.pipeline.traces import NAME_FAULT, Segment, numbers_of, read, segments, to_parquet
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from entrepot.core.access import ADMIN, EVERYTHING, READ, WRITE, Rule
-from entrepot.core.directory import Directory, User
-from entrepot.core.jobs import ADDRESS as JOBS
-from entrepot.core.jobs import Jobs
-from entrepot.core.management import install
+from entrepot.core.operators.jobs import ADDRESS as JOBS
+from entrepot.core.operators.jobs import Jobs
+from entrepot.core.operators.management import install
+from entrepot.core.security.access import ADMIN, EVERYTHING, READ, WRITE, Rule
+from entrepot.core.security.directory import Directory, User
 from entrepot.model.address import UNTYPED
 from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from entrepot.core.access import CREATE, EVERYTHING, Rule
+from entrepot.core.security.access import CREATE, EVERYTHING, Rule
 from entrepot.model.address import UNTYPED
 from entrepot.protocols.openwire import commands, schema
 from entrepot.protocols.openwire.codec import prototypes

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.base.environment import MIB, MILLISECOND
 from entrepot.core.effort import Rest
-from entrepot.core.facts import Hub
-from entrepot.core.timed import Alarm
+from entrepot.core.events.facts import Hub
+from entrepot.core.scheduling.timed import Alarm
 from entrepot.journal.memory import MemoryJournal
 from entrepot.simulation.turns import REST_AFTER, TurnLoop
 from entrepot.simulation.world import World

@@ -13,9 +13,9 @@ from mypy_extensions import mypyc_attr
 
 from entrepot.base.environment import MILLISECOND, SECOND, Duration
 from entrepot.cluster.networks.options import BridgeFilterOptions
-from entrepot.core.consumer import BRIDGE, Objection
-from entrepot.core.queue import Queue
-from entrepot.core.timed import Alarm
+from entrepot.core.queue.consumer import BRIDGE, Objection
+from entrepot.core.queue.queue import Queue
+from entrepot.core.scheduling.timed import Alarm
 from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.commands import BrokerId, ConsumerInfo

@@ -43,7 +43,7 @@ from entrepot.cluster.networks.wanted import Effect as DemandEffect
 from entrepot.cluster.networks.wanted import Names
 from entrepot.cluster.networks.wires import Wire
 from entrepot.cluster.source import Feed
-from entrepot.core import trace as facts
+from entrepot.core.events import trace as facts
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import (

@@ -1,9 +1,9 @@
 """What another broker sends to queues here, compared with what it sent before: a sure repetition is dropped.
 
-Between brokers of ours the same *copy* is what is dropped (`core/copies.py`), unasked: a message that comes back is
-another copy. Another broker's numbers promise nothing after a restart, so there ids are compared, where an operator
-wants it as he may in Classic (``auditNetworkProducers``, ``checkDuplicateMessagesOnDuplex``); but never the id of a
-message whose path says that it was here before: Classic takes that for a repetition too, and loses it.
+Between brokers of ours the same *copy* is what is dropped (`core/sending/copies.py`), unasked: a message that comes
+back is another copy. Another broker's numbers promise nothing after a restart, so there ids are compared, where an
+operator wants it as he may in Classic (``auditNetworkProducers``, ``checkDuplicateMessagesOnDuplex``); but never the id
+of a message whose path says that it was here before: Classic takes that for a repetition too, and loses it.
 
 Messages of topics are never compared. One that came for a reader here may come again for another one beyond, whose way
 has changed meanwhile (`cluster/networks/demand.py`, HandOver); this broker cannot tell that from a repetition. [C]
@@ -11,7 +11,7 @@ has changed meanwhile (`cluster/networks/demand.py`, HandOver); this broker cann
 
 from __future__ import annotations
 
-from _blake2 import blake2b  # as in `core/copies.py`
+from _blake2 import blake2b  # as in `core/sending/copies.py`
 from typing import Final
 
 from mypy_extensions import i64
@@ -19,10 +19,10 @@ from mypy_extensions import i64
 from entrepot.base.reasons import SAME_COPY, SAME_ID
 from entrepot.cluster.networks.admission import ADVISORY, path_of
 from entrepot.cluster.networks.options import Compared, NetworkConnectorOptions
+from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
-from entrepot.core.copies import Stream, former_mark_of, hash_of, mark_of, mixed
-from entrepot.core.duplicates import Passed
-from entrepot.core.routing import Target
+from entrepot.core.sending.copies import Stream, former_mark_of, hash_of, mark_of, mixed
+from entrepot.core.sending.duplicates import Passed
 from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
@@ -50,7 +50,7 @@ def audit_of(options: NetworkConnectorOptions) -> int:
 
 
 class Origin:
-    """One producer whose messages a connection brings. ``hash``: 64 bits of its id (`core/copies.py`)."""
+    """One producer whose messages a connection brings. ``hash``: 64 bits of its id (`core/sending/copies.py`)."""
 
     def __init__(self, producer_id: ProducerId, text: str, passed: Passed) -> None:
         self.connection_id: str | None = producer_id.connection_id

@@ -18,9 +18,9 @@ from entrepot.cluster.networks.neighbourhood import BridgeEnd
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.cluster.networks.pouring import holds, pour
 from entrepot.cluster.networks.wanted import DURABLE_PREFIX, SESSION, Demand
-from entrepot.core.queue import Queue
-from entrepot.core.subscription import durable_queue_name
-from entrepot.core.timed import Alarm
+from entrepot.core.queue.queue import Queue
+from entrepot.core.reading.subscription import durable_queue_name
+from entrepot.core.scheduling.timed import Alarm
 from entrepot.model.address import MULTICAST, Destination
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.commands import (

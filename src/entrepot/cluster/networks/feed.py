@@ -7,8 +7,8 @@ from entrepot.cluster.networks.admission import Rule, is_interpreted
 from entrepot.cluster.networks.wanted import Demand, Names
 from entrepot.cluster.source import Feed
 from entrepot.core.broker import selector_or_none
-from entrepot.core.consumer import Objection
-from entrepot.core.queue import Queue
+from entrepot.core.queue.consumer import Objection
+from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands

@@ -9,8 +9,8 @@ from entrepot.cluster.networks.admission import ADVISORY
 from entrepot.cluster.networks.comparison import Comparison
 from entrepot.cluster.networks.neighbourhood import BridgeEnd
 from entrepot.cluster.networks.wires import Wire
-from entrepot.core.flow import BLOCKED, DUPLICATE, SpaceWaiter
-from entrepot.core.routing import Target
+from entrepot.core.addressing.routing import Target
+from entrepot.core.sending.flow import BLOCKED, DUPLICATE, SpaceWaiter
 from entrepot.journal.log import Waiter
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.protocols.openwire import commands

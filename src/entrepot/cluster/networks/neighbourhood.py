@@ -21,9 +21,9 @@ from entrepot.cluster.networks.wires import Wire
 from entrepot.cluster.source import LinkPort
 from entrepot.cluster.zones import ZoneRules
 from entrepot.core.broker import BrokerCore
-from entrepot.core.directory import Subject
-from entrepot.core.queue import Queue
-from entrepot.core.timed import Alarm
+from entrepot.core.queue.queue import Queue
+from entrepot.core.scheduling.timed import Alarm
+from entrepot.core.security.directory import Subject
 from entrepot.model.address import MULTICAST, Destination
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.acceptor import Acceptor

@@ -1,7 +1,7 @@
 """What each bridge does for one destination, and why messages on one broker do not reach consumers on another.
 
-`outlook` is asked of one broker; `across` joins the answers of several (`core/controls.py`, operation ``explain``) and
-finds reasons that no broker can see alone. Neither changes anything.
+`outlook` is asked of one broker; `across` joins the answers of several (operation ``explain`` of
+`core/operators/controls.py`) and finds reasons that no broker can see alone. Neither changes anything.
 """
 
 from __future__ import annotations

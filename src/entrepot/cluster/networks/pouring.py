@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from entrepot.core.broker import BrokerCore
-from entrepot.core.handing import hand_out
-from entrepot.core.queue import Queue
+from entrepot.core.queue.queue import Queue
+from entrepot.core.sending.handing import hand_out
 
 POUR_STEP: Final = 200  # messages read at a time
 

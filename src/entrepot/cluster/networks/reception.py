@@ -21,8 +21,8 @@ from entrepot.cluster.networks.durables import durable_list
 from entrepot.cluster.networks.neighbourhood import Neighbourhood
 from entrepot.cluster.networks.properties import read_properties
 from entrepot.cluster.networks.wires import MESSAGES_PORTION, SessionWire
-from entrepot.core import trace as facts
-from entrepot.core.routing import Target
+from entrepot.core.addressing.routing import Target
+from entrepot.core.events import trace as facts
 from entrepot.model.address import Destination as Address
 from entrepot.model.message import Message
 from entrepot.model.predicate import Facts, Predicate, Test

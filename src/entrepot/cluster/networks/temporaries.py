@@ -11,7 +11,7 @@ from entrepot.cluster.link import State
 from entrepot.cluster.networks.inbound import address_of
 from entrepot.cluster.networks.neighbourhood import BridgeEnd, Neighbourhood
 from entrepot.core.addressing.definition import temporary
-from entrepot.core.timed import Alarm
+from entrepot.core.scheduling.timed import Alarm
 from entrepot.protocols.openwire.commands import BrokerId, ConnectionId, Destination, DestinationInfo
 from entrepot.protocols.openwire.ids import DestinationOperation, is_queue
 

@@ -11,7 +11,7 @@ from entrepot.base.settings import Dialect
 from entrepot.config.artemis.reading import PartReader
 from entrepot.config.model import DivertEntry, PolicyEntry, QueueEntry
 from entrepot.config.reading import Bean
-from entrepot.core.address_settings import AddressSettings
+from entrepot.core.addressing.address_settings import AddressSettings
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 from entrepot.model.predicate import compile_selector
 

@@ -20,7 +20,7 @@ from entrepot.config.vocabulary import (
     refused,
     registry,
 )
-from entrepot.core.address_settings import AddressSettings
+from entrepot.core.addressing.address_settings import AddressSettings
 
 CONTENT: Final = "content"  # an attribute that stands for the text of the element itself
 

@@ -1,7 +1,8 @@
 """``security-settings``, and the users of ``login.config`` beside the file (artemis.md 7.1).
 
 Artemis guards what a client causes: a durable subscription is ``createDurableQueue``, a plain one of a topic
-``createNonDurableQueue``. Here rights are about what a client does (`core/access.py`), so those are read together:
+``createNonDurableQueue``. Here rights are about what a client does (`core/security/access.py`), so those
+are read together:
 
     consume of a queue                 consume
     consume of a topic                 consume, and createNonDurableQueue or createDurableQueue
@@ -25,8 +26,8 @@ from entrepot.config.reading import Bean, Reader
 from entrepot.config.security import OPEN, RuleEntry, Security
 from entrepot.config.users import WATCHED
 from entrepot.config.xml import parse
-from entrepot.core.access import BROWSE, CONSUME, CREATE, DELETE, EVERYBODY, MANAGE, SEND, SUBSCRIBE
-from entrepot.core.passwords import PBKDF2, Kept
+from entrepot.core.security.access import BROWSE, CONSUME, CREATE, DELETE, EVERYBODY, MANAGE, SEND, SUBSCRIBE
+from entrepot.core.security.passwords import PBKDF2, Kept
 from entrepot.model.address import ANYCAST, MULTICAST
 
 Kinds = dict[str, bool]  # the types of permission of one role, as a set with an order

@@ -10,7 +10,7 @@ from entrepot.base.values import boolean_or
 from entrepot.config.classic.policies import KIND_ROUTING, destinations, physical_name
 from entrepot.config.model import BrokerSettings, CompositeEntry, ForwardEntry, IncludedDestination, VirtualTopicEntry
 from entrepot.config.reading import Bean, Reader
-from entrepot.core.diversion import MIRROR_PREFIX
+from entrepot.core.addressing.diversion import MIRROR_PREFIX
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.predicate import compile_selector
 

@@ -1,7 +1,7 @@
 """``destinationPolicy`` and the plugins that change it, as address settings (classic.md 4.6, 4.11, 4.16).
 
 A Classic entry does not inherit, while settings here merge by pattern. So every entry sets every setting: what it does
-not say is Classic's default (`core/address_settings.py`), and below all entries lies one for every address
+not say is Classic's default (`core/addressing/address_settings.py`), and below all entries lies one for every address
 (`defaultEntry`, or those defaults). Plugins that are written elsewhere in the file hold for every entry.
 """
 
@@ -21,8 +21,8 @@ from entrepot.config.classic.policy_elements import LETTER_KINDS, LETTER_NAMES, 
 from entrepot.config.findings import Severity
 from entrepot.config.model import BrokerSettings, PolicyEntry, UsageOptions
 from entrepot.config.reading import Bean, Reader
-from entrepot.core.address_settings import COUNT_MAX, FACTOR_MAX, MS_MAX, AddressSettings, Full, Recall, Slow
-from entrepot.core.policy import Policies
+from entrepot.core.addressing.address_settings import COUNT_MAX, FACTOR_MAX, MS_MAX, AddressSettings, Full, Recall, Slow
+from entrepot.core.addressing.policy import Policies
 from entrepot.model import address
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 

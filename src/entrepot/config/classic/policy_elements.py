@@ -34,7 +34,7 @@ from entrepot.config.vocabulary import (
     registry,
     unobeyed,
 )
-from entrepot.core.address_settings import AddressSettings
+from entrepot.core.addressing.address_settings import AddressSettings
 
 PAGED: Final = "what does not fit memory is paged to the journal, whatever the cursor"
 NO_AUDIT: Final = "message ids are not audited per queue, so nothing that comes back is taken for a duplicate"

@@ -16,7 +16,7 @@ from entrepot.config.jaas import Family, certificates, login, names, plain
 from entrepot.config.model import BrokerConfig
 from entrepot.config.reading import Bean, Reader
 from entrepot.config.security import OPEN, RuleEntry, Security, SubjectEntry, UserEntry
-from entrepot.core.access import ADMIN, READ, WRITE
+from entrepot.core.security.access import ADMIN, READ, WRITE
 from entrepot.model.address import Destination
 
 DOMAIN: Final = "activemq-domain"

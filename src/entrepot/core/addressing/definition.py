@@ -1,7 +1,7 @@
 """What a queue is: one immutable value, made from the configuration, by a verb or for a reader, kept in the journal.
 
 The fields are those of Artemis' QueueConfiguration (artemis.md 4.1), and who owns the queue. The settings of its
-address are not here (`core/policy.py`), nor its state: `QueueRecord` is what the journal keeps of definition and state.
+address are not here (`core/addressing/policy.py`), nor its state: `QueueRecord` is what the journal keeps of both.
 """
 
 from __future__ import annotations

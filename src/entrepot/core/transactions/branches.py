@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from entrepot.base.errors import AccessDenied, StorageError, TransactionError
-from entrepot.core import trace as facts
-from entrepot.core.addresses import written
-from entrepot.core.backlog import Reference
-from entrepot.core.consumer import Consumer
-from entrepot.core.directory import Subject
-from entrepot.core.facts import MESSAGE_CONSUMED
-from entrepot.core.queue import Queue
+from entrepot.core.addressing.addresses import written
+from entrepot.core.events import trace as facts
+from entrepot.core.events.facts import MESSAGE_CONSUMED
+from entrepot.core.queue.backlog import Reference
+from entrepot.core.queue.consumer import Consumer
+from entrepot.core.queue.queue import Queue
 from entrepot.core.records import KIND_BRANCH, PREPARED_QUEUE
+from entrepot.core.security.directory import Subject
 from entrepot.core.transactions.transaction import Signal, Transaction
 from entrepot.model import address as names
 from entrepot.model.message import Message

@@ -21,14 +21,14 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.errors import DuplicateRejected, EntrepotError, Refused, StorageError, TransactionError
-from entrepot.core.addresses import written
-from entrepot.core.dead_letters import DeadLetters
+from entrepot.core.addressing.addresses import written
+from entrepot.core.addressing.queues import QueueWatcher
+from entrepot.core.addressing.routing import Target
 from entrepot.core.effort import Effort, Rest
 from entrepot.core.ports import Host
-from entrepot.core.queue import Queue
-from entrepot.core.queues import QueueWatcher
-from entrepot.core.routing import Target
-from entrepot.core.sending import Sending
+from entrepot.core.queue.dead_letters import DeadLetters
+from entrepot.core.queue.queue import Queue
+from entrepot.core.sending.sending import Sending
 from entrepot.core.transactions.transaction import Settlement, Signal, Transaction
 from entrepot.model.message import Message
 

@@ -16,9 +16,9 @@ from typing import Final
 
 from entrepot.base.environment import MIB
 from entrepot.base.errors import Refused, TransactionError, TransactionRolledBack
-from entrepot.core.consumer import Consumer
-from entrepot.core.queue import Queue
-from entrepot.core.routing import Target
+from entrepot.core.addressing.routing import Target
+from entrepot.core.queue.consumer import Consumer
+from entrepot.core.queue.queue import Queue
 from entrepot.model.message import Message
 
 OCTETS_MAX: Final = 64 * MIB  # two segments of the journal: a batch is written at one go

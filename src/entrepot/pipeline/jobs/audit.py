@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as fn
 
-from entrepot.core import trace as facts
+from entrepot.core.events import trace as facts
 from entrepot.model.address import ANYCAST
 from entrepot.pipeline.jobs import life, pages, storage
 from entrepot.pipeline.jobs.life import STATES, Survey, Traces

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as fn
 
-from entrepot.core import trace as facts
+from entrepot.core.events import trace as facts
 from entrepot.pipeline import traces
 from entrepot.pipeline.jobs.storage import Storage
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as fn
 
 from entrepot.base.errors import InvalidOption
-from entrepot.core import trace as facts
+from entrepot.core.events import trace as facts
 from entrepot.model.address import MULTICAST
 from entrepot.pipeline.jobs import life, pages
 from entrepot.pipeline.jobs.forecast import FOLLOW, TOPIC, Network, Prediction, headroom, predict, recommend

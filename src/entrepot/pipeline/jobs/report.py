@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as fn
 
-from entrepot.core import trace as facts
+from entrepot.core.events import trace as facts
 from entrepot.pipeline.jobs import life, pages, remarks, storage
 from entrepot.pipeline.jobs.life import Survey, Traces
 

@@ -13,11 +13,11 @@ from typing import Final
 
 from entrepot.base.patterns import MIXED
 from entrepot.base.patterns import matches as pattern_matches
-from entrepot.core.address_settings import RECALL_NONE
+from entrepot.core.addressing.address_settings import RECALL_NONE
+from entrepot.core.addressing.routing import Target, VirtualTopic, passes
 from entrepot.core.broker import BrokerCore
-from entrepot.core.routing import Target, VirtualTopic, passes
-from entrepot.core.subscription import Subscription
-from entrepot.core.timed import Alarm
+from entrepot.core.reading.subscription import Subscription
+from entrepot.core.scheduling.timed import Alarm
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.bodies import pack_properties

@@ -15,7 +15,8 @@ from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.base.primitive import LONG, Primitive
 from entrepot.core.addressing.definition import connection_of
-from entrepot.core.facts import (
+from entrepot.core.addressing.policy import Policy
+from entrepot.core.events.facts import (
     CONSUMER_ATTACHED,
     CONSUMER_DETACHED,
     CONSUMER_SLOW,
@@ -47,7 +48,6 @@ from entrepot.core.facts import (
     Reader,
     SubscriptionFact,
 )
-from entrepot.core.policy import Policy
 from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.advisories import ADVISER_SESSION, PREFIX, Advisories, is_advisory, kind_word

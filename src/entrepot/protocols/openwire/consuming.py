@@ -12,8 +12,8 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import InvalidDestination, ProtocolViolation, Refused, SubscriptionInUse
 from entrepot.core.broker import selector_or_none
-from entrepot.core.consumer import INCOMING_BRIDGE, Pause
-from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
+from entrepot.core.queue.consumer import INCOMING_BRIDGE, Pause
+from entrepot.core.queue.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
 from entrepot.model.address import MULTICAST
 from entrepot.model.address import Destination as Address
 from entrepot.protocols.openwire.advisories import is_advisory

@@ -403,7 +403,7 @@ def presented(
 
 def _annotate(made: commands.Message, annotations: dict[str, str]) -> None:
     """Say as properties what the broker added; a job of the scheduler that went out loses what asked for it, one that
-    is only shown (`core/jobs.py`) has it still (classic.md 4.13).
+    is only shown (`core/operators/jobs.py`) has it still (classic.md 4.13).
     """
     properties = properties_of(made, typed=True)
     if SCHEDULED_JOB in annotations:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from entrepot.base.errors import InvalidDestination, ProtocolViolation, Refused
 from entrepot.core.addressing.definition import temporary
-from entrepot.core.queue import Queue
+from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST
 from entrepot.protocols.openwire.commands import Destination, DestinationInfo
 from entrepot.protocols.openwire.delivery import Subscribed

@@ -11,7 +11,7 @@ from mypy_extensions import i64
 from entrepot.base.errors import EntrepotError, StorageError
 from entrepot.base.reasons import UNSENDABLE, Reason
 from entrepot.core.broker import BrokerCore
-from entrepot.core.consumer import Consumer, Window
+from entrepot.core.queue.consumer import Consumer, Window
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import ConsumerId, Destination, MessageDispatch

@@ -19,7 +19,7 @@ from entrepot.base.errors import (
     TransactionError,
     TransactionRolledBack,
 )
-from entrepot.core.access import ADVISORIES
+from entrepot.core.security.access import ADVISORIES
 from entrepot.model.address import Destination as Address
 from entrepot.protocols.openwire.commands import Destination, XATransactionId
 from entrepot.protocols.openwire.frames import Throwable

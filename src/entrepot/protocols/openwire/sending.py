@@ -12,9 +12,9 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import ProtocolViolation, Refused
 from entrepot.base.reasons import SENT_AGAIN
+from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
-from entrepot.core.flow import BLOCKED
-from entrepot.core.routing import Target
+from entrepot.core.sending.flow import BLOCKED
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands

@@ -6,7 +6,7 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import TransactionError
 from entrepot.core.broker import BrokerCore
-from entrepot.core.consumer import Pause
+from entrepot.core.queue.consumer import Pause
 from entrepot.protocols.openwire.commands import MessageAck, Response
 from entrepot.protocols.openwire.delivery import OpenWireSubscription, Subscribed
 from entrepot.protocols.openwire.ids import AckType

@@ -20,13 +20,13 @@ from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.base.primitive import INT, LONG, Primitive
 from entrepot.base.reasons import TOO_MANY_REQUESTS, Reason
-from entrepot.core import announcing
+from entrepot.core.addressing.routing import Service
 from entrepot.core.broker import BrokerCore
-from entrepot.core.consumer import Consumer
-from entrepot.core.facts import Place
-from entrepot.core.queue import Queue
-from entrepot.core.routing import Service
-from entrepot.core.timed import Alarm
+from entrepot.core.events import announcing
+from entrepot.core.events.facts import Place
+from entrepot.core.queue.consumer import Consumer
+from entrepot.core.queue.queue import Queue
+from entrepot.core.scheduling.timed import Alarm
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.model.message import DEFAULT_PRIORITY, Message

@@ -6,8 +6,8 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from entrepot.core.consumer import Pause
-from entrepot.core.queue import MAYBE_DELIVERED
+from entrepot.core.queue.consumer import Pause
+from entrepot.core.queue.queue import MAYBE_DELIVERED
 from entrepot.protocols.openwire.commands import (
     BrokerInfo,
     ConnectionControl,

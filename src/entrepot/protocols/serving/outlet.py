@@ -13,10 +13,10 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import KIB, SECOND, Instant
-from entrepot.core.browser import Browser
-from entrepot.core.consumer import Pause
 from entrepot.core.effort import Effort, Rest
-from entrepot.core.subscription import Subscription
+from entrepot.core.queue.browser import Browser
+from entrepot.core.queue.consumer import Pause
+from entrepot.core.reading.subscription import Subscription
 from entrepot.model.address import Destination
 from entrepot.model.message import Message
 from entrepot.protocols.session import NEVER, Session, Shell

@@ -15,9 +15,9 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.errors import AddressFull
+from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
-from entrepot.core.flow import SpaceWaiter
-from entrepot.core.routing import Target
+from entrepot.core.sending.flow import SpaceWaiter
 from entrepot.protocols.session import NEVER, STOP_SPACE, Session
 
 RETAINED_BLOCK: Final = 2  # a connection that is read on is refused at so many times the memory limit

@@ -13,16 +13,16 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.errors import EntrepotError, PeerError, ProtocolViolation
+from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
-from entrepot.core.consumer import Pause
-from entrepot.core.directory import Subject
 from entrepot.core.effort import OCTETS_SHIFT
-from entrepot.core.facts import CONNECTION_CLOSED, CONNECTION_OPENED, ConnectionFact
-from entrepot.core.loans import LOAN_FREE, LOAN_LAST, Loan
-from entrepot.core.logins import Knock
+from entrepot.core.events.facts import CONNECTION_CLOSED, CONNECTION_OPENED, ConnectionFact
 from entrepot.core.ports import ClientHolder
-from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
-from entrepot.core.routing import Target
+from entrepot.core.queue.consumer import Pause
+from entrepot.core.queue.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
+from entrepot.core.security.directory import Subject
+from entrepot.core.security.logins import Knock
+from entrepot.core.sending.loans import LOAN_FREE, LOAN_LAST, Loan
 from entrepot.protocols.serving.confirmations import Confirmations
 from entrepot.protocols.serving.life import END, ENDED, ENTER, LEAVE, LEAVING, OPENING, PART, following
 from entrepot.protocols.serving.outlet import Outlet

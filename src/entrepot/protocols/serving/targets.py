@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from entrepot.core.routing import Target
+from entrepot.core.addressing.routing import Target
 
 TARGETS_KEPT: Final = 10_000  # destinations that one connection's cache remembers
 

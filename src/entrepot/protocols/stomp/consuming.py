@@ -8,8 +8,8 @@ from mypy_extensions import i64
 
 from entrepot.base.environment import UNLIMITED
 from entrepot.base.errors import EntrepotError, InvalidDestination, ProtocolViolation, Refused
-from entrepot.core.consumer import Pause
-from entrepot.core.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
+from entrepot.core.queue.consumer import Pause
+from entrepot.core.queue.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
 from entrepot.model import address as names
 from entrepot.model.address import UNTYPED
 from entrepot.protocols.serving.session import ServerSession

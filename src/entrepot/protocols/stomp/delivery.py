@@ -12,9 +12,9 @@ from typing import Final
 from librt.strings import BytesWriter
 from mypy_extensions import i64, mypyc_attr
 
-from entrepot.core.browser import Browser
-from entrepot.core.consumer import Consumer
-from entrepot.core.queue import Queue
+from entrepot.core.queue.browser import Browser
+from entrepot.core.queue.consumer import Consumer
+from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.serving.outlet import Outlet, ServedSubscription

@@ -13,7 +13,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import EntrepotError
 from entrepot.core.broker import BrokerCore
-from entrepot.core.queue import Queue
+from entrepot.core.queue.queue import Queue
 from entrepot.core.records import KIND_NUMBERS
 from entrepot.journal.ports import Waiter
 from entrepot.model.message import Message

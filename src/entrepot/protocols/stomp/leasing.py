@@ -14,7 +14,7 @@ from mypy_extensions import i64
 
 from entrepot.base.environment import KIB
 from entrepot.base.errors import EntrepotError, Refused, StorageError
-from entrepot.core.lease import Lease, Poll
+from entrepot.core.leases.lease import Lease, Poll
 from entrepot.core.ports import ClaimWaiter
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, Destination

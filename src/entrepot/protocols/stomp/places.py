@@ -6,8 +6,8 @@ from typing import Final
 
 from entrepot.base.errors import AccessDenied, InvalidDestination
 from entrepot.core.addressing.definition import temporary
-from entrepot.core.facts import TEMPORARY_TOPIC_ADDED, TEMPORARY_TOPIC_REMOVED, AddressFact
-from entrepot.core.routing import Target
+from entrepot.core.addressing.routing import Target
+from entrepot.core.events.facts import TEMPORARY_TOPIC_ADDED, TEMPORARY_TOPIC_REMOVED, AddressFact
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 from entrepot.protocols.serving.session import ServerSession

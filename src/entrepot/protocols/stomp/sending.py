@@ -8,9 +8,9 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from entrepot.base.errors import PeerError, Refused, StorageError, TransactionError
+from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
-from entrepot.core.flow import BLOCKED
-from entrepot.core.routing import Target
+from entrepot.core.sending.flow import BLOCKED
 from entrepot.model import address as names
 from entrepot.model.message import Message
 from entrepot.protocols.serving.session import ServerSession

@@ -11,9 +11,9 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, Refused, StageError
-from entrepot.core.counting import NOBODY, Author
-from entrepot.core.routing import Target
-from entrepot.core.staged import Publication, Stage, StageWaiter
+from entrepot.core.addressing.routing import Target
+from entrepot.core.stages.counting import NOBODY, Author
+from entrepot.core.stages.staged import Publication, Stage, StageWaiter
 from entrepot.model.message import Message
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.stomp import codec

@@ -10,9 +10,9 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from entrepot.base.errors import BodyLost, StorageError
-from entrepot.core.bereaved import without_body
 from entrepot.core.broker import BrokerCore
-from entrepot.core.queue import Queue
+from entrepot.core.queue.bereaved import without_body
+from entrepot.core.queue.queue import Queue
 from entrepot.model.message import DEFAULT_PRIORITY, Message
 from entrepot.protocols.serving.outlet import Outlet
 from entrepot.protocols.stomp.codec import V12, Reader, decode_headers, octets_of

@@ -23,7 +23,7 @@ from entrepot.cluster.networks.admission import (
 from entrepot.cluster.networks.lists import Included, Lists, destination_filter
 from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.cluster.networks.properties import read_properties, write_properties
-from entrepot.core.queue import Queue
+from entrepot.core.queue.queue import Queue
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.bodies import text_message
 from entrepot.protocols.openwire.commands import (

@@ -12,8 +12,8 @@ from entrepot.cluster.networks.bridge import Bridge
 from entrepot.cluster.networks.options import BridgeFilterOptions
 from entrepot.cluster.networks.wanted import ForgetDurable, Subscribe, Unsubscribe
 from entrepot.core.addressing.definition import ConnectionOwner, QueueDefinition
-from entrepot.core.directory import Directory, Subject
-from entrepot.core.diversion import composite
+from entrepot.core.addressing.diversion import composite
+from entrepot.core.security.directory import Directory, Subject
 from entrepot.model.address import ANYCAST, Destination, parse
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands

@@ -7,10 +7,10 @@ import pytest
 from bridged import Network, SiteCensus
 from entrepot.cluster.link import State
 from entrepot.cluster.networks.outlook import across
-from entrepot.core.access import ADMIN, CONSUME, CREATE, EVERYTHING, READ, WRITE, Rule
-from entrepot.core.controls import explained
-from entrepot.core.directory import Directory, User
-from entrepot.core.management import install
+from entrepot.core.operators.controls import explained
+from entrepot.core.operators.management import install
+from entrepot.core.security.access import ADMIN, CONSUME, CREATE, EVERYTHING, READ, WRITE, Rule
+from entrepot.core.security.directory import Directory, User
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
 
 CREDENTIALS = "userName=bridge&password=secret"

@@ -17,8 +17,8 @@ from entrepot.cluster.networks.lists import Included, Lists
 from entrepot.cluster.networks.options import BridgeFilterOptions
 from entrepot.cluster.networks.outlook import across
 from entrepot.core.broker import selector_or_none
-from entrepot.core.controls import explained
-from entrepot.core.where import Search
+from entrepot.core.operators.controls import explained
+from entrepot.core.operators.where import Search
 
 Q = "queue://Q"
 

@@ -19,8 +19,8 @@ from entrepot.config.reading import Reading
 from entrepot.config.sources import Sources
 from entrepot.config.vocabulary import Attribute, Does, Kind
 from entrepot.config.xml import parse
-from entrepot.core.address_settings import FULL_BLOCK, FULL_PAGE
-from entrepot.core.policy import Policies, Policy
+from entrepot.core.addressing.address_settings import FULL_BLOCK, FULL_PAGE
+from entrepot.core.addressing.policy import Policies, Policy
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 
 OPEN = "<security-enabled>false</security-enabled>"

@@ -14,9 +14,9 @@ from entrepot.config.reading import Reading
 from entrepot.config.security import OPEN, Security, SubjectEntry, protect
 from entrepot.config.sources import Sources
 from entrepot.config.xml import parse
-from entrepot.core.access import Access
-from entrepot.core.directory import Subject
-from entrepot.core.management import install
+from entrepot.core.operators.management import install
+from entrepot.core.security.access import Access
+from entrepot.core.security.directory import Subject
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from kit import Rig, admitted
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from entrepot.core.access import ADMIN, EVERYTHING, READ, WRITE, Rule
 from entrepot.core.addressing.definition import QueueDefinition
-from entrepot.core.directory import Directory, User
-from entrepot.core.management import install
-from entrepot.core.passwords import hashed
+from entrepot.core.operators.management import install
+from entrepot.core.security.access import ADMIN, EVERYTHING, READ, WRITE, Rule
+from entrepot.core.security.directory import Directory, User
+from entrepot.core.security.passwords import hashed
 from entrepot.model.address import ANYCAST, UNTYPED
 from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,

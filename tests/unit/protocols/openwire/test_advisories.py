@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from entrepot.core.diversion import composite
+from entrepot.core.addressing.diversion import composite
 from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.model.address import Destination as Address
 from entrepot.protocols.openwire.bodies import properties_of

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from entrepot.base.compiled import is_compiled
-from entrepot.core.consumer import Consumer
-from entrepot.core.queue import UNKNOWN_DELIVERED, Queue
+from entrepot.core.queue.consumer import Consumer
+from entrepot.core.queue.queue import UNKNOWN_DELIVERED, Queue
 from entrepot.protocols.openwire.consuming import Consuming
 from entrepot.protocols.openwire.server import OpenWireSession
 

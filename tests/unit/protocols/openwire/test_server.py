@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entrepot.core.census import Census
-from entrepot.core.explain import explain
+from entrepot.core.operators.census import Census
+from entrepot.core.operators.explain import explain
 from entrepot.core.transactions.transaction import OCTETS_MAX
 from entrepot.protocols.openwire.commands import (
     ActiveMQMessage,

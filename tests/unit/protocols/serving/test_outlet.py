@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from entrepot.base.environment import SECOND
-from entrepot.core.browser import Browser
-from entrepot.core.consumer import Consumer, Pause
 from entrepot.core.effort import Effort
-from entrepot.core.queue import Queue
+from entrepot.core.queue.browser import Browser
+from entrepot.core.queue.consumer import Consumer, Pause
+from entrepot.core.queue.queue import Queue
 from entrepot.model.address import Destination
 from entrepot.model.message import Message
 from entrepot.protocols.serving.outlet import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from entrepot.core.routing import Target
+from entrepot.core.addressing.routing import Target
 from entrepot.model import address as names
 from entrepot.protocols.serving.targets import TARGETS_KEPT, keep_target
 from kit import Rig

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from entrepot.core.access import ADMIN, CONSUME, EVERYTHING, READ, WRITE, Rule
 from entrepot.core.addressing.definition import QueueDefinition
-from entrepot.core.directory import Directory, User
-from entrepot.core.logins import Hasher
-from entrepot.core.management import install
-from entrepot.core.passwords import Kept, hashed
+from entrepot.core.operators.management import install
+from entrepot.core.security.access import ADMIN, CONSUME, EVERYTHING, READ, WRITE, Rule
+from entrepot.core.security.directory import Directory, User
+from entrepot.core.security.logins import Hasher
+from entrepot.core.security.passwords import Kept, hashed
 from entrepot.model.address import ANYCAST, UNTYPED
 from entrepot.protocols.serving.life import OPENING
 from entrepot.protocols.session import Shell

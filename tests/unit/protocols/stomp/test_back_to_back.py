@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entrepot.base.environment import SECOND, Entropy
+from entrepot.core.addressing.policy import Policies
 from entrepot.core.broker import BrokerCore
-from entrepot.core.facts import Hub
+from entrepot.core.events.facts import Hub
 from entrepot.core.options import BrokerOptions
-from entrepot.core.policy import Policies
 from entrepot.core.recovery import recover
 from entrepot.journal.memory import MemoryJournal
 from entrepot.protocols.session import Shell

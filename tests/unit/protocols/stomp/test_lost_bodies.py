@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from entrepot.core.upkeep import Move, Retry
+from entrepot.core.operators.upkeep import Move, Retry
 from entrepot.journal.overflow import STRETCH
 from kit import Rig
 

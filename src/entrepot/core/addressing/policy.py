@@ -1,0 +1,198 @@
+"""How addresses behave: one policy from Classic's ``policyEntry`` and Artemis' ``address-setting``, by wildcard.
+
+Settings merge from the least to the most specific pattern that matches, attribute by attribute (artemis.md 4.2); a
+Classic entry does not inherit, which its reader expresses by setting every attribute (classic.md 4.16). What each
+setting means, its range and its defaults are declared in `core/addressing/address_settings.py`. [C]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mypy_extensions import i64
+
+from entrepot.base.environment import UNLIMITED
+from entrepot.base.patterns import MIXED, PatternTrie
+from entrepot.core.addressing.address_settings import OURS, AddressSettings, read_settings
+from entrepot.core.events.facts import (
+    MESSAGE_CONSUMED,
+    MESSAGE_DELIVERED,
+    MESSAGE_DISCARDED,
+    MESSAGE_DISPATCHED,
+    MESSAGE_UNREAD,
+    QUEUE_FULL,
+)
+from entrepot.model.address import ANYCAST, UNTYPED
+
+DELAY_MOST: Final = float(1 << 60)  # ns: 36 years
+NAMES_KEPT: Final = 10_000  # names come from clients: a cache of them must not grow for ever
+
+
+class Policy:
+    """What holds for one address after merging: the settings as attributes that compiled code reads directly.
+
+    Times in ns unless the name says ms; -1 = unlimited or off, but for ``max_octets``. It never changes: addresses
+    that the same patterns cover share one.
+    """
+
+    def __init__(self, given: AddressSettings = OURS) -> None:
+        self.max_octets: i64 = UNLIMITED if given.max_octets < 0 else given.max_octets
+        self.full: i64 = int(given.full)
+        self.block_ms_max: i64 = given.block_ms_max
+        self.prioritized: bool = given.prioritized
+        self.max_deliveries: i64 = given.max_deliveries
+        self.redelivery_delay: i64 = given.redelivery_delay
+        self.redelivery_delay_first: i64 = given.redelivery_delay_first
+        self.redelivery_jitter: float = float(given.redelivery_jitter)
+        self.redelivery_multiplier: float = float(given.redelivery_multiplier)
+        self.redelivery_delay_max: i64 = given.redelivery_delay_max
+        self.nack_redelivers: bool = given.nack_redelivers
+        self.mark_delivered: bool = given.mark_delivered
+        self.dead_letter_address: str = given.dead_letter_address
+        self.dead_letter_individual: bool = given.dead_letter_individual
+        self.dead_letter_prefix: str = given.dead_letter_prefix
+        self.dead_letter_topic_prefix: str = given.dead_letter_topic_prefix
+        self.dead_letter_suffix: str = given.dead_letter_suffix
+        self.dead_letter_topic_suffix: str = given.dead_letter_topic_suffix
+        self.dead_letter_expiry_ms: i64 = given.dead_letter_expiry_ms
+        self.dead_letter_non_persistent: bool = given.dead_letter_non_persistent
+        self.dead_letter_expired: bool = given.dead_letter_expired
+        self.expiry_address: str = given.expiry_address
+        self.expiry_ms: i64 = given.expiry_ms
+        self.expiry_ms_min: i64 = given.expiry_ms_min
+        self.expiry_ms_max: i64 = given.expiry_ms_max
+        self.auto_create: bool = given.auto_create
+        self.auto_delete: bool = given.auto_delete
+        self.auto_delete_delay: i64 = given.auto_delete_delay
+        self.exclusive: bool = given.exclusive
+        self.strict_order: bool = given.strict_order
+        self.group_buckets: i64 = given.group_buckets
+        self.group_rebalance: bool = given.group_rebalance
+        self.group_first_key: str = given.group_first_key
+        self.consumers_before_dispatch: i64 = given.consumers_before_dispatch
+        self.delay_before_dispatch: i64 = given.delay_before_dispatch
+        self.max_consumers: i64 = given.max_consumers
+        self.queue_prefetch: i64 = given.queue_prefetch
+        self.topic_prefetch: i64 = given.topic_prefetch
+        self.durable_prefetch: i64 = given.durable_prefetch
+        self.id_cache: i64 = given.id_cache
+        self.pending_limit: i64 = given.pending_limit
+        self.pending_rate: float = float(given.pending_rate)
+        self.slow_after: i64 = given.slow_after
+        self.slow: i64 = int(given.slow)
+        self.recall: i64 = int(given.recall)
+        self.recall_size: i64 = given.recall_size
+        self.always_retroactive: bool = given.always_retroactive
+        self.advises_slow: bool = given.advises_slow
+        self.advises_full: bool = given.advises_full
+        self.advises_unread: bool = given.advises_unread
+        self.advises_fast: bool = given.advises_fast
+        self.advises_delivered: bool = given.advises_delivered
+        self.advises_dispatched: bool = given.advises_dispatched
+        self.advises_consumed: bool = given.advises_consumed
+        self.advises_discarded: bool = given.advises_discarded
+        self.advises_bodies: bool = given.advises_bodies
+
+    def asked(self) -> i64:
+        """Return the facts about single messages that this asks for (`facts.ON_REQUEST`)."""
+        asked: i64 = QUEUE_FULL if self.advises_full or self.advises_fast else 0
+        asked |= MESSAGE_UNREAD if self.advises_unread else 0
+        asked |= MESSAGE_DELIVERED if self.advises_delivered else 0
+        asked |= MESSAGE_DISPATCHED if self.advises_dispatched else 0
+        asked |= MESSAGE_CONSUMED if self.advises_consumed else 0
+        return asked | (MESSAGE_DISCARDED if self.advises_discarded else 0)
+
+    def dead_letters_of(self, address: str, routing: i64) -> str:
+        """Return the name of the dead-letter queue for what was in a queue of ``address``; "" for none."""
+        name = self.dead_letter_address
+        if not (self.dead_letter_individual and name):
+            return name
+        prefix = self.dead_letter_prefix if routing == ANYCAST else self.dead_letter_topic_prefix
+        suffix = self.dead_letter_suffix if routing == ANYCAST else self.dead_letter_topic_suffix
+        return address if address.startswith(prefix) else prefix + address + suffix
+
+    def delay_after(self, deliveries: int, lot: float = 0.5) -> int:
+        """Return ns to wait before the next try after ``deliveries`` failed ones; ``lot`` in [0, 1) decides the jitter.
+
+        Artemis (artemis.md 4.7): delay * multiplier^(n-1), at most ten times the delay unless a maximum is set (0: no
+        limit). Classic (classic.md 4.6): an initial delay for the first, then the delay, or, with back-off, each time
+        the last one multiplied.
+        """
+        if deliveries < 1:
+            return 0
+        first = self.redelivery_delay if self.redelivery_delay_first < 0 else self.redelivery_delay_first
+        delay = float(first if deliveries == 1 else self.redelivery_delay)
+        if self.redelivery_multiplier > 1.0 and deliveries > 1:
+            base = float(first if first > 0 else self.redelivery_delay)
+            tries = deliveries - 1 if first > 0 else deliveries - 2
+            # beyond 2^64 every limit is reached; a larger power would be an OverflowError
+            delay = base * min(self.redelivery_multiplier ** min(tries, 60), 2.0**64)
+            most = self.redelivery_delay_max if self.redelivery_delay_max >= 0 else self.redelivery_delay * 10
+            if most > 0:
+                delay = min(delay, float(most))
+        if self.redelivery_jitter > 0.0:
+            delay *= 1.0 + self.redelivery_jitter * (2.0 * lot - 1.0)
+        return int(min(delay, DELAY_MOST))
+
+
+class Entry:
+    """The settings of one pattern, by attribute. ``routing``: what it is for, queues or topics; UNTYPED for both."""
+
+    def __init__(self, number: int, settings: dict[str, Any], routing: int) -> None:
+        self.number: int = number
+        self.settings: dict[str, Any] = settings
+        self.routing: int = routing
+
+
+class Policies:
+    """The policies of a broker: settings by pattern, merged on demand, cached by name until a pattern changes.
+
+    Artemis' settings hold for an address whatever is done with it; an entry of Classic holds for queues or for topics,
+    and ``typed`` says that there is such an entry.
+    """
+
+    def __init__(self) -> None:
+        self.entries: PatternTrie[Entry] = PatternTrie(MIXED)
+        self.added: int = 0
+        self.typed: bool = False
+        self.merged: dict[str, Policy] = {}
+        self.made: dict[tuple[int, ...], Policy] = {}  # by the entries that say something
+
+    def add(self, pattern: str, settings: Mapping[str, object], routing: int = UNTYPED) -> None:
+        """Add ``settings`` (any name -> text) for addresses that match ``pattern``. Raises InvalidOption."""
+        self.put(pattern, read_settings(settings), routing)
+
+    def put(self, pattern: str, values: Mapping[str, Any], routing: int = UNTYPED) -> None:
+        """Add ``values`` (attribute -> value) for addresses that match ``pattern``. Raises InvalidOption."""
+        AddressSettings(**values)  # refuses what is out of range
+        self.entries.insert(pattern, Entry(self.added, dict(values), routing))
+        self.added += 1
+        self.typed = self.typed or routing != UNTYPED
+        self.merged.clear()
+        self.made.clear()
+
+    def of(self, name: str, routing: int = UNTYPED) -> Policy:
+        """Return the policy of the address ``name`` as what ``routing`` says; UNTYPED is taken for a queue."""
+        if routing == UNTYPED:
+            routing = ANYCAST
+        key = f"{routing}:{name}" if self.typed else name
+        policy = self.merged.get(key)
+        if policy is None:
+            policy = self._merge(name, routing)
+            if len(self.merged) > NAMES_KEPT:
+                self.merged.clear()
+            self.merged[key] = policy
+        return policy
+
+    def _merge(self, name: str, routing: int) -> Policy:
+        entries = [one for one in self.entries.lookup_ranked(name) if one.routing in (UNTYPED, routing)]
+        key = tuple([one.number for one in entries])
+        policy = self.made.get(key)
+        if policy is None:
+            values: dict[str, Any] = {}
+            for entry in entries:
+                values.update(entry.settings)
+            policy = Policy(AddressSettings(**values))
+            self.made[key] = policy
+        return policy

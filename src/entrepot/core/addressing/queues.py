@@ -1,0 +1,177 @@
+"""The queues of one broker: made when something is sent or read, found by name, deleted with all that they hold. [C]"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from mypy_extensions import i64, mypyc_attr
+
+from entrepot.base.errors import InvalidDestination
+from entrepot.core.addressing.definition import QueueDefinition, QueueRecord, encode
+from entrepot.core.addressing.policy import Policies
+from entrepot.core.addressing.routing import RoutingTable
+from entrepot.core.effort import Rest
+from entrepot.core.events import announcing
+from entrepot.core.events import trace as facts
+from entrepot.core.ports import Host
+from entrepot.core.queue.queue import Queue
+from entrepot.core.records import FIRST_QUEUE, KIND_QUEUE
+from entrepot.model.address import ANYCAST, MULTICAST, Destination
+from entrepot.model.predicate import Predicate, compile_selector
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class QueueWatcher:
+    """Wants to know when queues come and go."""
+
+    def added(self, queue: Queue) -> None:
+        """``queue`` is bound to its address."""
+
+    def closing(self, queue: Queue) -> None:
+        """``queue`` is about to be deleted: what is half done with it is to be completed."""
+
+    def closed(self, queue: Queue, why: str) -> None:
+        """``queue`` is deleted and gives nothing any more; its consumers are attached still."""
+
+    def emptied(self, queue: Queue, why: str) -> None:
+        """What ``queue`` holds is being settled, in one batch of the journal: so is what others hold of it."""
+
+
+class _Removal(Rest):
+    """Empties a queue that was deleted. Its definition is gone: after a crash nothing of it comes back."""
+
+    def __init__(self, queues: Queues, queue: Queue) -> None:
+        super().__init__()
+        self.queues = queues
+        self.queue = queue
+
+    def resume(self) -> None:
+        effort = self.queues.host.effort
+        removals = self.queues.removals
+        while True:
+            gone = self.queue.purge(effort.stride)
+            effort.spent += gone
+            if gone < effort.stride:
+                removals.pop(int(self.queue.identity), None)
+                return
+            if effort.is_over():
+                removals[int(self.queue.identity)] = self.queue
+                effort.later(self)
+                return
+
+
+class Queues:
+    """Makes, keeps and deletes the queues of one broker."""
+
+    def __init__(self, host: Host, policies: Policies, table: RoutingTable) -> None:
+        self.host: Host = host
+        self.policies: Policies = policies
+        self.table: RoutingTable = table
+        self.next_queue: i64 = FIRST_QUEUE
+        self.removals: dict[int, Queue] = {}  # deleted, and not yet empty
+        self.watchers: list[QueueWatcher] = []
+
+    def need(self, destination: Destination) -> Queue:
+        """Return the queue of ``destination``, made if it may be: the one that an FQQN names, or the anycast one."""
+        name = destination.queue or destination.name
+        queue = self.table.queues.get(name)
+        if queue is not None:
+            return queue
+        address = self.table.addresses.get(destination.name)
+        if address is not None and address.anycast and not destination.queue:
+            return address.anycast[0]
+        policy = self.policies.of(destination.name, destination.routing)
+        if destination.temporary:
+            raise InvalidDestination(f"the temporary destination {name!r} does not exist (any more)")
+        if not policy.auto_create:
+            raise InvalidDestination(
+                f"there is no queue {name!r} and its policy forbids to create it",
+                remedy="create it, or set auto_create",
+            )
+        routing = MULTICAST if destination.queue and destination.routing == MULTICAST else ANYCAST
+        return self.create(QueueDefinition(name=name, address=destination.name, routing=routing, auto_created=True))
+
+    def need_own(self, destination: Destination) -> None:
+        """As `need`, for sends. Raises InvalidDestination too for the bare name of another address's queue.
+
+        Nothing that is sent to an address comes into a queue that only has its name: it would be lost.
+        """
+        queue = self.need(destination)
+        if not destination.queue and queue.address != destination.name:
+            raise InvalidDestination(
+                f"{destination.name!r} is a queue of {queue.address!r}",
+                remedy=f"send to {queue.address}, or to {queue.address}::{queue.name}",
+            )
+
+    def create(self, definition: QueueDefinition, condition: Predicate | None = None) -> Queue:
+        """Make a queue. A durable one is in the journal before anything is routed to it.
+
+        ``condition``: what filters, where it is compiled already, or cannot be written as a selector. Raises
+        InvalidDestination when there is a queue of that name, InvalidSelector, Refused for what queues do not obey yet.
+        """
+        if definition.name in self.table.queues:
+            raise InvalidDestination(f"there is already a queue {definition.name!r}")
+        definition.check()
+        if condition is None and definition.selector:
+            condition = compile_selector(definition.selector)
+            definition = replace(definition, selector=condition.text)
+        identity = self.next_queue
+        self.next_queue = identity + 1
+        policy = self.policies.of(definition.address, definition.routing)
+        queue = Queue(self.host, identity, definition, policy, condition)
+        queue.began = self.host.ids.number
+        known = definition.address in self.table.addresses
+        self.add(queue)
+        self.keep(queue)
+        announcing.created(self.host.hub, queue, self.host.ids.node_id, known)
+        return queue
+
+    def add(self, queue: Queue) -> None:
+        """Bind ``queue``, and tell those who watch."""
+        self.table.add(queue)
+        if queue.trace is not None:
+            queue.trace.define(facts.NAME_QUEUE, queue.identity, f"{queue.name}\t{queue.address}\t{queue.routing}")
+        for watcher in self.watchers:
+            watcher.added(queue)
+
+    def keep(self, queue: Queue) -> None:
+        """Write the definition of a durable queue to the journal (again, after a change)."""
+        if not queue.durable:
+            return
+        record = QueueRecord(queue.definition, queue.paused, int(queue.began))
+        self.host.journal.put(KIND_QUEUE, int(queue.identity).to_bytes(4, "big"), encode(record))
+
+    def delete(self, queue: Queue, why: str, *, renewed: bool = False) -> i64:
+        """Remove ``queue`` with all its messages and leases; its consumers are told ``why``.
+
+        Return how many messages went. A subscription to a wildcard loses this queue only and goes on. ``renewed``: the
+        durable subscription that it is gets another queue at once, so nobody hears that it ends.
+        """
+        if self.table.queues.get(queue.name) is not queue:
+            return 0
+        for watcher in self.watchers:
+            watcher.closing(queue)
+        queue.close()
+        self.table.remove(queue)
+        gone = queue.count
+        for watcher in self.watchers:
+            watcher.closed(queue, why)
+        journal = self.host.journal
+        effort = self.host.effort
+        journal.begin()
+        try:
+            for watcher in self.watchers:
+                watcher.emptied(queue, why)
+            queue.drop_promised()
+            if queue.durable:
+                journal.delete(KIND_QUEUE, int(queue.identity).to_bytes(4, "big"))
+            if gone <= effort.stride:
+                queue.purge()
+        finally:
+            journal.end()
+        if gone > effort.stride:
+            _Removal(self, queue).resume()
+        if queue.trace is not None:
+            queue.trace.forget(facts.NAME_QUEUE, queue.identity)
+        known = queue.address in self.table.addresses
+        announcing.deleted(self.host.hub, queue, self.host.ids.node_id, known, gone, why, renewed)
+        return gone

@@ -1,0 +1,588 @@
+"""Leases: a named reader takes a range of messages and may read it again, until it settles it or lets it go. [C]
+
+A lease belongs to one queue and one *group* (the reader's name). Its ledger gives the messages that it claimed dense
+positions 0, 1, 2, ...; ``base`` is the first position not settled, ``tail`` the next to be claimed. Claimed messages
+are hidden from ordinary consumers and from other groups. An *epoch* fences: attaching raises it, and every other
+operation must name the current one, so that a reader which was replaced finds out (the design of the Spark source).
+
+Everything is durable: the ledger is a document per claim, the base another, written before the answer is confirmed.
+A lease never expires by itself: giving the range to others while its reader still works on it would double messages.
+
+Invariants (`check`): base <= tail, the ledger holds exactly the positions base..tail.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from entrepot.base.environment import MILLISECOND, Instant
+from entrepot.base.errors import EntrepotError, LeaseError, LeaseOver
+from entrepot.base.reasons import BODY_LOST, Reason
+from entrepot.core.addressing.definition import ReaderOwner, SubscriptionOwner, durable_subscription
+from entrepot.core.addressing.queues import Queues, QueueWatcher
+from entrepot.core.events import trace as facts
+from entrepot.core.leases import lease_records as records
+from entrepot.core.ports import ArrivalWatcher, ClaimWaiter, Host
+from entrepot.core.queue.backlog import Reference
+from entrepot.core.queue.queue import Queue
+from entrepot.core.queue.walk import Walk
+from entrepot.core.reading.subscription import durable_queue_name
+from entrepot.core.records import KIND_CLAIM, KIND_LEASE
+from entrepot.core.scheduling.timed import Alarm
+from entrepot.journal.log import JournalCore, again
+from entrepot.model.address import MULTICAST, Destination
+from entrepot.model.message import Message
+from entrepot.model.predicate import Predicate
+
+CLAIM_MESSAGES_MAX: Final = 100_000  # one claim is one document: 800 kB of numbers
+LEASED: Final = -1  # who reads by lease, in the trace: no consumer has this key
+CLAIM_LOOKS: Final = 100_000  # messages that one claim looks at when it has a selector
+LOOK_AGAIN: Final = 100 * MILLISECOND  # a selector passes over the whole queue: not for every message that arrives
+RETURN_STEP: Final = 256  # messages whose envelopes are read at a time when a lease goes back
+
+
+class Lease:
+    """One group's hold on one queue. Changed only by its own methods, which the broker calls."""
+
+    def __init__(self, queue: Queue, group: str) -> None:
+        self.queue: Queue = queue
+        self.group: str = group
+        self.epoch: int = 0
+        self.base: int = 0
+        self.tail: int = 0
+        self.selector: Predicate | None = None
+        self.after: int = 0  # only messages with higher numbers are claimed
+        self.since: int = 0  # only messages with this time stamp or a later one: ms since 1970
+        self.fresh: bool = True  # nobody has attached yet
+        self.numbers: dict[int, int] = {}  # position -> message number
+        self.kept: dict[int, Reference] = {}  # position -> message, where there is no disk to read it from again
+        self.claims: dict[int, int] = {}  # start -> end of each claim that the journal has
+        self.walk: Walk | None = None  # how far the selector has looked
+        self.ended: str = ""  # why the lease is over, when its queue was deleted
+        self.waiting: list[Poll] = []  # claims that wait for something to claim
+
+    @property
+    def held(self) -> int:
+        """How many messages the lease holds."""
+        return self.tail - self.base
+
+    @property
+    def more(self) -> int:
+        """How many messages wait in the queue; with a selector perhaps fewer can be claimed: it has not looked."""
+        return 0 if self.queue.paused else int(self.queue.backlog.count)
+
+    @property
+    def picky(self) -> bool:
+        """Whether a claim has to look at messages that it does not take."""
+        return self.selector is not None or self.since > 0
+
+    @property
+    def begins(self) -> str:
+        """Where the ledger began, in the words of ATTACH's ``from``."""
+        return str(self.since) if self.since else "latest" if self.after else "earliest"
+
+    def begin(self, after: int, since: int) -> None:
+        """Say where the ledger begins: behind the number ``after``, at the time stamp ``since``. Once, for good."""
+        if self.fresh:
+            self.after = after
+            self.since = since
+
+    def attach(self, journal: JournalCore, selector: Predicate | None) -> int:
+        """Raise the epoch, which fences every earlier reader; return it. ``selector`` holds for claims from now on."""
+        self._alive()
+        self.fresh = False
+        self.epoch += 1
+        self.selector = selector
+        self.walk = None
+        self._write(journal)
+        self._fence_waiting()
+        return self.epoch
+
+    def claim(self, journal: JournalCore, epoch: int, start: int, most: int) -> int:
+        """Extend the ledger to at most ``start + most`` and return its end; asking again gives the same range first.
+
+        It may give fewer than there are, or none yet, when bodies are large or a selector passes over many: ask again.
+        Raises LeaseError for a stale epoch, or a ``start`` outside of the ledger; StorageFull: nothing is claimed then.
+        """
+        self.fence(epoch)
+        if not self.base <= start <= self.tail:
+            raise LeaseError(
+                f"claim at {start} is outside of the ledger {self.base}..{self.tail} of {self.group} "
+                f"on {self.queue.name}",
+                remedy="begin at the base or at the end of the last claim",
+            )
+        refusal = journal.refusal()
+        if refusal is not None:
+            raise again(refusal)
+        wanted = min(start + most - self.tail, CLAIM_MESSAGES_MAX)
+        if wanted > 0 and not (self.queue.paused or self.queue.host.ceased):
+            walk = self.walk or self.queue.walk(self.after)
+            taken = self.queue.take(walk, wanted, CLAIM_LOOKS, self.selector, self.since)
+            # with a selector the next claim goes on where this one ended; behind the end it begins anew
+            self.walk = None if walk.done or not self.picky else walk
+            if taken:
+                self._take(journal, taken)
+        return min(self.tail, start + most)
+
+    def read(self, journal: JournalCore, epoch: int, low: int, high: int, octets: int = 0) -> list[Message]:
+        """Return the messages at positions ``low`` to ``high`` - 1; no side effect, so it may be called again.
+
+        With ``octets`` it ends early, with the message that reaches so many.
+        """
+        self.may_read(epoch, low, high)
+        if journal.pages:
+            return journal.load_range([self.numbers[position] for position in range(low, high)], octets)
+        return [self.kept[position].message for position in range(low, high)]
+
+    def may_read(self, epoch: int, low: int, high: int) -> None:
+        """Raise LeaseError for a stale epoch, or a range that is not all held."""
+        self.fence(epoch)
+        if low < self.base or high > self.tail or low > high:
+            raise LeaseError(
+                f"read of {low}..{high} is outside of the ledger {self.base}..{self.tail} of {self.group} "
+                f"on {self.queue.name}",
+                remedy="below the base messages are settled and gone; beyond the tail claim first",
+            )
+
+    def deliveries(self, position: int) -> int:
+        """Return how often the message at ``position`` was given to somebody before it was claimed."""
+        kept = self.kept.get(position)
+        return int(self.queue.attempts.get(self.numbers[position], 0) if kept is None else kept.deliveries)
+
+    def settle(self, journal: JournalCore, epoch: int, up_to: int) -> int:
+        """Settle every position below ``up_to``; return how many messages that were. Below the base it does nothing."""
+        self.fence(epoch)
+        if up_to > self.tail:
+            raise LeaseError(f"cannot settle up to {up_to}: only {self.tail} were claimed by {self.group}")
+        settled = 0
+        if up_to <= self.base:
+            return settled
+        refusal = journal.refusal() if journal.overflow.damaged else None
+        if refusal is not None:
+            raise again(refusal)
+        journal.begin()
+        try:
+            while self.base < up_to:
+                if journal.overflow.damaged:
+                    self._mourn(journal, self.base)
+                self.queue.note(facts.ACKNOWLEDGED, self.numbers[self.base], LEASED, 0)
+                self._forget(journal, self.base)
+                self.base += 1
+                settled += 1
+            for start, end in list(self.claims.items()):
+                if end <= self.base:
+                    del self.claims[start]
+                    journal.delete(KIND_CLAIM, _claim_key(self, start))
+            self._write(journal)
+        finally:
+            journal.end()
+        self.queue.settled += settled
+        return settled
+
+    def release(self, journal: JournalCore) -> int:
+        """Give everything back to the queue, in order, and fence the reader; return how many messages that were."""
+        self._alive()
+        returned = self.held
+        journal.begin()
+        try:
+            self._return(journal)
+            for start in self.claims:
+                journal.delete(KIND_CLAIM, _claim_key(self, start))
+            self.numbers.clear()
+            self.kept.clear()
+            self.claims.clear()
+            self.base = self.tail
+            self.fresh = True
+            self.after = self.since = 0
+            self.epoch += 1  # a reader that is still there is fenced; the record stays so that no epoch comes twice
+            self.walk = None
+            self._write(journal)
+        finally:
+            journal.end()
+        self._fence_waiting()
+        self.queue.dispatch()
+        return returned
+
+    def _return(self, journal: JournalCore) -> None:
+        """Put what is held back to its place in the queue, counted as delivered: its reader may have seen it."""
+        queue = self.queue
+        numbers: list[int] = []
+        for position in range(self.base, self.tail):
+            number = self.numbers[position]
+            queue.note(facts.RETURNED, number, LEASED, 1)
+            queue.leased -= 1
+            kept = self.kept.get(position)
+            if kept is not None:
+                kept.deliveries += 1
+                queue.put_back(kept)
+                continue
+            deliveries = queue.attempts.get(number, 0) + 1
+            queue.attempts[number] = deliveries
+            journal.redelivered(number, queue.identity, deliveries)
+            numbers.append(number)
+        numbers.sort()
+        for start in range(0, len(numbers), RETURN_STEP):
+            self._return_to_disk(journal, numbers[start : start + RETURN_STEP])
+
+    def _return_to_disk(self, journal: JournalCore, numbers: list[int]) -> None:
+        """Let ``numbers`` wait on disk again; what is younger and in memory goes there by the order of numbers."""
+        levels: dict[int, list[int]] = {}
+        for message in journal.load_range(numbers):
+            levels.setdefault(int(self.queue.backlog.level_of(message)), []).append(int(message.number))
+            if message.expiration:
+                self.queue.expiring += 1
+        for level, found in levels.items():
+            self.queue.put_back_numbers(level, found)
+
+    def end(self, journal: JournalCore, why: str) -> None:
+        """The queue is being deleted: settle what is held, forget the lease, and tell whoever comes ``why``."""
+        journal.begin()
+        try:
+            while self.base < self.tail:
+                self.queue.note(facts.REMOVED, self.numbers[self.base], 0, facts.QUEUE_DELETED)
+                self._forget(journal, self.base)
+                self.base += 1
+            for start in self.claims:
+                journal.delete(KIND_CLAIM, _claim_key(self, start))
+            self.claims.clear()
+            journal.delete(KIND_LEASE, _key(self))
+        finally:
+            journal.end()
+        self.ended = why
+        self._fence_waiting()
+
+    def wait(
+        self, journal: JournalCore, epoch: int, start: int, most: int, until: Instant, waiter: ClaimWaiter
+    ) -> Poll:
+        """Let ``waiter`` know when `claim` has something to give, or at ``until``; `Poll.cancel` ends that.
+
+        Put the poll on the timetable. Call it when `claim` gave nothing.
+        """
+        poll = Poll(until, self, journal, epoch, waiter)
+        poll.start = start
+        poll.most = most
+        self.waiting.append(poll)
+        return poll
+
+    def look(self, now: Instant) -> Instant | None:
+        """Something may be there: answer who waits. Return when to look again, None when somebody will tell."""
+        again: Instant | None = None
+        for poll in list(self.waiting):
+            due = poll.look(now)
+            if due is not None:
+                again = due if again is None else min(again, due)
+        return again
+
+    def _fence_waiting(self) -> None:
+        """Whoever waits under an epoch that is over learns of it at once."""
+        for poll in list(self.waiting):
+            if self.ended or poll.epoch != self.epoch:
+                poll.try_claim()
+
+    def recovered(self, claim: records.ClaimRecord) -> None:
+        """Take back one claim from the journal; claims come in the order in which they were made."""
+        end = claim.start + len(claim.numbers)
+        self.claims[claim.start] = end
+        for offset, number in enumerate(claim.numbers):
+            position = claim.start + offset
+            if position >= self.base:
+                self.numbers[position] = number
+        self.tail = max(self.tail, end)
+
+    def _take(self, journal: JournalCore, taken: list[Reference]) -> None:
+        start = self.tail
+        queue = self.queue
+        numbers: list[int] = []
+        journal.begin()
+        try:
+            for reference in taken:
+                if journal.pages:
+                    number = self._on_disk(journal, reference)
+                    queue.note(facts.DELIVERED, number, LEASED, min(reference.deliveries, facts.DETAIL_MAX))
+                    if reference.deliveries > 0:
+                        self.queue.attempts[number] = reference.deliveries
+                    self.queue.host.memory.release(reference.message)
+                else:
+                    number = int(reference.number)
+                    queue.note(facts.DELIVERED, number, LEASED, min(reference.deliveries, facts.DETAIL_MAX))
+                    self.kept[self.tail] = reference
+                self.numbers[self.tail] = number
+                numbers.append(number)
+                self.tail += 1
+            self.queue.leased += len(taken)
+            self.claims[start] = self.tail
+            record = records.ClaimRecord(int(self.queue.identity), self.group, start, numbers)
+            journal.put(KIND_CLAIM, _claim_key(self, start), records.encode(record))
+        finally:
+            journal.end()
+
+    def _on_disk(self, journal: JournalCore, reference: Reference) -> int:
+        """Make sure that the journal can give the message again after a restart; return the number it has there."""
+        message = reference.message
+        if message.stored and message.durable and self.queue.durable:
+            return int(message.number)
+        if reference.paged and journal.keeps(message.number, self.queue.identity):
+            return int(message.number)  # not persistent, but leased before: its record, and with it its place, stays
+        copy = self.queue.host.ids.renumbered(message)
+        self.queue.note_renumbered(message.number, copy)
+        journal.store(copy, [int(self.queue.identity)])
+        if reference.deliveries > 0:
+            journal.redelivered(copy.number, self.queue.identity, reference.deliveries)
+        if reference.paged:
+            journal.settle(message.number, self.queue.identity)
+        return int(copy.number)
+
+    def _mourn(self, journal: JournalCore, position: int) -> None:
+        """If the large body at ``position`` was found damaged, its reader was shown none: keep a dead letter of it."""
+        kept = self.kept.get(position)
+        if kept is not None:
+            rare = kept.message.rare
+            flaw = "" if rare is None else journal.overflow.damaged.get(rare.large_id, "")
+        else:
+            flaw = journal.flaw(self.numbers[position])
+        if flaw:
+            message = journal.load(self.numbers[position]) if kept is None else kept.message
+            self.queue.dead += 1
+            self.queue.note_dead(message.number, flaw)
+            self.queue.host.dead_letter(self.queue, message, Reason(BODY_LOST, flaw), 1)
+
+    def _forget(self, journal: JournalCore, position: int) -> None:
+        number = self.numbers.pop(position)
+        kept = self.kept.pop(position, None)
+        if kept is not None:
+            self.queue.finish(kept)
+        else:
+            journal.settle(number, self.queue.identity)
+            self.queue.attempts.pop(number, 0)
+        self.queue.leased -= 1
+
+    def _alive(self) -> None:
+        if self.ended:
+            raise LeaseOver(f"the lease of {self.group} on {self.queue.name} is over: {self.ended}")
+
+    def fence(self, epoch: int) -> None:
+        """Raise LeaseError when ``epoch`` is not the current one, or the lease is over."""
+        self._alive()
+        if epoch != self.epoch:
+            raise LeaseOver(
+                f"epoch {epoch} of {self.group} on {self.queue.name} is over: {self.epoch} is current",
+                remedy="another reader attached under this name; stop, or attach again",
+            )
+
+    def _write(self, journal: JournalCore) -> None:
+        text = "" if self.selector is None else self.selector.text
+        record = records.LeaseRecord(
+            int(self.queue.identity), self.group, self.epoch, self.base, text, self.after, self.since, self.fresh
+        )
+        journal.put(KIND_LEASE, _key(self), records.encode(record))
+
+    def check(self) -> None:
+        """Assert the invariants at the head of this module."""
+        assert self.base <= self.tail, f"{self.group}: base {self.base} above tail {self.tail}"
+        assert not self.kept or list(self.kept) == list(self.numbers), f"{self.group}: messages without a position"
+        assert list(self.numbers) == list(range(self.base, self.tail)), f"{self.group}: the ledger has holes"
+
+
+class Poll(Alarm):
+    """A claim that waits; as an alarm it is the end of its patience. Over when it has told its waiter anything."""
+
+    def __init__(self, due: Instant, lease: Lease, journal: JournalCore, epoch: int, waiter: ClaimWaiter) -> None:
+        super().__init__(due)
+        self.lease: Lease = lease
+        self.journal: JournalCore = journal
+        self.epoch: int = epoch
+        self.waiter: ClaimWaiter = waiter
+        self.start: int = 0
+        self.most: int = 0
+        self.looked: Instant = 0  # when the selector began its last pass
+        self.planned: bool = False  # a further one is
+
+    def ring(self, now: Instant) -> None:
+        """The time is over: answer with what there is."""
+        if not self.try_claim():
+            self.cancel()
+            self.waiter.claimed(self.start)
+
+    def look(self, now: Instant) -> Instant | None:
+        """Try to claim; return when to try again, None when nothing needs to be done before something arrives."""
+        lease = self.lease
+        if lease.picky and lease.walk is None:
+            if now < self.looked + LOOK_AGAIN:
+                planned = self.planned
+                self.planned = True
+                return None if planned else self.looked + LOOK_AGAIN
+            self.looked = now
+            self.planned = False
+        if self.try_claim() or lease.walk is None:
+            return None
+        return now
+
+    def try_claim(self) -> bool:
+        """Claim; return whether the waiter was told something."""
+        try:
+            end = self.lease.claim(self.journal, self.epoch, self.start, self.most)
+        except EntrepotError as error:
+            self.cancel()
+            self.waiter.refused(error)
+            return True
+        if end <= self.start:
+            return False
+        self.cancel()
+        self.waiter.claimed(end)
+        return True
+
+    def cancel(self) -> None:
+        """Wait no more."""
+        self.cancelled = True
+        if self in self.lease.waiting:
+            self.lease.waiting.remove(self)
+
+
+class _Arrivals(ArrivalWatcher):
+    """Lets the leases on one queue look when something has arrived there."""
+
+    def __init__(self, leases: Leases, queue: Queue) -> None:
+        self.leases = leases
+        self.queue = queue
+
+    def arrived(self) -> None:
+        self.leases.arrived(self.queue)
+
+
+class _Look(Alarm):
+    """The leases on one queue look what has arrived."""
+
+    def __init__(self, due: int, leases: Leases, queue: Queue) -> None:
+        super().__init__(due)
+        self.leases = leases
+        self.queue = queue
+
+    def ring(self, now: int) -> None:
+        if self.leases.planned.get(self.queue.name) == self.due:
+            del self.leases.planned[self.queue.name]
+        self.leases.look(self.queue, now)
+
+
+class Leases(QueueWatcher):
+    """All leases of one broker, by queue and group."""
+
+    def __init__(self, host: Host, queues: Queues) -> None:
+        self.host: Host = host
+        self.queues: Queues = queues
+        self.held: dict[tuple[str, str], Lease] = {}
+        self.planned: dict[str, int] = {}  # queue -> when its leases will look at it
+
+    def need(self, destination: Destination, group: str, create: bool) -> Lease:
+        """Return the lease of ``group`` on the queue of ``destination``. Raises LeaseError when there is none."""
+        queue = self.queues.table.queues.get(destination.queue or destination.name)
+        if queue is None:
+            if not create:
+                raise LeaseError(f"there is no queue {destination.name!r}", remedy="ATTACH first")
+            queue = self.queues.need(destination)
+        lease = self.held.get((queue.name, group))
+        if lease is None:
+            if not create:
+                raise LeaseError(f"{group!r} holds no lease on {queue.name!r}", remedy="ATTACH first")
+            lease = Lease(queue, group)
+            if queue.definition.made_for_reader:
+                lease.epoch = int(self.host.wall)  # its record goes with its queue, and no epoch may come twice
+            self.held[(queue.name, group)] = lease
+        return lease
+
+    def subscribe(self, topic: str, name: str, client_id: str, group: str, condition: Predicate | None) -> Destination:
+        """Return the queue of a durable subscription to ``topic``, as a destination; made when there is none.
+
+        Without ``name`` it is made for ``group`` alone, and `release` deletes it with all that it holds. Raises
+        LeaseError when it exists with another topic or selector: to make it anew would lose what it holds.
+        """
+        found = self.subscribed(topic, name, client_id, group)
+        queue_name = found.queue
+        queue = self.queues.table.queues.get(queue_name)
+        if queue is None:
+            text = "" if condition is None else condition.text
+            owner = SubscriptionOwner(client_id, name) if name else ReaderOwner(group, topic)
+            self.queues.create(durable_subscription(queue_name, topic, text, owner), condition)
+            return found
+        had = queue.definition.selector
+        wanted = had if condition is None else condition.text
+        if queue.address != topic or had != wanted or queue.routing != MULTICAST:
+            raise LeaseError(
+                f"the subscription {queue_name!r} is one to {queue.address!r} with the selector {had!r}",
+                remedy="name another subscription, or delete this one first",
+            )
+        return found
+
+    def subscribed(self, topic: str, name: str, client_id: str, group: str) -> Destination:
+        """Return what `subscribe` gives for the same names, whether it is there or not."""
+        queue_name = durable_queue_name(client_id, name) if name else durable_queue_name(group, topic)
+        return Destination(topic, MULTICAST, False, queue_name)
+
+    def release(self, lease: Lease, epoch: int | None = None) -> int:
+        """Give back what ``lease`` holds; a subscription that was made for its reader alone goes. Return how many.
+
+        Raises LeaseError when ``epoch`` is given and over.
+        """
+        queue = lease.queue
+        if epoch is not None:
+            lease.fence(epoch)
+        if queue.definition.made_for_reader:
+            held = lease.held
+            self.queues.delete(queue, f"{lease.group} released it, for whom it was made")
+            return held
+        return lease.release(self.host.journal)
+
+    def wait(self, lease: Lease, epoch: int, start: int, most: int, wait_ms: int, waiter: ClaimWaiter) -> Poll:
+        """Let ``waiter`` hear what can be claimed, at the latest after ``wait_ms``. Call it when a claim is empty."""
+        host = self.host
+        until = int(host.now) + wait_ms * MILLISECOND
+        poll = lease.wait(host.journal, epoch, start, most, until, waiter)
+        lease.queue.watch(_Arrivals(self, lease.queue))
+        host.timetable.add(poll)
+        if lease.walk is not None:
+            self.arrived(lease.queue)  # the selector has not seen all that is there
+        return poll
+
+    def look(self, queue: Queue, now: int) -> None:
+        """Something arrived in ``queue``: let its leases look, and again when one of them wants to."""
+        again: int | None = None
+        watched = False
+        for lease in self.on(queue):
+            due = lease.look(now)
+            if due is not None:
+                again = due if again is None else min(again, due)
+            watched = watched or len(lease.waiting) > 0
+        if not watched:
+            queue.watch(None)
+        if again is not None:
+            self._look_at(queue, again)
+
+    def arrived(self, queue: Queue) -> None:
+        """Let leases look at ``queue`` in the next turn: what arrives in this one is claimed at one go."""
+        self._look_at(queue, int(self.host.now))
+
+    def _look_at(self, queue: Queue, due: int) -> None:
+        """Let leases look at ``queue`` at ``due`` (ns)."""
+        if self.host.ceased:
+            return
+        planned = self.planned.get(queue.name)
+        if planned is None or due < planned:
+            self.planned[queue.name] = due
+            self.host.timetable.add(_Look(due, self, queue))
+
+    def on(self, queue: Queue) -> list[Lease]:
+        """Return the leases on ``queue``."""
+        return [lease for lease in self.held.values() if lease.queue is queue]
+
+    def emptied(self, queue: Queue, why: str) -> None:
+        """``queue`` is being deleted: settle what its leases hold and forget them."""
+        for lease in self.on(queue):
+            lease.end(self.host.journal, why)
+            del self.held[(queue.name, lease.group)]
+
+
+def _key(lease: Lease) -> bytes:
+    return records.lease_key(int(lease.queue.identity), lease.group)
+
+
+def _claim_key(lease: Lease, start: int) -> bytes:
+    return records.claim_key(int(lease.queue.identity), lease.group, start)

@@ -1,0 +1,52 @@
+"""What the journal keeps of leases (`core/leases/lease.py`): one document for each lease, one for each claim."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class LeaseRecord(msgspec.Struct, frozen=True):
+    """What the journal keeps of a lease itself."""
+
+    queue: int
+    group: str
+    epoch: int
+    base: int
+    selector: str = ""
+    after: int = 0
+    since: int = 0
+    fresh: bool = False
+
+
+class ClaimRecord(msgspec.Struct, frozen=True):
+    """What the journal keeps of one claim: the numbers of the messages at positions ``start``, ``start`` + 1, ..."""
+
+    queue: int
+    group: str
+    start: int
+    numbers: list[int]
+
+
+def encode(record: LeaseRecord | ClaimRecord) -> bytes:
+    """Return the octets of a document."""
+    return msgspec.msgpack.encode(record)
+
+
+def decode_lease(value: bytes) -> LeaseRecord:
+    """Read a document of KIND_LEASE."""
+    return msgspec.msgpack.decode(value, type=LeaseRecord)
+
+
+def decode_claim(value: bytes) -> ClaimRecord:
+    """Read a document of KIND_CLAIM."""
+    return msgspec.msgpack.decode(value, type=ClaimRecord)
+
+
+def lease_key(queue: int, group: str) -> bytes:
+    """Return the key of a lease on the queue with this identity."""
+    return queue.to_bytes(4, "big") + group.encode()
+
+
+def claim_key(queue: int, group: str, start: int) -> bytes:
+    """Return the key of one claim."""
+    return lease_key(queue, group) + b"\0" + start.to_bytes(8, "big")

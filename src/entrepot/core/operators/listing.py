@@ -1,0 +1,219 @@
+"""What management reads and writes as JSON: arguments that are checked, rows of messages, pages of long lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from entrepot.base.errors import EntrepotError, Refused
+from entrepot.core.broker import BrokerCore
+from entrepot.core.queue.browser import Browser
+from entrepot.core.queue.queue import Queue
+from entrepot.model.message import Message
+from entrepot.model.predicate import Predicate
+
+T = TypeVar("T")
+
+BROWSE_STEP: Final = 200
+SHOWN_CHARACTERS: Final = 256  # of a body or a property: management-message-attribute-size-limit of Artemis
+PAGE_MOST: Final = 1_000
+ABSENT: Final = object()
+
+
+class Arguments:
+    """The arguments of one operation, by position. All readers raise Refused for what is not of their type."""
+
+    def __init__(self, operation: str, values: list[Any]) -> None:
+        self.operation = operation
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def text(self, at: int, default: str | None = None) -> str:
+        """Return a text; null is none."""
+        return str(self._read(at, default, str, "a text"))
+
+    def number(self, at: int, default: int | None = None) -> int:
+        """Return a whole number."""
+        found = self._read(at, default, int, "a whole number")
+        if isinstance(found, bool):
+            raise self._wrong(at, "a whole number")
+        return int(found)
+
+    def flag(self, at: int, default: bool | None = None) -> bool:
+        """Return true or false."""
+        return bool(self._read(at, default, bool, "true or false"))
+
+    def identity(self, at: int) -> str | int:
+        """Return a message id: a text, or the broker's number for it."""
+        return self.number(at) if self.is_number(at) else self.text(at)
+
+    def fields(self, at: int) -> dict[str, Any]:
+        """Return a text that holds a JSON object; an empty text holds an empty one."""
+        text = self.text(at, "")
+        if not text:
+            return {}
+        try:
+            return msgspec.json.decode(text, type=dict[str, Any])
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            raise self._wrong(at, "a JSON object") from None
+
+    def is_number(self, at: int) -> bool:
+        """Return whether there is a whole number at ``at``."""
+        return len(self.values) > at and isinstance(self.values[at], int) and not self.is_flag(at)
+
+    def is_flag(self, at: int) -> bool:
+        """Return whether there is true or false at ``at``."""
+        return len(self.values) > at and isinstance(self.values[at], bool)
+
+    def drop_leading_number(self) -> None:
+        """Forget a first argument that is a number: Artemis' flush limit, which is ours to choose."""
+        if self.is_number(0):
+            self.values = self.values[1:]
+
+    def _read(self, at: int, default: object, kind: type, wanted: str) -> Any:
+        value = self.values[at] if len(self.values) > at else None
+        if value is None:
+            value = default
+        if not isinstance(value, kind):
+            raise self._wrong(at, wanted)
+        return value
+
+    def _wrong(self, at: int, wanted: str) -> Refused:
+        given = f"is {str(self.values[at])[:40]!r}" if len(self.values) > at else "is missing"
+        return Refused(f"argument {at + 1} of {self.operation} {given}", remedy=f"give {wanted}")
+
+
+class Listing:
+    """A `Work` that lists messages that wait and that a selector wants, without taking them; in steps."""
+
+    def __init__(
+        self,
+        broker: BrokerCore,
+        queue: Queue,
+        selector: Predicate | None,
+        *,
+        skip: int = 0,
+        most: int,
+        as_text: bool = False,
+    ) -> None:
+        self.broker = broker
+        self.browser = Browser([queue], selector, waiting=True)
+        self.skip = skip
+        self.most = most
+        self.as_text = as_text
+        self.rows: list[dict[str, Any]] = []
+
+    def step(self) -> bool:
+        """Look on; return whether the list is complete."""
+        for message in self.browser.next(min(BROWSE_STEP, self.skip + self.most - len(self.rows))):
+            if self.skip > 0:
+                self.skip -= 1
+            else:
+                self.rows.append(message_row(self.broker, message))
+        return self.browser.done or len(self.rows) >= self.most
+
+    def result(self) -> object:
+        """Return the rows, or their JSON text."""
+        return msgspec.json.encode(self.rows).decode() if self.as_text else self.rows
+
+
+def message_row(broker: BrokerCore, message: Message) -> dict[str, Any]:
+    """Return ``message`` as management shows it, names as Artemis has them; long texts are cut."""
+    row: dict[str, Any] = {
+        "messageID": int(message.number),
+        "userID": broker.ids.identity_of(message),
+        "address": message.address,
+        "timestamp": int(message.timestamp),
+        "expiration": int(message.expiration),
+        "priority": int(message.priority),
+        "durable": message.durable,
+        "redelivered": message.redelivered,
+        "protocol": message.language.name,
+        "size": len(message.raw),
+    }
+    properties: dict[str, Any] = {} if message.rare is None else dict(message.rare.annotations)
+    try:
+        said = message.common()
+    except EntrepotError as error:  # what its sender wrote badly can still be listed
+        row["unreadable"] = error.message
+    else:
+        properties.update(said.properties)
+        if isinstance(said.body, str):
+            row["text"] = _cut(said.body)
+    row["properties"] = {name: _shown(value) for name, value in properties.items()}
+    return row
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, bytes):
+        return _cut(value.hex())
+    return _cut(value) if isinstance(value, str) else value
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
+
+
+def page_of(
+    items: list[T], columns: Mapping[str, Callable[[T], object]], shown: tuple[str, ...], given: Arguments
+) -> dict[str, object]:
+    """Return ``{"data": [...], "count": n}`` as Artemis' lists do (artemis.md 7.2): texts, filtered, sorted, one page.
+
+    ``given``: (options as JSON, page from 1, page size; -1 for the most). Raises Refused for an unknown field.
+    """
+    options = given.fields(0)
+    field = str(options.get("field") or "")
+    if field and str(options.get("value") or ""):
+        read = _column(columns, field)
+        wanted = str(options["value"])
+        holds = _comparison(str(options.get("operation") or "EQUALS"), wanted)
+        items = [item for item in items if holds(_written(read(item)))]
+    order = str(options.get("sortColumn") or options.get("sortField") or "")
+    if order:
+        read = _column(columns, order)
+        down = str(options.get("sortOrder") or "").lower().startswith("desc")
+        items = sorted(items, key=lambda item: _rank(read(item)), reverse=down)
+    size = given.number(2, PAGE_MOST)
+    size = PAGE_MOST if size < 1 else min(size, PAGE_MOST)
+    at = (max(1, given.number(1, 1)) - 1) * size
+    data = [{name: _written(columns[name](item)) for name in shown} for item in items[at : at + size]]
+    return {"data": data, "count": len(items)}
+
+
+def _column(columns: Mapping[str, Callable[[T], object]], name: str) -> Callable[[T], object]:
+    read = columns.get(name)
+    if read is None:
+        raise Refused(f"there is no field {name!r}", remedy="use one of " + ", ".join(columns))
+    return read
+
+
+def _comparison(operation: str, wanted: str) -> Callable[[str], bool]:
+    known: dict[str, Callable[[str], bool]] = {
+        "CONTAINS": lambda text: wanted in text,
+        "NOT_CONTAINS": lambda text: wanted not in text,
+        "EQUALS": lambda text: text == wanted,
+        "NOT_EQUALS": lambda text: text != wanted,
+        "GREATER_THAN": lambda text: _rank(text) > _rank(wanted),
+        "LESS_THAN": lambda text: _rank(text) < _rank(wanted),
+    }
+    found = known.get(operation)
+    if found is None:
+        raise Refused(f"there is no operation {operation!r}", remedy="use one of " + ", ".join(known))
+    return found
+
+
+def _rank(value: object) -> tuple[float, str]:
+    """Order numbers by size, before all texts, which go by their letters."""
+    text = _written(value)
+    try:
+        return float(text), ""
+    except ValueError:
+        return float("inf"), text
+
+
+def _written(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,273 @@
+"""Management by messages, as Artemis has it (artemis.md 7.2): a request is a message, so is its answer.
+
+A message to `ADDRESS` is not queued. Its properties name a resource and an attribute or an operation, its body is a
+JSON array of arguments. The answer goes to its reply-to: a JSON array with the result, and whether it succeeded. What
+a request changed is on disk when the answer goes out.
+
+No limit of a queue holds here: an operator must be heard when a broker is full. What bounds it: at most
+`REQUESTS_MAX` requests are under way, a request holds `BODY_OCTETS_MAX` at most, and of all that is under way one
+bounded step is done in a turn, each request in its turn.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from entrepot.base.errors import EntrepotError, LimitExceeded, Refused
+from entrepot.base.reasons import TOO_MANY_REQUESTS, Reason
+from entrepot.core.addressing.routing import Service
+from entrepot.core.broker import BrokerCore
+from entrepot.core.events import announcing
+from entrepot.core.events.facts import Place
+from entrepot.core.operators.census import Census
+from entrepot.core.operators.controls import Work, control
+from entrepot.core.scheduling.timed import Alarm
+from entrepot.core.security.access import MANAGEMENT
+from entrepot.journal.log import Waiter
+from entrepot.model import address as names
+from entrepot.model.address import ANYCAST
+from entrepot.model.message import BODY_TEXT, LANGUAGE_ANSWER, Common, Language, Message, register
+from entrepot.model.predicate import Value
+
+ADDRESS: Final = MANAGEMENT
+RESOURCE: Final = "_AMQ_ResourceName"
+ATTRIBUTE: Final = "_AMQ_Attribute"
+OPERATION: Final = "_AMQ_OperationName"
+SUCCEEDED: Final = "_AMQ_OperationSucceeded"
+CODE: Final = "entrepot_code"  # of the error, when it did not succeed
+REMEDY: Final = "entrepot_remedy"  # what to do about it
+
+REQUESTS_MAX: Final = 1_000
+BODY_OCTETS_MAX: Final = 256 * 1024  # arguments: a selector, some names
+
+Scalar: TypeAlias = str | int | float | bool | None  # what an argument may be
+
+
+class _Answer(msgspec.Struct):
+    """An answer as it is kept: ``body`` is the JSON array."""
+
+    body: str
+    properties: dict[str, bool | str]
+    correlation_id: str | None
+
+
+class AnswerLanguage(Language):
+    """How answers are laid out: JSON that every protocol says in its own way when it delivers."""
+
+    def __init__(self) -> None:
+        super().__init__(LANGUAGE_ANSWER, "management")
+
+    def common(self, message: Message) -> Common:
+        """Return the answer in the common form."""
+        answer = msgspec.json.decode(message.raw, type=_Answer)
+        said = Common(BODY_TEXT, answer.body)
+        said.correlation_id = answer.correlation_id
+        said.content_type = "application/json"
+        for name, value in answer.properties.items():
+            said.properties[name] = value
+        return said
+
+    def fact(self, message: Message, name: str) -> Value:
+        """Return a property, or the correlation id."""
+        said = self.common(message)
+        return said.correlation_id if name == "JMSCorrelationID" else said.properties.get(name)
+
+
+ANSWER_LANGUAGE: Final = AnswerLanguage()
+register(ANSWER_LANGUAGE)
+
+
+class _Request:
+    """One request under way. ``failure`` is why it could not even be read."""
+
+    def __init__(self, message: Message) -> None:
+        self.reply_to = _text(message, "JMSReplyTo")
+        self.correlation_id = _text(message, "JMSCorrelationID")
+        self.resource = _text(message, RESOURCE)
+        self.attribute = _text(message, ATTRIBUTE)
+        self.operation = _text(message, OPERATION)
+        self.values: list[Any] = []
+        self.work: Work | None = None
+        self.outcome: object = None
+        self.failure: EntrepotError | None = None
+
+
+class _Ring(Alarm):
+    def __init__(self, due: int, management: Management) -> None:
+        super().__init__(due)
+        self.management = management
+
+    def ring(self, now: int) -> None:
+        self.management.turn()
+
+
+class _Stored(Waiter):
+    """Answers once the disk has what the request changed, in a turn of the broker's own."""
+
+    def __init__(self, management: Management, request: _Request) -> None:
+        self.management = management
+        self.request = request
+
+    def stored(self, token: bytes) -> None:
+        self.management.finished(self.request)
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        self.request.failure = error
+        self.management.finished(self.request)
+
+
+class Management(Service):
+    """The service at `ADDRESS`. ``open`` is what was begun, ``ready`` what only has to be answered."""
+
+    def __init__(self, broker: BrokerCore, census: Census | None = None) -> None:
+        self.broker = broker
+        self.census = Census() if census is None else census
+        self.open: deque[_Request] = deque()
+        self.ready: deque[_Request] = deque()
+        self.storing = 0
+        self.ringing = False
+
+    def take(self, message: Message, routing: int) -> None:
+        """Note a request; it is worked on from the next turn on."""
+        request = _Request(message)
+        if not request.correlation_id:
+            request.correlation_id = self.broker.ids.identity_of(message)
+        if len(self.open) + len(self.ready) + self.storing >= REQUESTS_MAX:
+            if len(self.ready) >= 2 * REQUESTS_MAX:  # even to refuse costs something
+                announcing.dropped(self.broker.hub, Place("", ADDRESS, ANYCAST), message, "", Reason(TOO_MANY_REQUESTS))
+                return
+            request.failure = Refused(f"{REQUESTS_MAX} requests are under way", remedy="wait for their answers")
+            self.ready.append(request)
+        else:
+            try:
+                request.values = _arguments(message)
+            except EntrepotError as error:
+                request.failure = error
+            self.open.append(request)
+        self._ring()
+
+    def turn(self) -> None:
+        """Answer what is ready, and do one step of one request."""
+        self.ringing = False
+        try:
+            while self.ready:
+                self._answer(self.ready.popleft())
+            if self.open:
+                self._work(self.open.popleft())
+        finally:  # should one request show a bug of ours, the others are still served
+            if self.open or self.ready:
+                self._ring()
+
+    def _work(self, request: _Request) -> None:
+        if self._step(request):
+            self.storing += 1
+            self.broker.journal.confirm(_Stored(self, request), b"")
+        else:
+            self.open.append(request)
+
+    def finished(self, request: _Request) -> None:
+        """Answer ``request`` soon: its changes are on disk, or it is known that they are not."""
+        self.storing -= 1
+        self.ready.append(request)
+        self._ring()
+
+    def _ring(self) -> None:
+        if not self.ringing:
+            self.ringing = True
+            self.broker.timetable.add(_Ring(int(self.broker.now), self))
+
+    def _step(self, request: _Request) -> bool:
+        """Begin ``request``, or go on with it; return whether it is done."""
+        if request.failure is not None:
+            return True
+        try:
+            if request.work is None:
+                outcome = self._begin(request)
+                if not hasattr(outcome, "step"):
+                    request.outcome = outcome
+                    return True
+                request.work = outcome  # type: ignore[assignment]
+            assert request.work is not None
+            if not request.work.step():
+                return False
+            request.outcome = request.work.result()
+        except EntrepotError as error:
+            request.failure = error
+        return True
+
+    def _begin(self, request: _Request) -> object:
+        found = control(self.broker, self.census, request.resource)
+        if request.operation:
+            return found.call(request.operation, request.values)
+        if request.attribute:
+            return found.get(request.attribute)
+        raise Refused("the request names nothing to do", remedy=f"set {OPERATION} or {ATTRIBUTE}")
+
+    def _answer(self, request: _Request) -> None:
+        if not request.reply_to:
+            return
+        failure = request.failure
+        properties: dict[str, bool | str] = {SUCCEEDED: failure is None}
+        if failure is None:
+            body = msgspec.json.encode([request.outcome])
+        else:
+            body = msgspec.json.encode([failure.message])
+            properties[CODE] = failure.code
+            if failure.remedy:
+                properties[REMEDY] = failure.remedy
+        answer = _Answer(body.decode(), properties, request.correlation_id)
+        try:
+            self._send(request.reply_to, msgspec.json.encode(answer))
+        except EntrepotError as error:
+            announcing.unrouted(self.broker.hub, None, request.reply_to, error)
+
+    def _send(self, reply_to: str, raw: bytes) -> None:
+        broker = self.broker
+        destination = names.parse_one(reply_to)
+        if destination.name in broker.addresses.services:
+            raise Refused(f"{reply_to!r} is no place for answers", remedy="use a queue of your own")
+        target = broker.target([destination])
+        message = Message(ANSWER_LANGUAGE, target.name, raw)
+        message.timestamp = broker.wall
+        granted = broker.flow.granted
+        broker.flow.granted = True  # full or not
+        try:
+            broker.send(message, target)
+        finally:
+            broker.flow.granted = granted
+
+
+def install(broker: BrokerCore, census: Census | None = None) -> Management:
+    """Let ``broker`` be managed by messages from now on."""
+    management = Management(broker, census)
+    broker.addresses.offer(ADDRESS, management)
+    return management
+
+
+def _text(message: Message, name: str) -> str:
+    """Return a header or property; what cannot be read is not there."""
+    try:
+        value = message.fact(name)
+    except EntrepotError:
+        return ""
+    return "" if value is None else str(value)
+
+
+def _arguments(message: Message) -> list[Any]:
+    """Return the JSON array in the body; an empty body is an empty one. Raises Refused, LimitExceeded, PeerError."""
+    rare = message.rare
+    if len(message.raw) > BODY_OCTETS_MAX or (rare is not None and rare.large_id):
+        raise LimitExceeded(f"the request is longer than {BODY_OCTETS_MAX} octets")
+    body = message.common().body
+    text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
+    if text is None or (isinstance(text, str) and not text.strip()):
+        return []
+    try:
+        if isinstance(text, str):
+            return list(msgspec.json.decode(text, type=list[Scalar]))
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        pass
+    raise Refused("the body is not a JSON array of plain values", remedy='write them like ["orders", 10, true, null]')

@@ -1,0 +1,128 @@
+"""What becomes of messages that leave their queue unacknowledged: dead letters, and what expired. [C]"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.base.errors import (
+    Refused,
+)
+from entrepot.base.reasons import EXPIRED, Reason
+from entrepot.core.addressing.definition import QueueDefinition
+from entrepot.core.addressing.policy import Policies
+from entrepot.core.addressing.queues import Queues
+from entrepot.core.addressing.routing import RoutingTable
+from entrepot.core.events import announcing
+from entrepot.core.ports import Host
+from entrepot.core.queue.bereaved import DEAD_CAUSE, take_body_off
+from entrepot.core.queue.queue import Queue
+from entrepot.core.sending.handing import hand_out
+from entrepot.model.address import ANYCAST, Destination
+from entrepot.model.message import Message
+
+ORIGIN_ANNOTATIONS: Final = (
+    "_AMQ_ORIG_ADDRESS",
+    "_AMQ_ORIG_QUEUE",
+    "_AMQ_ORIG_MESSAGE_ID",
+    "_AMQ_ORIG_ROUTING_TYPE",
+    "_AMQ_ACTUAL_EXPIRY",
+)
+DEAD_LETTERS: Final = "ActiveMQ.DLQ"  # for what no policy has a place for
+DEAD_COUNT: Final = "deliveryCount"
+ORIGINAL_EXPIRATION: Final = "originalExpiration"
+ORIGINAL_MODE: Final = "originalDeliveryMode"
+
+
+class DeadLetters:
+    """Sends dead and expired messages to the addresses that policies name."""
+
+    def __init__(self, host: Host, queues: Queues) -> None:
+        self.host: Host = host
+        self.queues: Queues = queues
+        self.table: RoutingTable = queues.table
+        self.policies: Policies = queues.policies
+
+    def bury(self, queue: Queue, message: Message, reason: Reason, deliveries: i64) -> None:
+        """Send a copy of ``message`` to the dead-letter address of ``queue``; the caller then finishes the original."""
+        policy = queue.policy
+        name = policy.dead_letters_of(queue.address, queue.routing)
+        wanted = message.durable or policy.dead_letter_non_persistent or reason.code != EXPIRED
+        rare = message.rare
+        flaw = "" if rare is None or rare.large_id == 0 else self.host.journal.overflow.flaw(message)
+        if not name or not wanted or (not flaw and name in (queue.name, queue.address)):
+            identity = self.host.ids.identity_of(message)
+            announcing.dropped(self.host.hub, queue.place(), message, identity, reason)
+            return
+        letter = self.host.ids.renumbered(message)
+        letter.address = name
+        if flaw:
+            take_body_off(letter)
+            if reason.text != flaw:
+                reason = Reason(reason.code, f"{reason.text}; {flaw}")
+        letter.annotate(DEAD_CAUSE, reason.text)
+        letter.annotate(DEAD_COUNT, str(deliveries))
+        if not letter.durable:  # what was worth keeping is worth keeping over a restart (classic.md 4.6)
+            letter.durable = True
+            letter.annotate(ORIGINAL_MODE, "NON_PERSISTENT")
+        if name == queue.name:  # it lost its body here, among the dead letters, and has its origin already
+            hand_out(self.host, letter, [queue])
+        else:
+            self._send_on(letter, queue, message, name, policy.dead_letter_expiry_ms)
+        identity = self.host.ids.identity_of(message)
+        announcing.dead(self.host.hub, queue, message, identity, reason, name, deliveries)
+
+    def expire(self, queue: Queue, message: Message) -> None:
+        """Send a copy of ``message`` to the expiry address, or treat it as a dead letter, or drop it (policy)."""
+        announcing.expired(self.host.hub, queue, message, self.host.ids.identity_of(message))
+        name = queue.policy.expiry_address
+        if name and name not in (queue.name, queue.address):
+            letter = self.host.ids.renumbered(message)
+            letter.address = name
+            self._send_on(letter, queue, message, name)
+        elif queue.policy.dead_letter_expired:
+            self.bury(queue, message, Reason(EXPIRED, f"expired at {message.expiration}"), 0)
+
+    def _send_on(self, letter: Message, queue: Queue, message: Message, name: str, lives_ms: i64 = 0) -> None:
+        mark_origin(letter, message, queue, self.host.ids.identity_of(message))
+        if message.expiration:
+            letter.annotate(ORIGINAL_EXPIRATION, str(message.expiration))
+            letter.expiration = 0
+        if lives_ms > 0:
+            letter.expiration = self.host.wall + lives_ms
+        hand_out(self.host, letter, [self.place(name)])
+
+    def place(self, name: str) -> Queue:
+        """Return the queue for dead or expired letters, made whatever the policy of its address says."""
+        address = self.table.addresses.get(name)
+        if name in self.table.queues or (address is not None and address.anycast):
+            return self.queues.need(Destination(name, ANYCAST))
+        return self.queues.create(QueueDefinition(name=name, address=name))
+
+    def bury_unsendable(self, message: Message, text: str, refusal: Refused) -> None:
+        """A message that was promised to ``text`` cannot be sent there any more: make it a dead letter."""
+        announcing.unrouted(self.host.hub, message, text, refusal)
+        message.number = self.host.ids.next_number()
+        self.bury_product(message, refusal)
+
+    def bury_product(self, product: Message, refusal: Refused) -> None:
+        """Make the numbered message ``product``, which cannot be sent because of ``refusal``, a dead letter."""
+        name = self.policies.of(product.address).dead_letter_address or DEAD_LETTERS
+        product.annotate(DEAD_CAUSE, str(refusal))
+        if product.expiration:  # a dead letter does not expire, or nobody would ever see it
+            product.annotate(ORIGINAL_EXPIRATION, str(product.expiration))
+            product.expiration = 0
+        product.address = name
+        product.durable = True
+        hand_out(self.host, product, [self.place(name)])
+
+
+def mark_origin(copy: Message, message: Message, queue: Queue, identity: str) -> None:
+    """Write on ``copy`` where it was: what Artemis calls the original address, queue, id and routing type."""
+    copy.annotate("_AMQ_ORIG_ADDRESS", message.address or queue.address)
+    copy.annotate("_AMQ_ORIG_QUEUE", queue.name)
+    copy.annotate("_AMQ_ORIG_MESSAGE_ID", identity)
+    copy.annotate("_AMQ_ORIG_ROUTING_TYPE", str(queue.routing))
+    if message.expiration:
+        copy.annotate("_AMQ_ACTUAL_EXPIRY", str(message.expiration))

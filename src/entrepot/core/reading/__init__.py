@@ -1,0 +1,1 @@
+"""Who reads: subscriptions, and what topics remember for those who come later."""

@@ -1,0 +1,186 @@
+"""Scheduled messages: kept until their time, sent then, and planned again where they repeat. [C]"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.base.errors import (
+    Fault,
+    Refused,
+)
+from entrepot.core.events import announcing
+from entrepot.core.ports import Host
+from entrepot.core.queue.dead_letters import DeadLetters
+from entrepot.core.queue.queue import MOVE_RETRY
+from entrepot.core.records import SCHEDULED_QUEUE
+from entrepot.core.scheduling.timed import (
+    NEVER,
+    SCHEDULED_JOB,
+    SCHEDULED_LEFT,
+    SCHEDULED_NAMES,
+    SCHEDULED_TARGET,
+    Alarm,
+    Dates,
+    Schedule,
+    rebase_expiration,
+    until,
+)
+from entrepot.model.message import Message
+
+FIRE_UNITS: Final = 4  # of `core/effort.py`: to read a scheduled message from disk, send it, store it anew
+
+
+class ScheduleOutlet:
+    """Where a scheduled message goes when its time has come."""
+
+    def send_scheduled(self, message: Message, text: str) -> None:
+        """Send ``message`` to the destinations that ``text`` names. Raises Refused."""
+        raise Fault("scheduled messages lead nowhere")
+
+
+class _Chime(Alarm):
+    """The time of the next scheduled messages has come."""
+
+    def __init__(self, due: int, scheduled: ScheduledMessages) -> None:
+        super().__init__(due)
+        self.scheduled = scheduled
+
+    def ring(self, now: int) -> None:
+        self.scheduled.keep_dates()
+
+
+class ScheduledMessages:
+    """All messages of one broker that wait for their time."""
+
+    def __init__(self, host: Host, letters: DeadLetters) -> None:
+        self.host: Host = host
+        self.letters: DeadLetters = letters
+        self.outlet: ScheduleOutlet = ScheduleOutlet()  # set by whoever sends
+        self.dates: Dates = Dates()
+        self.chime: _Chime | None = None  # the alarm for the next of them
+        self.schedules: dict[int, Message | None] = {}  # number -> message, None when it is on disk
+
+    def take(self, message: Message, text: str) -> None:
+        """Keep ``message``, which asks for a schedule, for the destinations that ``text`` names. Raises Refused."""
+        rare = message.need_rare()
+        schedule = Schedule(rare.annotations)
+        rare.annotations[SCHEDULED_TARGET] = text
+        rare.deliver_at = schedule.first(self.host.wall)
+        self._keep(message, schedule.elapses)
+
+    def _keep(self, message: Message, elapses: bool) -> None:
+        """Store ``message`` until its time, on disk even if it is not persistent (classic.md 4.13: its own store)."""
+        number = message.number
+        deliver_at = message.need_rare().deliver_at
+        end = until(deliver_at, self.host.wall, self.host.now) if elapses else NEVER
+        if self.host.journal.pages:
+            self.host.journal.store(message, [SCHEDULED_QUEUE])
+            self._await(int(number), int(deliver_at), end)
+        else:
+            self._await(int(number), int(deliver_at), end)
+            self.schedules[int(number)] = message
+            self.host.memory.hold(message)
+
+    def recovered(self, number: i64, deliver_at: i64) -> None:
+        """Wait for the time of the scheduled message ``number``."""
+        self._await(int(number), int(deliver_at), NEVER)
+
+    def _await(self, number: int, deliver_at: int, end: int) -> None:
+        self.schedules[number] = None
+        self.dates.add(number, deliver_at, end, self.host.wall, self.host.now)
+        self._await_dates()
+
+    def _await_dates(self, after: int = 0) -> None:
+        """Have an alarm for the earliest date, ``after`` ns from now at the earliest."""
+        date = self.dates.earliest()
+        if date is None:
+            return
+        due = max(self.dates.instant(date), int(self.host.now) + after)
+        chime = self.chime
+        if chime is not None:
+            if chime.due <= due:  # it rings, and looks again
+                return
+            chime.cancelled = True
+        self.chime = _Chime(due, self)
+        self.host.timetable.add(self.chime)
+
+    def adjust(self) -> None:
+        """Find out whether the wall clock was set; if so, plan anew."""
+        if self.dates.adjust(self.host.wall, self.host.now):
+            self._await_dates()
+
+    def keep_dates(self) -> None:
+        """Send the scheduled messages whose time has come, as many as one turn may."""
+        self.chime = None
+        self.dates.adjust(self.host.wall, self.host.now)
+        while not self.host.effort.is_over():
+            if self.host.journal.refusal() is not None:  # the disk is full: nothing could be stored, so try again
+                self._await_dates(MOVE_RETRY)
+                return
+            found = self.dates.take(self.host.wall)
+            if found is None:
+                break
+            self.host.effort.spent += FIRE_UNITS
+            self.fire(found[0], found[1])
+        self._await_dates()
+
+    def fire(self, number: int, deliver_at: int) -> None:
+        """Send the scheduled message ``number``, whose time has come, and plan its next repetition."""
+        if number not in self.schedules:
+            return
+        kept = self.schedules.pop(number)
+        if kept is not None:
+            self.host.memory.release(kept)
+        message = self.host.journal.load(number) if kept is None else kept
+        schedule = Schedule(message.need_rare().annotations)
+        following = schedule.following(min(deliver_at, int(self.host.wall)))  # earlier when the wall clock was put back
+        self.host.journal.begin()
+        try:
+            self._send(message, schedule.repeats)
+            if following is not None:
+                self._plan_again(message, schedule, following)
+            self.host.journal.settle(number, SCHEDULED_QUEUE)
+        finally:
+            self.host.journal.end()
+
+    def _send(self, message: Message, repeats: bool) -> None:
+        product = self.host.ids.renumbered(message)
+        rare = product.need_rare()
+        if repeats:
+            rare.identity = ""  # a new message each time
+        rare.deliver_at = 0
+        text = rare.annotations.pop(SCHEDULED_TARGET, message.address)
+        rare.annotations.pop(SCHEDULED_LEFT, None)
+        for name in SCHEDULED_NAMES:
+            rare.annotations.pop(name, None)
+        rare.annotations[SCHEDULED_JOB] = self.host.ids.identity_of(message)
+        rebase_expiration(product, self.host.wall)
+        try:
+            self.outlet.send_scheduled(product, text)
+        except Refused as refusal:
+            announcing.refused_job(self.host.hub, text, refusal)
+            self.letters.bury_product(product, refusal)
+
+    def _plan_again(self, message: Message, schedule: Schedule, following: int) -> None:
+        again = message.twin(message.address)
+        again.number = self.host.ids.next_number()
+        rare = again.need_rare()
+        rare.deliver_at = following
+        if not message.language.identity(message):
+            rare.identity = self.host.ids.identity_of(message)  # the same job, though it has another number now
+        rare.annotations[SCHEDULED_LEFT] = str(schedule.left)
+        self._keep(again, schedule.elapses)
+
+    def load(self, number: int) -> Message:
+        """Return the scheduled message ``number``."""
+        kept = self.schedules[number]
+        return self.host.journal.load(number) if kept is None else kept
+
+    def cancel(self, number: int) -> None:
+        """Forget the scheduled message ``number``."""
+        kept = self.schedules.pop(number)
+        if kept is not None:
+            self.host.memory.release(kept)
+        self.host.journal.settle(number, SCHEDULED_QUEUE)

@@ -1,0 +1,335 @@
+"""What a subject may do to which destination; who comes in at all is decided by the `Directory` in it.
+
+Rules give rights on destinations to groups. Every rule whose pattern covers a destination counts, and what any of them
+gives is given (classic.md 7.3): a broad grant cannot be narrowed. Or, as in Artemis, only the most specific rule counts
+(artemis.md 7.1): one that gives less takes away. Without rules everybody who is in may do everything.
+
+Sessions ask once for each producer, consumer or new destination, never for a message, and keep the answer with the
+target that they keep anyway; so rights cost nothing on the path of a message.
+
+Decided on purpose, where ActiveMQ Classic does otherwise:
+- who subscribes to a wildcard needs rights on all that it covers, from a rule at least as wide; Classic adds up the
+  rules of everything below, and lets a reader of ``a.b`` read ``a.>``. Where the most specific rule counts, the rules
+  of what is below have to give the right too: Artemis looks for the wildcard as if it were a name;
+- who removes a destination needs the right to, also if it exists (Classic 5.17 asks only for those that do not);
+- a queue that is reached by another name than its address's (``address::queue``, the queue of a subscription) takes
+  the right on both; the temporary destination of another connection, by its plain name, takes the right to manage;
+- a temporary destination has a name that begins with ``ID:`` (clients with a connectionIDPrefix of their own need rules
+  for what they make), or a client could call temporary what is not;
+- the management address takes the right to manage: an ``admin`` of it, or who is given ``manage``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from entrepot.base.errors import AccessDenied
+from entrepot.base.patterns import MIXED, PatternTrie, covers, is_pattern, overlaps, specificity
+from entrepot.core.addressing.routing import RoutingTable, Service, default_routing
+from entrepot.core.queue.queue import Queue
+from entrepot.core.security.directory import Directory, Subject
+from entrepot.core.security.logins import Knock, Logins
+from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
+
+SEND: Final = 1
+CONSUME: Final = 2
+BROWSE: Final = 4
+SUBSCRIBE: Final = 8  # to make and to remove a durable subscription
+CREATE: Final = 16
+DELETE: Final = 32
+MANAGE: Final = 64
+
+READ: Final = CONSUME | BROWSE | SUBSCRIBE
+WRITE: Final = SEND
+ADMIN: Final = CREATE | DELETE | MANAGE
+EVERYTHING: Final = READ | WRITE | ADMIN
+
+RIGHTS: Final[Mapping[str, int]] = {
+    "send": SEND,
+    "consume": CONSUME,
+    "browse": BROWSE,
+    "subscribe": SUBSCRIBE,
+    "create": CREATE,
+    "delete": DELETE,
+    "manage": MANAGE,
+    "read": READ,
+    "write": WRITE,
+    "admin": ADMIN,
+    "all": EVERYTHING,
+}
+"""Right, or set of rights, by the name that an operator gives it."""
+
+EVERYBODY: Final = "*"  # as a group: all who were let in
+TEMPORARY_NAMES: Final = "ID:"
+ADVISORIES: Final = "ActiveMQ.Advisory."
+MANAGEMENT: Final = "activemq.management"  # where `core/operators/management.py` answers
+SINKS: Final = "ActiveMQ.Sink."  # before the name of a sink of staged commits: its place in rules
+TOPICS_KEPT: Final = 100_000
+
+VERBS: Final[Mapping[int, str]] = {
+    SEND: "write to",
+    CONSUME: "read from",
+    BROWSE: "read from",
+    SUBSCRIBE: "read from",
+    CREATE: "create",
+    DELETE: "remove",
+    MANAGE: "manage",
+}
+"""What a refusal says; the words are those of ActiveMQ, where it has some."""
+
+
+class Rule:
+    """Rights on what ``pattern`` covers: group -> rights. ``routing`` UNTYPED: queues and topics."""
+
+    def __init__(self, pattern: str, routing: int, grants: Mapping[str, int]) -> None:
+        self.pattern: Final = pattern
+        self.routing: Final = routing
+        self.grants: Final = dict(grants)
+
+    def given(self, subject: Subject) -> int:
+        """Return the rights of ``subject``."""
+        found = self.grants.get(EVERYBODY, 0)
+        for group, rights in self.grants.items():
+            if group in subject.groups:
+                found |= rights
+        return found
+
+
+class Access:
+    """Who may come into one broker, and what he may do. `protect` is called before the first connection, if at all."""
+
+    def __init__(self, table: RoutingTable, services: Mapping[str, Service], logins: Logins | None = None) -> None:
+        """``services``: the addresses of the broker itself. ``logins``: where those wait who `knock`, if any do."""
+        self.logins: Final = logins
+        self._table: Final = table
+        self._services: Final = services
+        self._directory: Directory | None = None
+        self._rules: PatternTrie[Rule] | None = None
+        self._temporary: Rule | None = None
+        self._narrowest = False
+        self._topics: dict[str, None] = {}  # that were made by somebody who may: they exist for the others
+
+    def protect(
+        self,
+        directory: Directory | None,
+        rules: Iterable[Rule] | None = None,
+        temporary: Rule | None = None,
+        *,
+        narrowest: bool = False,
+    ) -> None:
+        """Let in whom ``directory`` knows, to do what ``rules`` say. None: everybody, everything.
+
+        ``temporary``: rights on temporary destinations; None: everybody may have some. ``narrowest``: of the rules for
+        a destination the most specific one counts, and not all together.
+        """
+        self._narrowest = narrowest
+        self._directory = directory
+        self._temporary = temporary
+        self._rules = None
+        if rules is not None:
+            self._rules = PatternTrie(MIXED)
+            for rule in rules:
+                self._rules.insert(rule.pattern, rule)
+
+    @property
+    def guarded(self) -> bool:
+        """Return whether there are rules."""
+        return self._rules is not None
+
+    def knock(self, knock: Knock) -> None:
+        """Find out who wants to come in: ``knock`` is answered at once, or later."""
+        directory = self._directory
+        if directory is None:
+            knock.answer(lambda: Subject(knock.name or ""))
+        else:
+            assert self.logins is not None
+            self.logins.take(knock, directory)
+
+    # -- what sessions ask; each raises AccessDenied -------------------------------------------------------------------
+
+    def send(self, subject: Subject, destinations: list[Destination], shown: str = "") -> None:
+        """``subject`` wants to send to all of ``destinations``. ``shown``: how a refusal calls them."""
+        if self._rules is None:
+            return
+        for one in destinations:
+            if one.name in self._services and not one.queue:
+                self._need(subject, MANAGE, one, shown)
+                continue
+            self._need(subject, SEND, one, shown)
+            self._need_existence(subject, one)
+
+    def consume(self, subject: Subject, destinations: list[Destination], durable: bool, shown: str = "") -> None:
+        """``subject`` wants to take messages from all of ``destinations``."""
+        if self._rules is None:
+            return
+        for one in destinations:
+            self._need(subject, CONSUME | SUBSCRIBE if durable else CONSUME, one, shown)
+            if not is_pattern(one.name, MIXED):
+                self._need_existence(subject, one)
+
+    def browse(self, subject: Subject, destination: Destination) -> None:
+        """``subject`` wants to look through a queue, or those of a wildcard."""
+        if self._rules is not None:
+            self._need(subject, BROWSE, destination)
+            if not is_pattern(destination.name, MIXED):
+                self._need_existence(subject, destination)
+
+    def create(self, subject: Subject, destination: Destination) -> None:
+        """``subject`` wants ``destination`` to exist."""
+        if self._rules is None:
+            return
+        if self._is_temporary(destination):
+            self._need(subject, CREATE, destination)
+        else:
+            self._need_existence(subject, destination)
+
+    def delete(self, subject: Subject, destination: Destination) -> None:
+        """``subject`` wants to remove ``destination`` with all that is in it."""
+        if self._rules is not None:
+            self._need(subject, DELETE, destination)
+
+    def forget(self, subject: Subject, subscription: Queue | None) -> None:
+        """``subject`` wants to remove a durable subscription; None: one that does not exist."""
+        if self._rules is not None and subscription is not None:
+            self._need(subject, SUBSCRIBE, Destination(subscription.address, MULTICAST))
+
+    def stage(self, subject: Subject, sink: str) -> None:
+        """``subject`` wants to do something about the staged commits of ``sink``.
+
+        Rules about `SINKS` and a name say who may use which sink; where nobody wrote one, who may send anything may.
+        """
+        rules = self._rules
+        if rules is None:
+            return
+        named = any(pattern.startswith(SINKS) for pattern, _ in rules.items())
+        place = Destination(SINKS + sink, ANYCAST)
+        if named:
+            self._refuse(subject, SEND & ~self._given(subject, place.name, ANYCAST), place, "")
+        elif not any(rule.given(subject) & SEND for _, rule in rules.items()):
+            raise AccessDenied(
+                f"User {subject.name} is not authorized to stage for the sink {sink!r}: it may send nowhere",
+                remedy=f"give its group the right to send, or to send to {place.qualified()}",
+            )
+
+    def answer(self, subject: Subject, destinations: list[Destination]) -> None:
+        """``subject`` asks a service of the broker to send its answers there: where he might send, or he may manage."""
+        if self._rules is None or self._given(subject, MANAGEMENT, ANYCAST) & MANAGE:
+            return
+        self.send(subject, destinations)
+
+    def is_of(self, subject: Subject, user: str | None) -> bool:
+        """Return whether what ``user`` prepared is for ``subject`` to finish: his own, or he may manage the broker."""
+        if self._rules is None or subject.name == user:
+            return True
+        return bool(self._given(subject, MANAGEMENT, ANYCAST) & MANAGE)
+
+    # -- rules ---------------------------------------------------------------------------------------------------------
+
+    def _need(self, subject: Subject, rights: int, destination: Destination, shown: str = "") -> None:
+        if self._is_temporary(destination):
+            given = EVERYTHING if self._temporary is None else self._temporary.given(subject)
+            self._refuse(subject, rights & ~given, destination, shown)
+            return
+        for name, routing in self._meant(destination):
+            self._refuse(subject, rights & ~self._given(subject, name, routing), destination, shown)
+        if self._is_private(destination):
+            self._refuse(subject, MANAGE & ~self._given(subject, destination.name, ANYCAST), destination, shown)
+
+    def _need_existence(self, subject: Subject, destination: Destination) -> None:
+        """It is made when it is used first: by somebody who may make it."""
+        if self._is_temporary(destination) or self._exists(destination):
+            return
+        self._need(subject, CREATE, destination)
+        other = destination.queue
+        if other and other != destination.name and not self._narrowest:  # else names could be taken from others
+            self._need(subject, CREATE, Destination(other, ANYCAST))
+        if self._routing(destination) == MULTICAST and len(self._topics) < TOPICS_KEPT:
+            self._topics[destination.name] = None
+
+    def _refuse(self, subject: Subject, missing: int, destination: Destination, shown: str) -> None:
+        for right, verb in VERBS.items():
+            if missing & right:
+                raise AccessDenied(
+                    f"User {subject.name} is not authorized to {verb}: {shown or destination.qualified()}"
+                )
+
+    def _given(self, subject: Subject, name: str, routing: int) -> int:
+        """Return the rights on the address ``name``, a wildcard included."""
+        assert self._rules is not None
+        if self._narrowest:
+            return self._given_narrowly(subject, name, routing)
+        if is_pattern(name, MIXED):
+            rules = [rule for pattern, rule in self._rules.items() if covers(pattern, name, MIXED)]
+        else:
+            rules = self._rules.lookup(name)
+        found = 0
+        for rule in rules:
+            if rule.routing in (UNTYPED, routing):
+                found |= rule.given(subject)
+        return found
+
+    def _given_narrowly(self, subject: Subject, name: str, routing: int) -> int:
+        """As `_given`, by the most specific rule; for a wildcard also by each that is about some of what it covers."""
+        assert self._rules is not None
+        if not is_pattern(name, MIXED):
+            ranked = [rule for rule in self._rules.lookup_ranked(name) if rule.routing in (UNTYPED, routing)]
+            return ranked[-1].given(subject) if ranked else 0
+        found = EVERYTHING
+        best: Rule | None = None
+        for pattern, rule in self._rules.items():
+            if rule.routing not in (UNTYPED, routing):
+                continue
+            if covers(pattern, name, MIXED):
+                if best is None or specificity(pattern, MIXED) >= specificity(best.pattern, MIXED):
+                    best = rule
+            elif overlaps(pattern, name, MIXED):
+                found &= rule.given(subject)
+        return 0 if best is None else found & best.given(subject)
+
+    # -- names ---------------------------------------------------------------------------------------------------------
+
+    def _routing(self, destination: Destination) -> int:
+        if destination.routing != UNTYPED:
+            return destination.routing
+        return default_routing(self._table, destination.name)
+
+    def _meant(self, destination: Destination) -> list[tuple[str, int]]:
+        """Return the addresses that ``destination`` is about: what it says, and where the queue really belongs."""
+        routing = self._routing(destination)
+        found = [(destination.name, kind) for kind in ((ANYCAST, MULTICAST) if routing == UNTYPED else (routing,))]
+        queue = self._queue(destination)
+        if queue is not None and (queue.address, queue.routing) not in found:
+            found.append((queue.address, queue.routing))
+        return found
+
+    def _queue(self, destination: Destination) -> Queue | None:
+        """Return the queue that is there under the name itself."""
+        if destination.queue:
+            return self._table.queues.get(destination.queue)
+        return None if self._routing(destination) == MULTICAST else self._table.queues.get(destination.name)
+
+    def _exists(self, destination: Destination) -> bool:
+        if self._queue(destination) is not None:
+            return True
+        name = destination.name
+        address = self._table.addresses.get(name)
+        if destination.queue:
+            return False
+        if self._routing(destination) != MULTICAST:
+            return address is not None and bool(address.anycast)
+        return address is not None or name in self._topics or name.startswith(ADVISORIES)
+
+    def _is_temporary(self, destination: Destination) -> bool:
+        """Return whether this is a temporary destination, and not only called one by a client that wants to read it."""
+        if not destination.temporary or destination.queue or not destination.name.startswith(TEMPORARY_NAMES):
+            return False
+        queue = self._table.queues.get(destination.name)
+        return queue is None or (queue.temporary and queue.routing == ANYCAST)
+
+    def _is_private(self, destination: Destination) -> bool:
+        """Return whether this is a temporary destination of somebody, called by its plain name."""
+        queue = self._queue(destination)
+        if queue is not None and queue.temporary and queue.routing == ANYCAST:
+            return True
+        return destination.name.startswith(TEMPORARY_NAMES)

@@ -1,0 +1,149 @@
+"""Who a connection speaks for: users, their passwords and their groups.
+
+A broker without a directory takes everybody for whom he says he is. With one, a user and his password must be in it;
+who says nothing may be let in as ``anonymous``, and who says something wrong as ``stranger`` (JAAS' guest).
+
+A hashed password costs some ms to look at, and one thread does all the work of a broker. So a password that was right
+is recognised the next time without its hash; whose password has to wait for a look is decided in
+`core/security/logins.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from entrepot.base.errors import InvalidOption, UserUnknown
+from entrepot.core.security.passwords import Kept, same
+
+
+class Subject:
+    """Whom a connection speaks for. ``groups`` are what rights are given to."""
+
+    def __init__(self, name: str, groups: Iterable[str] = ()) -> None:
+        self.name: Final = name
+        self.groups: Final = dict.fromkeys(groups)
+
+    def __repr__(self) -> str:
+        return f"Subject({self.name!r}, {list(self.groups)})"
+
+
+class User:
+    """Somebody who may come in."""
+
+    def __init__(self, name: str, password: str, groups: Iterable[str] = ()) -> None:
+        """``password`` as it is kept, see `core/security/passwords.py`. Raises InvalidOption."""
+        self.subject: Final = Subject(name, groups)
+        self.kept: Final = Kept(password)
+        self._mark = b""  # of the password that was right last
+
+    def recognises(self, password: str) -> bool:
+        """Return whether ``password`` is right, as far as that can be told at once."""
+        if not self.kept.hashed:
+            return self.kept.matches(password)
+        return bool(self._mark) and same(self.kept.mark(password), self._mark)
+
+    def learn(self, password: str) -> None:
+        """``password`` is right, by its hash; from now on it is recognised."""
+        self._mark = self.kept.mark(password)
+
+
+class Certified:
+    """Somebody who shows a certificate. ``written``: its subject as Java writes it, or a pattern of it: ``/.../``."""
+
+    def __init__(self, name: str, written: str, groups: Iterable[str] = ()) -> None:
+        """Raises InvalidOption for a pattern that is none."""
+        self.groups: Final = tuple(groups)
+        self.written: Final = written
+        self._pattern: re.Pattern[str] | None = None
+        if len(written) > 1 and written.startswith("/") and written.endswith("/"):
+            try:
+                self._pattern = re.compile(written[1:-1])
+            except re.error as error:
+                raise InvalidOption(f"{written!r} of the user {name!r} is no pattern: {error}") from None
+
+    @property
+    def exact(self) -> bool:
+        """Return whether one name is meant."""
+        return self._pattern is None
+
+    def is_of(self, name: str) -> bool:
+        """Return whether ``name`` is the subject of a certificate of his."""
+        return name == self.written if self._pattern is None else self._pattern.fullmatch(name) is not None
+
+
+class Directory:
+    """All users of one broker."""
+
+    def __init__(
+        self,
+        users: Iterable[User] = (),
+        *,
+        anonymous: Subject | None = None,
+        stranger: Subject | None = None,
+        names_suffice: bool = False,
+        certified: Iterable[Certified] | None = None,
+        passwords: bool = True,
+    ) -> None:
+        """``anonymous``: who gives neither name nor password. ``stranger``: who gives wrong ones. None: not let in.
+
+        ``names_suffice``: who gives a name and no password is anonymous too (JAAS' guest, classic.md 7.1).
+        ``certified``: who comes over TLS is known by his certificate, and by it alone; None: by his password, as all.
+        ``passwords`` False: nobody comes in without TLS.
+        """
+        self.users: Final = {user.subject.name: user for user in users}
+        self.anonymous: Final = anonymous
+        self.stranger: Final = stranger
+        self.names_suffice: Final = names_suffice
+        self.passwords: Final = passwords
+        self.certified: Final = None if certified is None else sorted(certified, key=lambda one: not one.exact)
+        self._costly: Final = next((user.kept for user in self.users.values() if user.kept.hashed), None)
+
+    def recognise(self, name: str | None, password: str | None, certificate: str | None = None) -> Subject | None:
+        """Return who that is, as far as that can be told at once; None: a hash has to be looked at, that of `kept`.
+
+        ``certificate``: the subject of the one that was shown, "" when none was; None: this is no TLS.
+
+        Raises UserUnknown, in the words of ActiveMQ; it does not say what of name and password is wrong.
+        """
+        if self.certified is not None and (certificate is not None or not self.passwords):
+            return self._by_certificate(name, certificate or "")
+        if self.anonymous is not None and password is None and (name is None or self.names_suffice):
+            return self.anonymous
+        user = None if name is None else self.users.get(name)
+        if user is not None and password is not None and user.recognises(password):
+            return user.subject
+        return None if self._costly is not None else self.concluded(name, False)
+
+    def kept(self, name: str | None) -> Kept:
+        """Return the hash to look at: the user's, or any, or names could be found out by the time a refusal takes."""
+        assert self._costly is not None
+        user = None if name is None else self.users.get(name)
+        return user.kept if user is not None and user.kept.hashed else self._costly
+
+    def learn(self, name: str | None, password: str | None, right: bool) -> bool:
+        """Return whether the user came in, ``right`` being what `kept` said; if so, he is recognised from now on."""
+        user = None if name is None else self.users.get(name)
+        if not right or user is None or password is None or not user.kept.hashed:
+            return False
+        user.learn(password)
+        return True
+
+    def concluded(self, name: str | None, right: bool) -> Subject:
+        """Return who came in: the user ``name`` if he was ``right``, or a stranger. Raises UserUnknown."""
+        if right and name is not None:
+            return self.users[name].subject
+        if self.stranger is not None:
+            return self.stranger
+        raise UserUnknown(f"User name [{'null' if name is None else name}] or password is invalid.")
+
+    def _by_certificate(self, name: str | None, certificate: str) -> Subject:
+        assert self.certified is not None
+        if not certificate:
+            raise UserUnknown("Unable to authenticate transport without SSL certificate.")
+        for one in self.certified:
+            if one.is_of(certificate):
+                return Subject(certificate, one.groups)  # ActiveMQ calls him by his certificate, too
+        said = "null" if name is None else name
+        raise UserUnknown(f"User name [{said}] or password is invalid. No user for client certificate: {certificate}")

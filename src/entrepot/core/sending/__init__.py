@@ -1,0 +1,1 @@
+"""How a message comes in: limits, flow control, what came before, and the hand-over to its queues."""

@@ -1,0 +1,156 @@
+"""Producer flow control: who may send, who is told to wait for room, and who goes on. [C]"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from entrepot.base.errors import (
+    AddressFull,
+)
+from entrepot.core.addressing.address_settings import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE
+from entrepot.core.addressing.routing import RoutingTable
+from entrepot.core.events import announcing
+from entrepot.core.ports import Host
+from entrepot.core.queue.queue import Queue
+from entrepot.model.message import Message
+
+SENT: Final = 0
+BLOCKED: Final = 1  # accepted, and the producer should wait for space before it sends more
+DROPPED: Final = 2
+DUPLICATE: Final = 3
+SCHEDULED: Final = 4
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class SpaceWaiter:
+    """A producer that was told BLOCKED. ``space`` is called once when there is room again."""
+
+    def space(self) -> None:
+        """Read on."""
+
+
+class FlowControl:
+    """Room for messages: in each queue, in memory and on disk."""
+
+    def __init__(self, host: Host, table: RoutingTable) -> None:
+        self.host: Host = host
+        self.table: RoutingTable = table
+        self.waiting: dict[int, tuple[SpaceWaiter, Queue | None, bool]] = {}  # key -> who, which queue, the disk
+        self.blocking: Queue | None = None  # the queue on whose account the last BLOCKED was said
+        self.blocking_disk: bool = False
+        self.granted: bool = False  # a transaction is being carried out whose every send was granted before
+
+    def verdict_of(self, queue: Queue) -> int:
+        """Return SENT when ``queue`` may take another message, or what its policy says now that it is full."""
+        if not queue.is_full():
+            return SENT
+        full = queue.policy.full
+        if full == FULL_FAIL and not self.granted:
+            raise AddressFull(
+                f"the queue {queue.name!r} is full ({queue.backlog.octets} octets waiting, "
+                f"{self.host.memory.used} of {self.host.memory.limit} in the broker)",
+                remedy="try again later, consume, or let it page to disk: full=PAGE",
+            )
+        if full == FULL_DROP:
+            return DROPPED
+        if self.blocks(queue):
+            self.blocking = queue
+            self.blocking_disk = False
+            return BLOCKED
+        return SENT
+
+    def check_room(self, queues: list[Queue]) -> int:
+        """Return the worst that any of ``queues`` says about its room. Raises AddressFull."""
+        verdict = SENT
+        for queue in queues:
+            verdict = max(verdict, self.verdict_of(queue))
+        return verdict
+
+    def has_disk(self, message: Message, queues: list[Queue]) -> bool:
+        """Say whether the limits of the disk let ``message`` go to ``queues`` without its producer waiting.
+
+        Raises AddressFull where a queue's policy wants that; nothing is stored then.
+        """
+        full = self.host.journal.limits.full
+        if full and (self.host.journal.limits.all or (message.durable and _one_is_durable(queues))):
+            for queue in queues:
+                if queue.policy.full == FULL_FAIL and not self.granted:
+                    raise AddressFull(full, remedy="consume, or raise the limit of the store")
+            self.blocking = None
+            self.blocking_disk = True
+            return False
+        if self.host.journal.temp_full():
+            rare = message.rare
+            large = rare is not None and rare.large_id != 0
+            for queue in queues:
+                if not (message.durable and queue.durable) and (large or queue.is_full()):
+                    self.blocking = queue
+                    self.blocking_disk = True
+                    return False
+        return True
+
+    def blocks(self, queue: Queue) -> bool:
+        """Return whether ``queue`` stops producers when it is full: by policy, or for want of a disk to page to."""
+        full = queue.policy.full
+        if full == FULL_PAGE:
+            return not self.host.journal.pages or self.host.journal.refusal() is not None
+        return full == FULL_BLOCK
+
+    def lacks_share(self, queue: Queue) -> bool:
+        """Return whether ``queue`` is full and what may be lost has no more room on disk: its producers wait."""
+        return bool(queue.is_full() and self.host.journal.pages and self.host.journal.temp_full())
+
+    def wait(self, key: i64, waiter: SpaceWaiter) -> None:
+        """Call ``waiter.space`` when there is room again: memory at most half full, and so the queue that was full.
+
+        Call it right after the send that was answered BLOCKED.
+        """
+        if not self.waiting:
+            announcing.short_of_space(self.host.hub, self.host.memory.used)
+        self.waiting[int(key)] = (waiter, self.blocking, self.blocking_disk)
+
+    def stop_waiting(self, key: i64) -> None:
+        """Forget a waiter whose connection is gone."""
+        self.waiting.pop(int(key), None)
+
+    def free_waiters(self) -> None:
+        """Let blocked producers go on, where there is room again."""
+        if not self.waiting or self.host.memory.used > self.host.memory.limit // 2:
+            return
+        free: list[SpaceWaiter] = []
+        for key, (waiter, queue, disk) in list(self.waiting.items()):
+            gone = queue is None or self.table.queues.get(queue.name) is not queue
+            if disk and (
+                self.host.journal.limits.full if queue is None else not gone and self.host.journal.temp_full()
+            ):
+                continue
+            if queue is None or gone or queue.backlog.octets <= queue.policy.max_octets // 2:
+                del self.waiting[key]
+                free.append(waiter)
+        if free and not self.waiting:
+            announcing.space_again(self.host.hub, self.host.memory.used)
+        for waiter in free:
+            waiter.space()
+
+    def space_changed(self) -> None:
+        """Something was settled: let blocked producers go on if there is room. The shell calls this once a turn."""
+        if self.waiting:
+            self.free_waiters()
+
+    def limits_changed(self) -> None:
+        """That the journal may store begins or ends (`JournalCore.measure`): have all targets looked at again."""
+        self.table.version += 1
+        full = self.host.journal.limits.full
+        if full:
+            announcing.short_of_space(self.host.hub, self.host.journal.limits.stored, full)
+        else:
+            announcing.space_again(self.host.hub, self.host.journal.limits.stored)
+
+
+def _one_is_durable(queues: list[Queue]) -> bool:
+    for queue in queues:  # noqa: SIM110 - a loop compiles to half the time of a generator
+        if queue.durable:
+            return True
+    return False

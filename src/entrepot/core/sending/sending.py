@@ -1,0 +1,294 @@
+"""Sending: from a message and its target to the queues that take it. [C]
+
+Order of a send: limits are checked, the journal gets the record, queues get the message. A refusal therefore leaves
+nothing behind, and a message that a queue has is in the journal's hands. The producer is answered when
+`JournalCore.confirm` says that the record is on disk, never before.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from entrepot.base.reasons import FULL, SAME_DUPLICATE_ID, Reason
+from entrepot.core.addressing.addresses import Addresses, written
+from entrepot.core.addressing.policy import Policies, Policy
+from entrepot.core.addressing.queues import Queues
+from entrepot.core.addressing.routing import Copy, Plan, RoutingTable, Target
+from entrepot.core.events import announcing
+from entrepot.core.events import trace as facts
+from entrepot.core.events.facts import ARRIVALS, QUEUE_FULL
+from entrepot.core.identities import Identities
+from entrepot.core.options import BrokerOptions
+from entrepot.core.ports import Host
+from entrepot.core.queue.queue import ADVISORY
+from entrepot.core.reading.recollection import Recollections
+from entrepot.core.scheduling.schedule import ScheduledMessages, ScheduleOutlet
+from entrepot.core.scheduling.timed import (
+    Schedule,
+    asks_for_schedule,
+)
+from entrepot.core.sending.duplicates import Duplicates
+from entrepot.core.sending.flow import BLOCKED, DROPPED, DUPLICATE, SCHEDULED, SENT, FlowControl
+from entrepot.core.sending.handing import hand_out
+from entrepot.core.sending.repetitions import Repetitions
+from entrepot.journal.log import JournalCore, again
+from entrepot.model import address as names
+from entrepot.model.address import MULTICAST
+from entrepot.model.message import Message
+
+
+class Sending(ScheduleOutlet):
+    """Accepts messages for targets, once each, and hands them to the queues."""
+
+    def __init__(
+        self, host: Host, options: BrokerOptions, addresses: Addresses, flow: FlowControl, scheduled: ScheduledMessages
+    ) -> None:
+        self.host: Host = host
+        self.journal: JournalCore = host.journal
+        self.ids: Identities = host.ids
+        self.options: BrokerOptions = options
+        self.addresses: Addresses = addresses
+        self.queues: Queues = addresses.queues
+        self.table: RoutingTable = addresses.table
+        self.policies: Policies = addresses.queues.policies
+        self.flow: FlowControl = flow
+        self.scheduled: ScheduledMessages = scheduled
+        self.duplicates: Duplicates = Duplicates(host.journal)
+        self.repetitions: Repetitions = Repetitions()
+        self.recollections: Recollections = Recollections(host, self.policies)
+        self.sent: i64 = 0
+        scheduled.outlet = self
+
+    def send(self, message: Message, target: Target) -> int:
+        """Accept ``message`` for ``target``; return SENT, BLOCKED, DROPPED, DUPLICATE or SCHEDULED.
+
+        Raises AddressFull (policy FAIL), StorageFull, StorageError: nothing of the message is left then. The caller
+        asks ``journal.confirm`` to learn when it is on disk.
+        """
+        message.number = self.ids.next_number()
+        self.sent += 1
+        if target.version != self.table.version:
+            self.addresses.refresh(target)
+        if message.rare is None and not target.stamps and not target.careful:
+            queue = target.only
+            if queue is not None and not target.parts and not queue.is_full():
+                if message.durable and queue.durable:
+                    self.journal.store(message, target.only_id)
+                queue.accept(message)
+                return SENT
+        return self._send_with_care(message, target)
+
+    def _send_with_care(self, message: Message, target: Target) -> int:
+        if target.service is not None:
+            target.service.take(message, target.routing)
+            return SENT
+        if target.stamps and target.policy is not None:
+            stamp_expiration(message, target.policy, self.host.wall)
+        if message.rare is not None and message.rare.duplicate_id:
+            return self._send_once(message, target, message.rare.duplicate_id)
+        return self._admit(message, target)
+
+    def _admit(self, message: Message, target: Target) -> int:
+        if self.options.scheduler and asks_for_schedule(message):
+            self.scheduled.take(message, written(target))
+            return SCHEDULED
+        return self._route(message, target)
+
+    def _send_once(self, message: Message, target: Target, identity: bytes) -> int:
+        if self.duplicates.seen(target.name, identity):
+            return self.repeated(message, target, SAME_DUPLICATE_ID)
+        policy = self.policies.of(target.name, target.routing)
+        self.journal.begin()
+        try:
+            verdict = self._admit(message, target)  # raises when it is refused: then the id is not remembered
+            self.duplicates.remember(target.name, identity, policy.id_cache, message.durable)
+            return verdict
+        finally:
+            self.journal.end()
+
+    def repeated(self, message: Message, target: Target, code: str) -> int:
+        """Drop ``message``, which ``target`` has or had already, as ``code`` says; count it, tell of it; DUPLICATE."""
+        if message.number == 0:
+            message.number = self.ids.next_number()
+        identity = self.ids.identity_of(message)
+        self.repetitions.add(identity, target.name, code, self.host.wall)
+        queue = self.table.queues.get(target.queue_name or target.name)
+        if queue is not None:
+            queue.fates.repeated += 1
+        announcing.repeated(self.host.hub, message, target.name, identity, code)
+        self._note_nowhere(facts.DUPLICATE, message, target)
+        return DUPLICATE
+
+    def _route(self, message: Message, target: Target) -> int:
+        """Store and hand out ``message`` to all queues of ``target``, its composites and diverts, each queue once."""
+        plan = Plan()
+        main = plan.main
+        self._collect(message, target, plan, main)
+        if not main.queues and not plan.copies:
+            announcing.unrouted(self.host.hub, message, target.name)
+            self._note_nowhere(facts.UNROUTED, message, target)
+        if not plan.copies:
+            return self._deliver(message, main)
+        refusal = self.journal.refusal()
+        if refusal is not None and message.durable:
+            raise again(refusal)
+        for copy in plan.copies:  # a refusal must come before anything is stored
+            self.flow.check_room(copy.queues)
+        granted = self.flow.granted
+        self.flow.granted = True  # what one copy adds to the broker's memory is no reason to refuse the next
+        self.journal.begin()
+        try:
+            verdict = self._deliver(message, main)
+            for copy in plan.copies:
+                made = self._diverted(message, copy.address) if copy.fresh else self._part(message, copy.address)
+                verdict = max(verdict, self._deliver(made, copy))
+            return verdict
+        finally:
+            self.flow.granted = granted
+            self.journal.end()
+
+    def send_scheduled(self, message: Message, text: str) -> None:
+        """Send ``message``, whose time has come, to the destinations that ``text`` names. Raises Refused."""
+        target = self.addresses.target(names.parse(text))
+        if target.version != self.table.version:
+            self.addresses.refresh(target)
+        self._route(message, target)
+
+    def _note_nowhere(self, kind: i64, message: Message, target: Target) -> None:
+        """Note that ``message`` came and is in no queue of ``target``, where there is a trace."""
+        trace = self.host.trace
+        if trace is not None and not target.name.startswith(ADVISORY):
+            identity = self.ids.identity_of(message)
+            trace.identity(message.number, identity)
+            trace.note(kind, message.number, trace.number_of(facts.NAME_ADDRESS, target.name), message.origin, 0)
+
+    def _deliver(self, message: Message, copy: Copy) -> int:
+        """Hand ``message`` to those queues of ``copy`` that take it; SENT, BLOCKED or DROPPED."""
+        queues = copy.queues
+        for queue in queues:
+            if queue.fates.tells & QUEUE_FULL and queue.is_full():
+                queue.fates.full(queue.place(), message, queue.backlog.octets)
+        verdict = self.flow.check_room(queues)
+        if verdict == DROPPED:
+            full = [queue for queue in queues if self.flow.verdict_of(queue) == DROPPED]
+            for queue in full:
+                self._note_nowhere(facts.UNROUTED, message, Target(queue.name, queue.routing))
+                identity = self.ids.identity_of(message)
+                announcing.dropped(self.host.hub, queue.place(), message, identity, Reason(FULL))
+                queue.drop(message)
+            queues = [queue for queue in queues if queue not in full]
+        if verdict == SENT and self.journal.pages and not self.flow.has_disk(message, queues):
+            verdict = BLOCKED
+        for target in copy.careful:
+            self._attend(message, target, target in copy.unread)
+        hand_out(self.host, message, queues)
+        return verdict
+
+    def _attend(self, message: Message, target: Target, unread: bool) -> None:
+        """A topic whose policy wants to know gets ``message``: remember it, tell of it."""
+        policy = target.policy
+        if policy is None or target.routing != MULTICAST:
+            return
+        self.recollections.add(target.name, message, policy)
+        if target.tells & ARRIVALS:
+            announcing.arrived(self.host.hub, message, target.name, target.tells, target.asked, unread)
+
+    def _part(self, message: Message, address: str) -> Message:
+        """Return the copy for one part of a composite: the same identity, the part's own address (classic.md 4.1)."""
+        copy = self.ids.renumbered(message)
+        copy.address = address
+        return copy
+
+    def _diverted(self, message: Message, address: str) -> Message:
+        """Return the copy that a divert of Artemis makes (artemis.md 4.4)."""
+        copy = message.twin(address)
+        copy.number = self.ids.next_number()
+        rare = copy.need_rare()
+        rare.identity = ""
+        rare.duplicate_id = b""
+        copy.annotate("_AMQ_ORIG_ADDRESS", message.address)
+        copy.annotate("_AMQ_ORIG_MESSAGE_ID", self.ids.identity_of(message))
+        return copy
+
+    def _collect(self, message: Message, target: Target, plan: Plan, copy: Copy, peek: bool = False) -> None:
+        """Add the queues that ``message`` goes to, to ``copy``; ``peek`` leaves rotations where they are."""
+        for part in target.parts:
+            own = Copy(part.name, fresh=False)
+            plan.copies.append(own)
+            self._collect(message, part, plan, own, peek)
+        if target.parts:
+            return
+        if target.version != self.table.version:
+            self.addresses.refresh(target)
+        if target.diverts and self._divert(message, target, plan, copy, peek):
+            return
+        chosen = target.queues + target.turns if peek else target.chosen(message)
+        if not copy.queues:  # a target names no queue twice, and to look would cost the square of a topic's readers
+            copy.queues.extend(chosen)
+        else:
+            known = {int(queue.identity) for queue in copy.queues}
+            for queue in chosen:
+                if int(queue.identity) not in known:
+                    copy.queues.append(queue)
+        if target.careful:
+            copy.careful.append(target)
+            if not chosen:
+                copy.unread.append(target)
+
+    def _divert(self, message: Message, target: Target, plan: Plan, copy: Copy, peek: bool) -> bool:
+        """Follow the diverts of ``target``; return whether the address itself gets nothing."""
+        gone = False
+        for divert in target.diverts:
+            if divert.name in plan.passed:
+                continue
+            plan.passed[divert.name] = True
+            matched = False
+            for forward in divert.forwards:
+                if forward.condition is not None and not forward.condition.matches(message):
+                    continue
+                matched = True
+                onward = copy
+                if divert.marks:
+                    onward = Copy(forward.target.name, fresh=True)
+                    plan.copies.append(onward)
+                self._collect(message, forward.target, plan, onward, peek)
+            if divert.exclusive and (matched or not divert.keeps_unmatched):
+                gone = True
+        return gone
+
+    def admits(self, message: Message, target: Target) -> int:
+        """Say what `send` would: SENT, BLOCKED or DROPPED; for what is sent later. Raises Refused as it would."""
+        if target.version != self.table.version:
+            self.addresses.refresh(target)
+        queue = target.only
+        if message.rare is None and queue is not None and not target.parts and not queue.is_full():
+            return SENT
+        rare = message.rare
+        if rare is not None and self.options.scheduler and asks_for_schedule(message):
+            Schedule(rare.annotations)  # raises for a schedule that nobody can keep
+        return self._room(message, target)
+
+    def _room(self, message: Message, target: Target) -> int:
+        """Return the worst that any queue says to which ``message`` would go. Raises AddressFull."""
+        plan = Plan()
+        self._collect(message, target, plan, plan.main, peek=True)
+        verdict = self.flow.check_room(plan.main.queues)
+        for copy in plan.copies:
+            verdict = max(verdict, self.flow.check_room(copy.queues))
+        return verdict
+
+
+def stamp_expiration(message: Message, policy: Policy, wall: i64) -> None:
+    """Give or bound the expiration as the policy says: expiry-delay, then min and max (artemis.md 4.2)."""
+    if message.expiration == 0:
+        if policy.expiry_ms >= 0:
+            message.expiration = wall + policy.expiry_ms
+        elif policy.expiry_ms_max >= 0:
+            message.expiration = wall + policy.expiry_ms_max
+        elif policy.expiry_ms_min >= 0:
+            message.expiration = wall + policy.expiry_ms_min
+        return
+    if policy.expiry_ms_min >= 0 and message.expiration < wall + policy.expiry_ms_min:
+        message.expiration = wall + policy.expiry_ms_min
+    if policy.expiry_ms_max >= 0 and message.expiration > wall + policy.expiry_ms_max:
+        message.expiration = wall + policy.expiry_ms_max

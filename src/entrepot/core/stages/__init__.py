@@ -1,0 +1,1 @@
+"""Staged commits: messages that nobody sees until their batch is published."""
