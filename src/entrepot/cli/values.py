@@ -60,7 +60,7 @@ class SizeType(click.ParamType[int, str | int]):
 
 
 class HeaderType(click.ParamType[tuple[str, str], str | tuple[str, str]]):
-    """``name=value``."""
+    """A header as a command takes it: ``name=value``."""
 
     name = "name=value"
 

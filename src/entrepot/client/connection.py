@@ -339,7 +339,7 @@ class _Parts(ConversationPort, LifelineEvents):
         self._settling_timer = self.loop.call_later(self._settling / SECOND, self._settle_lazily)
 
     async def close(self, timeout: int) -> None:
-        """Leave."""
+        """Take leave of the broker, and wait for its answer for at most ``timeout`` ns; 0 is for ever."""
         if self._settling_timer is not None:
             self._settling_timer.cancel()
         if self._beacon is not None:

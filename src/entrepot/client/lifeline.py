@@ -148,7 +148,7 @@ class Lifeline:
     # -- what happens --------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Dial."""
+        """Begin to dial."""
         self.perform(self.failover.start(self._now()))
 
     def opened(self, attempt: int) -> None:

@@ -43,7 +43,7 @@ class Group(asyncio.DatagramProtocol):
             self._transport.sendto(data, (self.host, self.port))
 
     def close(self) -> None:
-        """Leave."""
+        """Leave the group: close the socket."""
         if self._transport is not None:
             self._transport.close()
 

@@ -100,7 +100,7 @@ class Worker:
         self._thread: Final = threading.Thread(target=self._run, name="entrepot-disk", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self.ask(self.reserve.take)
         self._thread.start()
 

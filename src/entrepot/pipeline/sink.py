@@ -152,7 +152,7 @@ def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[Staged | Non
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """``df.write``."""
+    """Writes for ``df.write``."""
 
     def __init__(self, writing: _Writing) -> None:
         self._writing = writing
@@ -171,7 +171,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """``df.writeStream``."""
+    """Writes for ``df.writeStream``."""
 
     def __init__(self, writing: _Writing) -> None:
         self._writing = writing

@@ -54,7 +54,7 @@ class Consumer(Client):
     # -- subscribing --------------------------------------------------------------------------------------------------
 
     def ready(self) -> None:
-        """Subscribe."""
+        """Subscribe: the connection is open."""
         options = self.options
         self.taken = 0
         self.working = False

@@ -124,7 +124,7 @@ class Disk:
         return max(0, max(self._until.get(who, 0), self._until.get("", 0)) - self.world.time)
 
     def mend(self) -> None:
-        """Answer."""
+        """Answer everybody, at once, from now on."""
         self.slow = False
         self._until.clear()
 

@@ -251,7 +251,7 @@ class Program:
         return self.core is not None or any(site.name in reachable for site in self.known)
 
     def start(self) -> None:
-        """Connect."""
+        """Begin to connect."""
         if self.core is not None:
             self._perform(self.core.start(self.world.time))
         else:

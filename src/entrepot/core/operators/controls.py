@@ -187,7 +187,7 @@ def find_queue(broker: BrokerCore, text: str) -> Queue:
 
 
 class QueueControl(Control):
-    """``queue.X``."""
+    """The resource ``queue.X``: one queue."""
 
     def __init__(self, broker: BrokerCore, census: Census, name: str) -> None:
         super().__init__(broker, census)
@@ -285,7 +285,7 @@ class QueueControl(Control):
 
 
 class AddressControl(Control):
-    """``address.X``."""
+    """The resource ``address.X``: one address with its queues."""
 
     def __init__(self, broker: BrokerCore, census: Census, name: str) -> None:
         super().__init__(broker, census)
@@ -375,7 +375,7 @@ QUEUE_COLUMNS: Final = tuple(name for name in QUEUE_ATTRIBUTES if name not in NO
 
 
 class BrokerControl(Control):
-    """``broker``."""
+    """The resource ``broker``."""
 
     kind = "the broker"
 
