@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from entrepot.core.addressing.routing import Target
+from entrepot.core.addressing.routing import Service, Target
 from entrepot.model import address as names
 from entrepot.protocols.serving.targets import TARGETS_KEPT, keep_target
 from kit import Rig
@@ -15,7 +13,6 @@ def test_it_forgets_everything_when_it_is_full_and_services_at_once() -> None:
     known: dict[int, Target] = dict.fromkeys(range(TARGETS_KEPT), target)
     keep_target(known, -1, target)
     assert list(known) == [-1]
-    service: Any = object()
-    target.service = service
+    target.service = Service()
     keep_target(known, -2, target)
     assert list(known) == [-1]
