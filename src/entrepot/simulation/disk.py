@@ -140,15 +140,21 @@ class SimulatedDisk(JournalPort):
                 )
             at += size
 
-    def damage(self, name: str, offset: int, mask: int = 0xFF) -> None:
-        """Flip bits of one durable octet."""
+    def damage(self, name: str, offset: int, mask: int = 0xFF) -> bool:
+        """Flip bits of one durable octet; False when the file is not durable yet."""
+        if name not in self._durable:
+            return False
         self._durable[name][offset] ^= mask
         self._view[name][offset] ^= mask
+        return True
 
-    def shorten(self, name: str, length: int) -> None:
-        """Lose what a durable file has behind ``length``."""
+    def shorten(self, name: str, length: int) -> bool:
+        """Lose what a durable file has behind ``length``; False when the file is not durable yet."""
+        if name not in self._durable:
+            return False
         del self._durable[name][length:]
         del self._view[name][length:]
+        return True
 
     def lose(self, name: str) -> None:
         """Lose a durable file."""

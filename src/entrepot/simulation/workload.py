@@ -285,26 +285,27 @@ class Workload:
         """Damage the large body of a message that is stored, as soon as there is one."""
         broker = self.machine.broker
         found = {} if broker is None else broker.journal.large_bodies()
-        if broker is None or not found:
-            if tries:
-                self.world.later(ROT_PAUSE, lambda: self._rot(lots, tries - 1))
-            return
-        number = lots.one_of(sorted(found))
-        identity = broker.journal.load(number).fact("sim-id")
-        assert isinstance(identity, str)
-        self.ledger.records[identity].rotten = True
-        name = f"{found[number]}.blob"
-        how = lots.one_of(("flip", "flip", "shorten", "lose"))
-        self.world.note(f"{how} {name} of {identity}")
-        self.world.count("rot")
+        if broker is not None and found:
+            number = lots.one_of(sorted(found))
+            identity = broker.journal.load(number).fact("sim-id")
+            assert isinstance(identity, str)
+            how = lots.one_of(("flip", "flip", "shorten", "lose"))
+            if self._damage(f"{found[number]}.blob", int(self.machine.disk.blob_size(found[number])), how, lots):
+                self.ledger.records[identity].rotten = True
+                self.world.note(f"{how} {found[number]}.blob of {identity}")
+                self.world.count("rot")
+                return
+        if tries:
+            self.world.later(ROT_PAUSE, lambda: self._rot(lots, tries - 1))
+
+    def _damage(self, name: str, length: int, how: str, lots: Lots) -> bool:
+        """Damage a file of ``length`` octets; False when it is not durable yet."""
         disk = self.machine.disk
-        length = int(disk.blob_size(found[number]))
         if how == "lose" or length <= 0:
             disk.lose(name)
-        elif how == "flip":
-            disk.damage(name, lots.below(length))
-        else:
-            disk.shorten(name, lots.below(length))
+            return True
+        at = lots.below(length)
+        return disk.damage(name, at) if how == "flip" else disk.shorten(name, at)
 
     def _operate(self, kind: str, name: str, lots: Lots) -> None:
         broker = self.machine.broker
