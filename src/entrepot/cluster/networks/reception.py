@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from entrepot.base.environment import Instant
 from entrepot.cluster.channel import CensusPort
 from entrepot.cluster.link import LinkCore, LinkOptions
-from entrepot.cluster.networks.admission import UNLIMITED, path_of
+from entrepot.cluster.networks.admission import UNLIMITED, is_too_far, path_of
 from entrepot.cluster.networks.bridge import Bridge
 from entrepot.cluster.networks.comparison import Comparison, audit_of
 from entrepot.cluster.networks.durables import durable_list
@@ -78,7 +78,7 @@ class _Heeded(Test):
         if info is None or not info.broker_path:
             return NO if info is not None and self.ttl == 0 else YES
         path = path_of(info.broker_path)
-        return NO if self.reader in path or UNLIMITED < self.ttl <= len(path) else YES
+        return NO if self.reader in path or is_too_far(len(path), self.ttl) else YES
 
 
 class _LinkSource(Source):

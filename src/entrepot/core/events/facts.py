@@ -468,12 +468,12 @@ class Hub:
             self.add(one)
 
     def add(self, listener: Listener) -> None:
-        """Tell ``listener`` what happens from now on. Once there are queues use `BrokerCore.observe` instead."""
+        """Tell ``listener`` what happens from now on. Once there are queues, use `observing.observe` instead."""
         self.listeners = [*self.listeners, listener]
         self._count()
 
     def remove(self, listener: Listener) -> None:
-        """Tell ``listener`` nothing any more. Once there are queues use `BrokerCore.ignore` instead."""
+        """Tell ``listener`` nothing any more. Once there are queues, use `observing.ignore` instead."""
         self.listeners = [one for one in self.listeners if one is not listener]
         self._count()
 
