@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
+import core_packets
 from activemq_page import activemq_xml
 from artemis_page import broker_xml
 from client_page import client_options
@@ -134,6 +135,8 @@ def main() -> int:
         PAGES.parent / "broker-xml.md": broker_xml(),
         PAGES / "client-options.md": client_options(),
         PAGES / "errors.md": error_codes(),
+        core_packets.TARGET: core_packets.source(),
+        core_packets.PAGE: core_packets.page(),
         PAGES.parent / "formats" / "records.md": records_page(),
         **network_pages(),
         PAGES / "settings.md": address_settings(),
