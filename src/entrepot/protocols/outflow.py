@@ -8,6 +8,8 @@ from __future__ import annotations
 from librt.strings import BytesWriter
 from mypy_extensions import i64, mypyc_attr
 
+from entrepot.base.errors import BodyLost
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Outflow:
@@ -26,11 +28,17 @@ class Outflow:
         self.following: Outflow | None = None
 
     def piece(self) -> bytes:
-        """Return the next octets behind the prefix; ``done`` is set with the last. Raises BodyLost, StorageError."""
+        """Return the next octets behind the prefix; ``done`` is set with the last. Raises BodyLost, StorageError.
+
+        Where a protocol cuts a body into frames, a piece is a whole frame, and ``tail`` stays empty.
+        """
         raise NotImplementedError
 
+    def lost(self) -> None:
+        """The body is damaged behind what was written; the connection ends, because its frame cannot be completed."""
+
     def finish(self, gone: bool) -> None:
-        """Let go of the body; ``gone``: all of it was written."""
+        """Let go of the body; ``gone``: all of it was written. What is written in here goes behind it."""
 
 
 class Outflows:
@@ -58,21 +66,31 @@ class Outflows:
         self._last = body
         self.out = body.after
 
-    def flow(self, writer: BytesWriter) -> None:
-        """Put the next piece into ``writer``. Raises as `Outflow.piece`: then the frame can never be completed."""
+    def flow(self, writer: BytesWriter) -> Outflow | None:
+        """Put the next piece into ``writer``. Return the body of which that was the last.
+
+        The caller says `Outflow.finish` to it once all that writes knows ``out``: more may be written then. Raises as
+        `Outflow.piece`: then the frame can never be completed.
+        """
         body = self.current
         if body is None:
-            return
+            return None
         if not body.done:
-            writer.write(body.piece())
-        if body.done:
-            writer.write(body.tail)
-            writer.write(body.after.getvalue())
-            self.current = body.following
-            if self.current is None:
-                self._last = None
-                self.out = writer
-            body.finish(True)
+            try:
+                piece = body.piece()
+            except BodyLost:
+                body.lost()
+                raise
+            writer.write(piece)
+        if not body.done:
+            return None
+        writer.write(body.tail)
+        writer.write(body.after.getvalue())
+        self.current = body.following
+        if self.current is None:
+            self._last = None
+            self.out = writer
+        return body
 
     def end(self) -> None:
         """The connection is gone: let go of all bodies."""

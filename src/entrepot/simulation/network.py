@@ -283,7 +283,8 @@ class Link:
     def _unsent(self) -> None:
         """Note what the session had written and the socket never got."""
         self._note_shown(self.server.writer.getvalue())
-        outflow = self.server.writing.outflow if isinstance(self.server, StompSession) else None
+        outflows = self.server.outlet.outflows if isinstance(self.server, StompSession) else None
+        outflow = None if outflows is None else outflows.current
         while outflow is not None:
             self._note_shown(outflow.after.getvalue())
             outflow = outflow.following

@@ -152,13 +152,16 @@ class SessionWire(Wire):
         except EntrepotError:
             body.finish(False)
             raise
-        dispatching.pour(head, body)
+        outlet = self.session.outlet
+        outlet.out.write(head)
+        outlet.pour(body)
         return self._commands if answered else 0
 
     def end(self, why: str) -> None:
         """Take leave."""
         if not self.session.closing:
             self.session.replies.write(ShutdownInfo())
+            self.session.outlet.break_off()
             self.session.leave()
             self.session.note()
             self.session.release()

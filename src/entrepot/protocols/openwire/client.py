@@ -143,7 +143,9 @@ class OpenWireClient(Session):
         if outflows.is_busy() and not self.closing:
             if self.ready:
                 try:
-                    outflows.flow(self.writer)
+                    gone = outflows.flow(self.writer)
+                    if gone is not None:
+                        gone.finish(True)
                 except StorageError as error:  # in the middle of a frame: nothing can be said any more
                     self._end(f"a body cannot be read: {error}")
             data = super().outgoing()

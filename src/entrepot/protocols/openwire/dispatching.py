@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from entrepot.base.errors import EntrepotError, StorageError
+from entrepot.base.errors import EntrepotError
 from entrepot.base.reasons import UNSENDABLE, Reason
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.consumer import Consumer, Window
@@ -19,7 +19,6 @@ from entrepot.protocols.openwire.convert import presented
 from entrepot.protocols.openwire.large import body_of, is_large
 from entrepot.protocols.openwire.replies import Replies
 from entrepot.protocols.openwire.streaming import begin
-from entrepot.protocols.outflow import Outflow, Outflows
 from entrepot.protocols.serving.outlet import Outlet
 
 
@@ -56,7 +55,6 @@ class Dispatching:
         self.frame_octets_max: i64 = 0
         self.failed: list[_Failed] | None = None
         self.sent: i64 = 0
-        self.outflows: Outflows | None = None  # large bodies; none yet for most connections
 
     def head(self, consumer_id: ConsumerId, where: Destination) -> bytes:
         """Return what stands between the size of a dispatch and its message; b"" when each must be encoded anew."""
@@ -117,41 +115,9 @@ class Dispatching:
         except EntrepotError:
             body.finish(False)
             raise
-        self.pour(head, body)
-
-    def pour(self, head: bytes, body: Outflow) -> None:
-        """Write ``head``, and let ``body`` follow; nothing more is delivered until all of it was written."""
         outlet = self.outlet
-        outflows = self.outflows
-        if outflows is None:
-            outflows = Outflows(outlet.writer)
-            self.outflows = outflows
         outlet.out.write(head)
-        outflows.begin(body)
-        outlet.out = outflows.out
-        outlet.note()
-        outlet.choke()
-
-    def flow(self) -> str:
-        """Write the next piece of a body, if the socket has room; return why that is not possible, "" otherwise."""
-        outflows = self.outflows
-        outlet = self.outlet
-        if outflows is not None and not outlet.socket_full:
-            try:
-                outflows.flow(outlet.writer)
-            except StorageError as error:  # in the middle of a frame: nothing can be said any more
-                return f"a body cannot be read: {error}"
-            outlet.out = outflows.out
-        return ""
-
-    def is_streaming(self) -> bool:
-        """Return whether a body is on its way out."""
-        return self.outflows is not None and self.outflows.is_busy()
-
-    def end(self) -> None:
-        """The connection is gone: let go of the bodies."""
-        if self.outflows is not None:
-            self.outflows.end()
+        outlet.pour(body)
 
     def bury(self) -> None:
         """Give up what could not be said."""

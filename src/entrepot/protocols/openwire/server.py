@@ -137,28 +137,7 @@ class OpenWireSession(ServerSession):
         """Return what is to be written."""
         if self.dispatching.failed is not None:
             self.dispatching.bury()
-        dispatching = self.dispatching
-        if not dispatching.is_streaming():
-            return super().outgoing()
-        why = dispatching.flow()
-        if why:
-            self.refused = why
-            self.closing = True
-        data = self.outlet.take(self.broker.now)
-        if not self.outlet.socket_full:
-            if dispatching.is_streaming():
-                self.note()
-            else:
-                self.outlet.relieve()
-        return data
-
-    def writable(self, ready: bool, now: Instant) -> None:
-        """The socket is full, or has room again."""
-        if ready and self.dispatching.is_streaming():
-            self.outlet.socket_full = False
-            self.note()
-        else:
-            super().writable(ready, now)
+        return super().outgoing()
 
     def deadline(self) -> Instant:
         """Return when something is due: pulls, and what is due in every protocol."""
@@ -209,12 +188,12 @@ class OpenWireSession(ServerSession):
         """Another socket brought the same connection or client id: it takes over, this one ends (classic.md 4.18)."""
         self.refused = why
         self.release()
+        self.outlet.break_off()
         self.leave()
         self.note()
 
     def give_back(self) -> None:
         """Roll back, give back, and delete what was temporary."""
-        self.dispatching.end()
         self.transacting.end()
         self.consuming.end_all(list(self.consuming.consumers.values()), self.last_delivered)
         for producer_id in list(self.sending.producers):

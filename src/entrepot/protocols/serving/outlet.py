@@ -13,12 +13,14 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import KIB, SECOND, Instant
+from entrepot.base.errors import StorageError
 from entrepot.core.effort import Effort, Rest
 from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.consumer import Pause
 from entrepot.core.reading.subscription import Subscription
 from entrepot.model.address import Destination
 from entrepot.model.message import Message
+from entrepot.protocols.outflow import Outflow, Outflows
 from entrepot.protocols.session import NEVER, Session, Shell
 
 WRITER_KEPT_OCTETS: Final = 64 * KIB  # a writer never shrinks: one that a burst made larger is let go
@@ -54,6 +56,7 @@ class Outlet:
         self.wide_at: i64 = 0  # when more than WRITER_KEPT_OCTETS were written last; 0: the writer is small
         self.subscriptions: dict[ServedSubscription, None] = {}
         self.sources: list[Source] | None = None
+        self.outflows: Outflows | None = None  # bodies that leave in pieces; none yet for most connections
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -95,9 +98,62 @@ class Outlet:
         return True
 
     def end(self) -> None:
-        """The connection is gone: the shell is told nothing more, and nobody goes on."""
+        """The connection is gone: the shell is told nothing more, nobody goes on, and bodies are let go of."""
         self.shell = NO_SHELL
         self.choked = True
+        self.break_off()
+
+    # -- bodies that leave in pieces ----------------------------------------------------------------------------------
+
+    def pour(self, body: Outflow) -> None:
+        """The head of a frame was written to ``out``: let ``body`` follow at the pace of the socket.
+
+        All that is written from now on waits behind it, and nothing more is delivered until all of it has gone.
+        """
+        outflows = self.outflows
+        if outflows is None:
+            outflows = Outflows(self.writer)
+            self.outflows = outflows
+        outflows.begin(body)
+        self.out = outflows.out
+        self.note()
+        self.choke()
+
+    def is_streaming(self) -> bool:
+        """Return whether a body is on its way out."""
+        outflows = self.outflows
+        return outflows is not None and outflows.is_busy()
+
+    def flow(self) -> str:
+        """Write the next piece of a body, if the socket has room; return why that is not possible, usually ""."""
+        outflows = self.outflows
+        if outflows is None or self.socket_full:
+            return ""
+        try:
+            gone = outflows.flow(self.writer)
+        except StorageError as error:  # in the middle of a frame: nothing can be said any more
+            return f"a body cannot be read: {error}"
+        self.out = outflows.out
+        if gone is not None:
+            gone.finish(True)
+        return ""
+
+    def take_piece(self, now: Instant) -> bytes:
+        """Return what `flow` left to be written; when that was the last of the bodies, deliveries go on."""
+        data = self.take(now)
+        if not self.socket_full:
+            if self.is_streaming():
+                self.note()
+            else:
+                self.relieve()
+        return data
+
+    def break_off(self) -> None:
+        """Let go of the bodies: the one that has been begun is never written to its end."""
+        outflows = self.outflows
+        if outflows is not None:
+            outflows.end()
+            self.out = self.writer
 
     # -- who delivers -------------------------------------------------------------------------------------------------
 

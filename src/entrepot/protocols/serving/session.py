@@ -24,7 +24,7 @@ from entrepot.core.security.directory import Subject
 from entrepot.core.security.logins import Knock
 from entrepot.core.sending.loans import LOAN_FREE, LOAN_LAST, Loan
 from entrepot.protocols.serving.confirmations import Confirmations
-from entrepot.protocols.serving.life import END, ENDED, ENTER, LEAVE, LEAVING, OPENING, PART, following
+from entrepot.protocols.serving.life import END, ENDED, ENTER, LEAVE, LEAVING, LEFT, OPENING, PART, following
 from entrepot.protocols.serving.outlet import Outlet
 from entrepot.protocols.serving.patience import Patience
 from entrepot.protocols.session import NEVER, Session, Shell
@@ -161,6 +161,12 @@ class ServerSession(Session):
     def outgoing(self) -> bytes:
         """Return what is to be written; what waited for room in the writer goes on after it."""
         outlet = self.outlet
+        if outlet.outflows is not None and outlet.is_streaming():
+            why = outlet.flow()
+            if why:
+                self.refused = why
+            self.closing = self.closing or why != "" or (self.life == LEFT and not outlet.is_streaming())
+            return outlet.take_piece(self.broker.now)
         data = outlet.take(self.broker.now)
         if outlet.choked and not outlet.socket_full and len(data) > 0:
             outlet.relieve()
@@ -228,7 +234,9 @@ class ServerSession(Session):
         """The socket is full, or has room again."""
         outlet = self.outlet
         outlet.socket_full = not ready
-        if ready:
+        if ready and outlet.is_streaming():
+            outlet.note()
+        elif ready:
             outlet.relieve()
         else:
             outlet.choke()
@@ -272,10 +280,14 @@ class ServerSession(Session):
         self.outlet.pause(Pause.ENDING)
 
     def leave(self) -> None:
-        """The last word was said: read nothing more, and close once all is written."""
+        """The last word was said: read nothing more, and close once all is written.
+
+        A body that has been begun is written to its end before, unless the outlet broke it off: half of it would be no
+        message.
+        """
         if self.life != ENDED:
             self.become(LEAVE)
-        self.closing = True
+        self.closing = not self.outlet.is_streaming()
         self.outlet.pause(Pause.ENDING)
 
     def release(self) -> None:

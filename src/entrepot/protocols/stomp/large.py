@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import EntrepotError
@@ -17,6 +16,7 @@ from entrepot.core.queue.queue import Queue
 from entrepot.core.records import KIND_NUMBERS
 from entrepot.journal.ports import Waiter
 from entrepot.model.message import Message
+from entrepot.protocols.outflow import Outflow
 
 PACE_OCTETS: Final = (
     8 * 1024 * 1024
@@ -95,39 +95,37 @@ class Inflow:
             self.broker.journal.overflow.release(blob)
 
 
-class Outflow:
-    """A body on its way out. ``after`` collects what is to be written behind it, up to the body ``following``.
+class StreamedBody(Outflow):
+    """A body on its way out, as it is on disk, which it holds until `finish`.
 
     ``owner``: the queue of which ``message`` is settled already, because its consumer does not acknowledge; or None.
     """
 
     def __init__(self, broker: BrokerCore, message: Message, owner: Queue | None) -> None:
         rare = message.need_rare()
+        super().__init__(rare.large_length, b"", b"")
         self.broker: BrokerCore = broker
         self.message: Message = message
         self.owner: Queue | None = owner
-        self.blob: i64 = rare.large_id
-        self.length: i64 = rare.large_length
         self.at: i64 = 0
-        self.done: bool = rare.large_length == 0
-        self.after: BytesWriter = BytesWriter()
-        self.following: Outflow | None = None
-        broker.journal.overflow.hold(self.blob)
+        self.done = rare.large_length == 0
+        self.tail = b"\0"
+        broker.journal.overflow.hold(rare.large_id)
 
     def piece(self) -> bytes:
-        """Return the next octets; ``done`` is set with the last. Raises BodyLost, StorageError."""
+        """Return the next octets."""
         octets = self.broker.journal.overflow.read(self.message, self.at)
         self.at += len(octets)
         self.done = self.at >= self.length
         return octets
 
     def lost(self) -> None:
-        """The body is damaged behind what was written: where nobody else has the message, it becomes a dead letter."""
+        """Where nobody else has the message, it becomes a dead letter."""
         owner = self.owner
         self.owner = None
         if owner is not None:
             owner.bereaved(self.message)
 
-    def finish(self) -> None:
+    def finish(self, gone: bool) -> None:
         """Let go of the body."""
-        self.broker.journal.overflow.release(self.blob)
+        self.broker.journal.overflow.release(self.message.need_rare().large_id)

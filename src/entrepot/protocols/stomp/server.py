@@ -13,7 +13,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.base.environment import MILLISECOND, Instant
+from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import (
     EntrepotError,
     PeerError,
@@ -23,7 +23,7 @@ from entrepot.base.errors import (
     StorageError,
 )
 from entrepot.core.broker import BrokerCore
-from entrepot.protocols.serving.life import ENTER, LEAVING, LEFT, OPENING
+from entrepot.protocols.serving.life import ENTER, LEAVING, OPENING
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.session import STOMP, Shell
 from entrepot.protocols.stomp import codec
@@ -140,33 +140,6 @@ class StompSession(ServerSession):
         self.reader.pressed = super().borrow(held)
         return self.reader.pressed
 
-    def outgoing(self) -> bytes:
-        """Return what is to be written; what waited for room in the writer goes on after it."""
-        outflow = self.writing.outflow
-        if outflow is None:
-            return super().outgoing()
-        why = self.writing.flow(outflow)
-        if why:
-            self.refused = why
-            self.closing = True
-        elif self.writing.outflow is None and self.life == LEFT:
-            self.closing = True
-        data = self.outlet.take(self.broker.now)
-        if data and self.writing.outflow is not None:
-            if not self.outlet.socket_full:
-                self.note()
-        elif data and not self.outlet.socket_full:
-            self.outlet.relieve()
-        return data
-
-    def writable(self, ready: bool, now: Instant) -> None:
-        """The socket is full, or has room again."""
-        if ready and self.writing.outflow is not None:
-            self.outlet.socket_full = False
-            self.note()
-        else:
-            super().writable(ready, now)
-
     def beat(self) -> None:
         """Write a line end."""
         self.outlet.out.append(10)
@@ -197,11 +170,6 @@ class StompSession(ServerSession):
         self.refused = str(error)
         self.leave()
 
-    def leave(self) -> None:
-        """Close once all is written, a body from disk that has been begun included: half of it would be no message."""
-        super().leave()
-        self.closing = self.writing.outflow is None
-
     def superseded(self, why: str) -> None:
         """Another connection takes the client id over (allowLinkStealing): end, with all that this one holds."""
         self.fail(ShuttingDown(why))
@@ -218,7 +186,6 @@ class StompSession(ServerSession):
             self.leasing.detach()
         if self.sending is not None:
             self.sending.end()
-        self.writing.end()
         if self.places is not None:
             self.places.end()
         self.outlet.sources = None

@@ -1,4 +1,4 @@
-"""MESSAGE frames of one connection, and bodies that come from disk between them. [C]
+"""MESSAGE frames of one connection. [C]
 
 The lines that every MESSAGE has are made once for neighbours that differ in nothing; the tail of a message is written
 as it came, unless its consumer cannot read it so.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
-from entrepot.base.errors import BodyLost, StorageError
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.bereaved import without_body
 from entrepot.core.queue.queue import Queue
@@ -18,11 +17,11 @@ from entrepot.protocols.serving.outlet import Outlet
 from entrepot.protocols.stomp.codec import V12, Reader, decode_headers, octets_of
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE, is_octets, tail_of
 from entrepot.protocols.stomp.headers import write_headers
-from entrepot.protocols.stomp.large import Outflow
+from entrepot.protocols.stomp.large import StreamedBody
 
 
 class Writing:
-    """What a connection writes of messages. ``outflow``: the body that is being written from disk."""
+    """What a connection writes of messages."""
 
     def __init__(self, broker: BrokerCore, outlet: Outlet, reader: Reader) -> None:
         self.broker: BrokerCore = broker
@@ -31,8 +30,6 @@ class Writing:
         self.id_prefix: bytes = b""
         self.stamp: i64 = -1
         self.stamp_lines: bytes = b""
-        self.outflow: Outflow | None = None
-        self.outflow_last: Outflow | None = None  # and the last of those that wait behind it
         self.sent: i64 = 0
 
     def write_fixed(self, writer: BytesWriter, message: Message, deliveries: i64) -> None:
@@ -52,7 +49,10 @@ class Writing:
         self.sent += 1
 
     def write_rest(self, writer: BytesWriter, message: Message, asked: str = "", owner: Queue | None = None) -> None:
-        """Append annotations and the tail of a message that cannot be written as it is. ``owner``: see `Outflow`."""
+        """Append annotations and the tail of a message that cannot be written as it is.
+
+        ``owner``: as for a `StreamedBody`.
+        """
         rare = message.rare
         if rare is not None and rare.large_id:
             flaw = self.broker.journal.overflow.flaw(message)
@@ -69,7 +69,7 @@ class Writing:
                 writer.write(b"original-destination:" + origin + b"\n")
             if rare.large_id:
                 writer.write(tail)
-                self.begin_outflow(message, owner)
+                self.outlet.pour(StreamedBody(self.broker, message, owner))
                 return
         writer.write(tail)
 
@@ -94,48 +94,6 @@ class Writing:
         outlet.note()
         if len(outlet.out) > outlet.high:
             outlet.choke()
-
-    # -- bodies from disk ----------------------------------------------------------------------------------------------
-
-    def begin_outflow(self, message: Message, owner: Queue | None) -> None:
-        """Write the body of ``message`` from disk as the socket takes it; all else, other bodies too, waits."""
-        outflow = Outflow(self.broker, message, owner)
-        last = self.outflow_last
-        if self.outflow is None or last is None:
-            self.outflow = outflow
-        else:
-            last.following = outflow
-        self.outflow_last = outflow
-        self.outlet.out = outflow.after
-        self.outlet.choke()
-
-    def flow(self, outflow: Outflow) -> str:
-        """Write the next octets of a body. Return why it cannot be written to its end, usually ""."""
-        outlet = self.outlet
-        if not outlet.socket_full:
-            try:
-                outlet.writer.write(outflow.piece())
-            except StorageError as error:
-                # In the middle of a frame nothing can be said any more; that it ends before its length says enough.
-                if isinstance(error, BodyLost):
-                    outflow.lost()
-                return str(error)
-        if outflow.done:
-            outlet.writer.write(b"\0")
-            outlet.writer.write(outflow.after.getvalue())
-            self.outflow = outflow.following
-            if self.outflow is None:
-                outlet.out = outlet.writer
-            outflow.finish()
-        return ""
-
-    def end(self) -> None:
-        """The connection is gone: let go of the bodies."""
-        outflow = self.outflow
-        while outflow is not None:
-            outflow.finish()
-            outflow = outflow.following
-        self.outflow = None
 
 
 def tail_for(message: Message, version: i64, asked: str = "") -> bytes:

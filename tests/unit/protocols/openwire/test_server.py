@@ -650,14 +650,14 @@ def test_a_large_body_leaves_in_pieces_and_what_follows_waits_behind_it(hub: Hub
     client = hub.client()
     client.consume(QUEUE)
     client.session.writable(False, hub.rig.now)
-    assert client.session.dispatching.is_streaming()
+    assert client.session.outlet.is_streaming()
     client.session.writable(True, hub.rig.now)
     found: list[str] = []
     for _ in range(20):
         found += client.texts()
         hub.rig.turn()
     assert found == ["a text " * 200_000, "small"]
-    assert not client.session.dispatching.is_streaming()
+    assert not client.session.outlet.is_streaming()
 
 
 def test_frames_that_are_begun_by_many_are_bounded(hub: Hub) -> None:

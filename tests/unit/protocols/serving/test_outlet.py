@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from entrepot.base.compiled import is_compiled
 from entrepot.base.environment import SECOND
+from entrepot.base.errors import BodyLost
 from entrepot.core.effort import Effort
 from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.consumer import Consumer, Pause
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import Destination
 from entrepot.model.message import Message
+from entrepot.protocols.outflow import Outflow
 from entrepot.protocols.serving.outlet import (
     WRITER_KEPT_OCTETS,
     WRITER_QUIET,
@@ -197,3 +201,91 @@ def test_a_browse_goes_on_where_its_turn_ended_and_is_ended_once() -> None:
     assert seen.ends == 1
     seen.pump()
     assert seen.ends == 1
+
+
+class Parts(Outflow):
+    """A body of given parts. ``then``: called when it is let go of."""
+
+    def __init__(self, parts: list[bytes], tail: bytes = b"") -> None:
+        super().__init__(sum(map(len, parts)), b"", b"")
+        self.parts = parts
+        self.tail = tail
+        self.gone: list[bool] = []
+        self.told_lost = 0
+        self.then: Callable[[], None] = int
+
+    def piece(self) -> bytes:
+        if not self.parts:
+            raise BodyLost("a part is damaged")
+        part = self.parts.pop(0)
+        self.done = not self.parts
+        return part
+
+    def lost(self) -> None:
+        self.told_lost += 1
+
+    def finish(self, gone: bool) -> None:
+        self.gone.append(gone)
+        self.then()
+
+
+def drained(outlet: Outlet) -> bytes:
+    """Return what goes out while the socket takes all."""
+    gone = [outlet.take(0)]
+    while outlet.is_streaming():
+        assert outlet.flow() == ""
+        gone.append(outlet.take(0))
+    return b"".join(gone)
+
+
+@subclasses
+def test_all_else_waits_behind_a_body_and_a_body_behind_another() -> None:
+    shell = Counting()
+    outlet = an_outlet(shell)
+    first, second = Parts([b"1", b"2"], b"."), Parts([b"3"], b";")
+    outlet.out.write(b"head ")
+    outlet.pour(first)
+    assert (shell.told, outlet.choked, outlet.is_streaming()) == (1, True, True)
+    outlet.out.write(b" between ")
+    outlet.pour(second)
+    outlet.out.write(b" behind")
+    assert drained(outlet) == b"head 12. between 3; behind"
+    assert first.gone == second.gone == [True]
+    assert outlet.out is outlet.writer
+
+
+@subclasses
+def test_what_is_written_as_a_body_is_let_go_of_comes_behind_it() -> None:
+    """A link sends on at once then: into a writer whose octets had gone it would be lost."""
+    outlet = an_outlet()
+    first, second = Parts([b"1"]), Parts([b"2"])
+
+    def go_on() -> None:
+        outlet.out.write(b" next ")
+        outlet.pour(second)
+
+    first.then = go_on
+    outlet.pour(first)
+    assert drained(outlet) == b"1 next 2"
+
+
+@subclasses
+def test_a_body_waits_while_the_socket_is_full() -> None:
+    outlet = an_outlet()
+    outlet.pour(Parts([b"1"]))
+    outlet.socket_full = True
+    assert outlet.flow() == ""
+    assert (outlet.take(0), outlet.is_streaming()) == (b"", True)
+
+
+@subclasses
+def test_a_body_that_cannot_be_read_says_so_once_and_is_let_go_of_at_the_end() -> None:
+    outlet = an_outlet()
+    body, behind = Parts([]), Parts([b"2"])
+    outlet.pour(body)
+    outlet.pour(behind)
+    assert "a part is damaged" in outlet.flow()
+    assert body.told_lost == 1
+    outlet.end()
+    assert body.gone == behind.gone == [False]
+    assert not outlet.is_streaming()
