@@ -67,10 +67,10 @@ class Addresses:
                 target.attach_nothing(self.table.version)
                 return
         self.table.resolve(target)
-        self.host.effort.spent += 1 + (len(target.queues) >> 1)
+        self.host.effort.spent += 1 + (len(target.choice.every) >> 1)
         if target.parts:
             return
-        if (target.routing != MULTICAST or target.queue_name) and not target.turns and not target.queues:
+        if (target.routing != MULTICAST or target.queue_name) and target.choice.is_empty():
             self.queues.need_own(Destination(target.name, target.routing, target.temporary, target.queue_name))
             self.table.resolve(target)
         policy = self.queues.policies.of(target.name, target.routing)

@@ -10,6 +10,8 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import Fault
 from entrepot.base.patterns import MIXED, PatternTrie, is_pattern, matches
+from entrepot.core.addressing.binding import Address, Binding, Group, LocalBinding
+from entrepot.core.addressing.choice import Choice
 from entrepot.core.addressing.policy import Policy
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
@@ -82,10 +84,9 @@ class Plan:
 
 
 class Target:
-    """Where sends to one destination go. ``parts`` are the targets of a composite; otherwise ``queues`` or ``turns``.
+    """Where sends to one destination go. ``parts`` are the targets of a composite; otherwise ``choice`` is made.
 
-    ``queues``: each gets the message. ``turns``: anycast queues of which one gets it, in rotation. ``only``: set when
-    the answer is exactly one queue and nothing else has to be looked at, the case that must be fast.
+    ``only``: set when the answer is exactly one queue and nothing else has to be looked at, the case that must be fast.
     """
 
     def __init__(self, name: str, routing: int, queue: str = "") -> None:
@@ -95,10 +96,7 @@ class Target:
         self.version: i64 = -1
         self.only: Queue | None = None
         self.only_id: list[int] = []
-        self.queues: list[Queue] = []
-        self.turns: list[Queue] = []
-        self.turn: i64 = 0
-        self.selective: list[Queue] = []  # of ``queues`` those that take only what a consumer wants now
+        self.choice: Choice = Choice()
         self.diverts: list[Divert] = []
         self.parts: list[Target] = []
         self.policy: Policy | None = None
@@ -112,75 +110,11 @@ class Target:
     def attach_nothing(self, version: i64) -> None:
         """Be up to date, and lead to no queue."""
         self.only = None
-        self.queues = []
-        self.turns = []
-        self.selective = []
+        self.choice.clear()
         self.diverts = []
         self.stamps = False
         self.careful = False
         self.version = version
-
-    def chosen(self, message: Message) -> list[Queue]:
-        """Return the queues that ``message`` goes to now, filters applied; moves the rotation on."""
-        found: list[Queue] = []
-        for queue in self.queues:
-            if passes(queue, message) and (not self.selective or self._wanted(queue, message)):
-                found.append(queue)
-        turns = self.turns
-        tried: i64 = 0
-        while tried < len(turns):
-            if self.turn >= len(turns):
-                self.turn = 0
-            queue = turns[self.turn]
-            self.turn += 1
-            if passes(queue, message):
-                found.append(queue)
-                break
-            tried += 1
-        return found
-
-    def _wanted(self, queue: Queue, message: Message) -> bool:
-        """Return whether a consumer of ``queue`` would take ``message``, where its virtual topic asks for that."""
-        if queue not in self.selective:
-            return True
-        for consumer in queue.roster.consumers:  # noqa: SIM110 - a loop compiles to half the time of a generator
-            if consumer.wants(message):
-                return True
-        return False
-
-
-def passes(queue: Queue, message: Message) -> bool:
-    """Return whether the filter of ``queue`` lets ``message`` in."""
-    if queue.filter_origin != 0 and queue.filter_origin == message.origin:
-        return False
-    condition = queue.filter
-    return condition is None or condition.matches(message)
-
-
-class Address:
-    """One address: its anycast and its multicast queues. ``pattern`` addresses hold wildcard subscriptions."""
-
-    def __init__(self, name: str) -> None:
-        self.name: str = name
-        self.anycast: list[Queue] = []
-        self.multicast: list[Queue] = []
-        self.pattern: bool = is_pattern(name, MIXED)
-        self.created_by_operator: bool = False
-
-    def bind(self, queue: Queue) -> None:
-        """Bind ``queue`` under its routing type."""
-        (self.multicast if queue.routing == MULTICAST else self.anycast).append(queue)
-
-    def unbind(self, queue: Queue) -> None:
-        """Remove ``queue``."""
-        queues = self.multicast if queue.routing == MULTICAST else self.anycast
-        if queue in queues:
-            queues.remove(queue)
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether no queue is bound."""
-        return not self.anycast and not self.multicast
 
 
 class VirtualTopic:
@@ -206,6 +140,7 @@ class RoutingTable:
     def __init__(self) -> None:
         self.addresses: dict[str, Address] = {}
         self.queues: dict[str, Queue] = {}
+        self.bindings: dict[str, LocalBinding] = {}  # of these queues, by the queue's name
         self.by_identity: dict[int, Queue] = {}
         self.version: i64 = 0
         self.wild: PatternTrie[Address] = PatternTrie(MIXED)
@@ -226,7 +161,9 @@ class RoutingTable:
 
     def add(self, queue: Queue) -> None:
         """Bind ``queue`` to its address."""
-        self.address(queue.address).bind(queue)
+        binding = LocalBinding(queue)
+        self.address(queue.address).bind(binding)
+        self.bindings[queue.name] = binding
         self.queues[queue.name] = queue
         self.by_identity[int(queue.identity)] = queue
         self.version += 1
@@ -264,73 +201,71 @@ class RoutingTable:
                 if address.pattern:
                     self.wild.remove(address.name, address)
         self.queues.pop(queue.name, None)
+        self.bindings.pop(queue.name, None)
         self.by_identity.pop(int(queue.identity), None)
         self.version += 1
 
     def resolve(self, target: Target) -> None:
         """Bring ``target`` up to date with the table."""
         target.only = None
-        target.queues = []
-        target.turns = []
-        target.selective = []
-        target.diverts = [
-            divert
-            for divert in self.diverts.get(target.name, [])
-            if divert.routing == UNTYPED or target.routing == UNTYPED or divert.routing == target.routing
-        ]
+        target.diverts = self._diverts_of(target)
+        target.choice.clear()
         if target.queue_name:
-            queue = self.queues.get(target.queue_name)
-            if queue is not None:
-                target.queues = [queue]
+            self._lead_to_queue(target)
         else:
-            if target.routing != MULTICAST:
-                address = self.addresses.get(target.name)
-                target.turns = [] if address is None else list(address.anycast)
-            if target.routing != ANYCAST:
-                target.queues = self._multicast(target.name, target.temporary)
-                if any(virtual.selective for virtual in self.virtual_topics):
-                    target.selective = [queue for queue in target.queues if self._is_selective(target.name, queue)]
-            if self.mirror_prefix and target.turns and not target.temporary:
-                for mirror in self._multicast(self.mirror_prefix + target.name):
-                    if mirror not in target.queues:
-                        target.queues.append(mirror)
-        if target.turns and target.queues:  # no queue twice, or it would get a message twice
-            target.turns = [queue for queue in target.turns if queue not in target.queues]
-        if len(target.turns) == 1:
-            target.queues = target.queues + target.turns
-            target.turns = []
-        if len(target.queues) == 1 and not target.turns and not target.diverts:
-            queue = target.queues[0]
-            plain = queue.filter is None and queue.filter_origin == 0 and queue.pending_limit < 0
-            if plain and not queue.fates.careful and not target.selective:
+            self._lead_to_address(target)
+        if not target.diverts:
+            queue = target.choice.only()
+            if queue is not None and queue.pending_limit < 0 and not queue.fates.careful:
                 target.only = queue
                 target.only_id = [int(queue.identity)]
         target.version = self.version
 
-    def _multicast(self, name: str, temporary: bool = False) -> list[Queue]:
-        """Return the queues that a message to the topic ``name`` goes to. A temporary one is its maker's: no wildcard
-        and no virtual topic reaches it, as in Classic, where it is in a region of its own.
+    def _diverts_of(self, target: Target) -> list[Divert]:
+        return [
+            divert
+            for divert in self.diverts.get(target.name, [])
+            if divert.routing == UNTYPED or target.routing == UNTYPED or divert.routing == target.routing
+        ]
+
+    def _lead_to_queue(self, target: Target) -> None:
+        """Let ``target`` lead to the one queue that it names (FQQN)."""
+        binding = self.bindings.get(target.queue_name)
+        if binding is not None:
+            target.choice.every.append(binding)
+
+    def _lead_to_address(self, target: Target) -> None:
+        """Let ``target`` lead to what is bound to its address, by its routing type, and to what shares in that."""
+        choice = target.choice
+        address = self.addresses.get(target.name)
+        anycasts = Group() if address is None or target.routing == MULTICAST else address.anycasts
+        if target.routing != ANYCAST:
+            self._lead_to_topic(choice, target.name, target.temporary)
+            if any(virtual.selective for virtual in self.virtual_topics):
+                choice.selective = [one for one in choice.every if self._is_selective(target.name, one.queue)]
+        if self.mirror_prefix and anycasts.bindings and not target.temporary:
+            self._lead_to_topic(choice, self.mirror_prefix + target.name, temporary=False)
+        choice.share(anycasts, choice.every)  # no queue twice, or it would get a message twice
+
+    def _lead_to_topic(self, choice: Choice, name: str, temporary: bool) -> None:
+        """Let ``choice`` lead to what a message to the topic ``name`` goes to, each queue once. A temporary topic is
+        its maker's: no wildcard and no virtual topic reaches it, as in Classic, where it is in a region of its own.
         """
-        queues: list[Queue] = []
+        known = dict.fromkeys(choice.every, True)
         address = self.addresses.get(name)
         if address is not None and not address.pattern:
-            queues.extend(address.multicast)
+            _join(choice, address, known)
         if temporary:
-            return queues
-        known = {int(queue.identity) for queue in queues}
+            return
         for wild in self.wild.lookup(name):
-            for queue in wild.multicast:
-                if int(queue.identity) not in known:
-                    known.add(int(queue.identity))
-                    queues.append(queue)
+            _join(choice, wild, known)
         for virtual in self.virtual_topics:
             if _covers(virtual.name, name):
-                pattern = virtual.queue_pattern(name)
-                for queue in self.matching(pattern):
-                    if queue.routing == ANYCAST and int(queue.identity) not in known:
-                        known.add(int(queue.identity))
-                        queues.append(queue)
-        return queues
+                for queue in self.matching(virtual.queue_pattern(name)):
+                    binding = self.bindings[queue.name]
+                    if queue.routing == ANYCAST and binding not in known:
+                        known[binding] = True
+                        choice.every.append(binding)
 
     def _is_selective(self, topic: str, queue: Queue) -> bool:
         """Return whether ``queue`` shares in ``topic`` by virtual topics that ask its consumers, and by no other."""
@@ -352,6 +287,16 @@ class RoutingTable:
         return [queue for queue in self.queues.values() if _covers(pattern, queue.name)]
 
 
+def _join(choice: Choice, address: Address, known: dict[Binding, bool]) -> None:
+    """Let ``choice`` lead to the multicast groups of ``address``, except to those of one binding that is ``known``."""
+    for group in address.multicasts.values():
+        if len(group.bindings) > 1:
+            choice.share(group, [])
+        elif group.bindings[0] not in known:
+            known[group.bindings[0]] = True
+            choice.every.append(group.bindings[0])
+
+
 def _covers(pattern: str, name: str) -> bool:
     return matches(pattern, name, MIXED)
 
@@ -359,8 +304,8 @@ def _covers(pattern: str, name: str) -> bool:
 def default_routing(table: RoutingTable, name: str) -> int:
     """Return the routing type of a destination named without one: that of its address, a queue where there is none."""
     address = table.addresses.get(name)
-    if address is None or (address.anycast and not address.multicast):
+    if address is None or (address.has(ANYCAST) and not address.has(MULTICAST)):
         return ANYCAST
-    if address.multicast and not address.anycast:
+    if address.has(MULTICAST) and not address.has(ANYCAST):
         return MULTICAST
     return UNTYPED

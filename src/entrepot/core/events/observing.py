@@ -46,7 +46,7 @@ def snapshot(broker: BrokerCore) -> list[Fact]:
     facts: list[Fact] = []
     table = broker.table
     for address in table.addresses.values():
-        facts.append(AddressFact(ADDRESS_ADDED, address.name, ANYCAST if address.anycast else MULTICAST))
+        facts.append(AddressFact(ADDRESS_ADDED, address.name, ANYCAST if address.has(ANYCAST) else MULTICAST))
     for queue in table.queues.values():
         place = queue.place()
         facts.append(QueueFact(QUEUE_ADDED, place))

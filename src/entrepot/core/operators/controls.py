@@ -17,9 +17,10 @@ from msgspec.structs import replace
 
 from entrepot.base.errors import InvalidDestination, Refused
 from entrepot.base.patterns import MIXED, is_pattern
+from entrepot.core.addressing.binding import Address
 from entrepot.core.addressing.configuration import configured, described
 from entrepot.core.addressing.definition import QueueDefinition
-from entrepot.core.addressing.routing import Address, default_routing
+from entrepot.core.addressing.routing import default_routing
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.operators import upkeep, views
 from entrepot.core.operators.census import Census

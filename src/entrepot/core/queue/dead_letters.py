@@ -96,7 +96,7 @@ class DeadLetters:
     def place(self, name: str) -> Queue:
         """Return the queue for dead or expired letters, made whatever the policy of its address says."""
         address = self.table.addresses.get(name)
-        if name in self.table.queues or (address is not None and address.anycast):
+        if name in self.table.queues or (address is not None and address.has(ANYCAST)):
             return self.queues.need(Destination(name, ANYCAST))
         return self.queues.create(QueueDefinition(name=name, address=name))
 

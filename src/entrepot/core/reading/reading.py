@@ -12,10 +12,11 @@ from entrepot.base.errors import (
 )
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
+from entrepot.core.addressing.binding import passes
 from entrepot.core.addressing.definition import SubscriptionOwner, durable_subscription, subscriber
 from entrepot.core.addressing.policy import Policies
 from entrepot.core.addressing.queues import Queues, QueueWatcher
-from entrepot.core.addressing.routing import RoutingTable, default_routing, passes
+from entrepot.core.addressing.routing import RoutingTable, default_routing
 from entrepot.core.effort import Rest
 from entrepot.core.events import announcing
 from entrepot.core.events import trace as facts

@@ -317,7 +317,7 @@ class Access:
         if destination.queue:
             return False
         if self._routing(destination) != MULTICAST:
-            return address is not None and bool(address.anycast)
+            return address is not None and address.has(ANYCAST)
         return address is not None or name in self._topics or name.startswith(ADVISORIES)
 
     def _is_temporary(self, destination: Destination) -> bool:

@@ -222,7 +222,7 @@ class Sending(ScheduleOutlet):
             self.addresses.refresh(target)
         if target.diverts and self._divert(message, target, plan, copy, peek):
             return
-        chosen = target.queues + target.turns if peek else target.chosen(message)
+        chosen = target.choice.candidates() if peek else target.choice.choose(message)
         if not copy.queues:  # a target names no queue twice, and to look would cost the square of a topic's readers
             copy.queues.extend(chosen)
         else:

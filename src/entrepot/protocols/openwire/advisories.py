@@ -14,7 +14,8 @@ from typing import Final
 from entrepot.base.patterns import MIXED
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.core.addressing.address_settings import RECALL_NONE
-from entrepot.core.addressing.routing import Target, VirtualTopic, passes
+from entrepot.core.addressing.binding import passes
+from entrepot.core.addressing.routing import Target, VirtualTopic
 from entrepot.core.broker import BrokerCore
 from entrepot.core.reading.subscription import Subscription
 from entrepot.core.scheduling.timed import Alarm
@@ -216,7 +217,7 @@ class Advisories:
             if queue.routing == ANYCAST and not queue.temporary and not queue.definition.owner:
                 self.queue_made(named(queue.name, False, False))
         for address in self.broker.table.addresses.values():
-            if address.created_by_operator or (address.multicast and not address.pattern):
+            if address.created_by_operator or (address.has(MULTICAST) and not address.pattern):
                 self.topic_used(address.name)
 
     def queue_gone(self, where: Destination) -> None:
@@ -275,7 +276,7 @@ class Advisories:
 
     def is_read(self, topic: str) -> bool:
         """Return whether anybody reads ``topic``, or it remembers what is told for who reads it later."""
-        return bool(self._target(topic).queues) or self._recalls(topic)
+        return not self._target(topic).choice.is_empty() or self._recalls(topic)
 
     def _recalls(self, topic: str) -> bool:
         return self.broker.policies.of(topic, MULTICAST).recall != RECALL_NONE
@@ -315,7 +316,7 @@ class Advisories:
         target = self._target(topic)
         if self._recalls(topic):
             target.version = -1  # `BrokerCore.send` looks up the policy too
-        if target.queues or target.version < 0:
+        if not target.choice.is_empty() or target.version < 0:
             self.broker.send(message, target)
 
     def _message(

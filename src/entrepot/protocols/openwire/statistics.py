@@ -230,7 +230,7 @@ class Statistics(Service):
         """Return the queues or topics that ``pattern`` means, by their names."""
         table = self.broker.table
         if topic:
-            found = [*self.advisories.topics, *(each.name for each in table.addresses.values() if each.multicast)]
+            found = [*self.advisories.topics, *(each.name for each in table.addresses.values() if each.has(MULTICAST))]
         else:
             found = [
                 each.name for each in table.queues.values() if each.routing == ANYCAST and not each.definition.owner
@@ -251,7 +251,7 @@ class Statistics(Service):
             queues = [queue]
         else:
             address = table.addresses.get(name)
-            queues = [] if address is None else list(address.multicast)
+            queues = [] if address is None else address.multicast
         figures = self._of_queues(queues, {})
         if not is_queue(where):
             del figures["enqueueCount"]
