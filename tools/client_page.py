@@ -11,8 +11,8 @@ sys.path.insert(0, str(SOURCE))
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.base.settings import Dialect, Options, Setting, Unit
-from entrepot.client.discovery import MulticastOptions
 from entrepot.client.options import ONE_WAY, ClientOptions, FanoutOptions
+from entrepot.protocols.announcement import MulticastOptions
 from entrepot.protocols.failover import FailoverOptions
 
 HEAD: Final = """\

@@ -22,7 +22,7 @@ from entrepot.analysis.model import (
 from entrepot.base.errors import AccessDenied, InvalidOption, InvalidURI
 from entrepot.base.settings import Dialect
 from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse
-from entrepot.cluster.networks.discovery import MULTICAST_HOST, MULTICAST_PORT, parse_connector
+from entrepot.cluster.networks.discovery import parse_connector
 from entrepot.cluster.networks.options import Compared
 from entrepot.config.model import BrokerConfig, NetworkConnector
 from entrepot.config.peering import ListenerEntry, Position
@@ -31,6 +31,7 @@ from entrepot.core.addressing.routing import RoutingTable
 from entrepot.core.security.access import Access
 from entrepot.core.security.directory import Subject
 from entrepot.model.address import MULTICAST, Destination
+from entrepot.protocols.announcement import MULTICAST_HOST, MULTICAST_PORT
 from entrepot.protocols.openwire.negotiation import UNLIMITED, WireFormatOptions
 
 CONSUMER_ADVISORIES: Final = "ActiveMQ.Advisory.Consumer.>"

@@ -27,7 +27,7 @@ from entrepot.base.reasons import PEER_REFUSED, Reason
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.backoff import Backoff, Reconnection
 from entrepot.cluster.flow import CLOSED, FlowControl, octets_of
-from entrepot.cluster.source import Feed, LinkConsumer, Outlet, settle
+from entrepot.cluster.source import Feed, Forwarder, LinkConsumer, settle
 from entrepot.cluster.supervision import INTERVALS_SILENT, Supervision
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.consumer import Pause
@@ -132,7 +132,7 @@ class LinkCounts:
         self.failures = 0
 
 
-class LinkCore(Outlet):
+class LinkCore(Forwarder):
     """One direction of one connection to one peer. ``attempt`` numbers what was dialled; 0 for a passive link."""
 
     def __init__(

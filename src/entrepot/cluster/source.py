@@ -53,7 +53,7 @@ class LinkPort:
         """``message`` could not be forwarded and is a dead letter now."""
 
 
-class Outlet:
+class Forwarder:
     """The link, as its feeds see it."""
 
     def __init__(self, name: str, broker: BrokerCore, window_octets: int) -> None:
@@ -72,7 +72,7 @@ class Outlet:
 class Feed(Subscription):
     """A local subscription whose messages cross. The owner decides with `admits` what may."""
 
-    def __init__(self, link: Outlet, destinations: list[Destination], prefetch: int) -> None:
+    def __init__(self, link: Forwarder, destinations: list[Destination], prefetch: int) -> None:
         super().__init__(destinations)
         self.kind = BRIDGE
         self.link = link

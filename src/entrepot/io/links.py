@@ -13,7 +13,7 @@ from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.link import Effect
 from entrepot.cluster.networks.bridge import LOOP, Bridge
 from entrepot.cluster.networks.connector import NetworkConnector, offered
-from entrepot.cluster.networks.discovery import Beacon, Found, Hearing
+from entrepot.cluster.networks.discovery import Beacon, hearing
 from entrepot.cluster.networks.opening import Opening
 from entrepot.cluster.networks.reception import NetworkSession
 from entrepot.io.announcing import ZeroconfBrowser
@@ -22,6 +22,7 @@ from entrepot.io.datagram import Group, join
 from entrepot.io.options import read
 from entrepot.io.tcp import dial
 from entrepot.io.tls import client_context
+from entrepot.protocols.announcement import Found, Hearing
 from entrepot.protocols.failover import Dial, Drop, GiveUp, Warn
 from entrepot.protocols.openwire.client import OpenWireClient
 from entrepot.protocols.openwire.negotiation import WIRE_FORMAT
@@ -114,9 +115,9 @@ class Links:
     def _start(self, connector: NetworkConnector) -> None:
         now = int(self.turn.now)
         self._made.connect(connector, self._perform, now)
-        for owner, hearing in self._hearings:
+        for owner, news in self._hearings:
             if owner is connector:
-                for place in hearing.places.values():
+                for place in news.places.values():
                     connector.heard(Found(place), now)
 
     def _drained(self) -> bool:
@@ -178,18 +179,18 @@ class Links:
         self.turn.run(lambda: bridge.perform(bridge.link.failed(attempt, why, int(self.turn.now))))
 
     async def _listen(self, connector: NetworkConnector, beacon: Beacon) -> None:
-        hearing = Hearing(beacon)
-        self._hearings.append((connector, hearing))
+        news = hearing(beacon)
+        self._hearings.append((connector, news))
         if beacon.zeroconf:
 
             def told(uri: str, alive: bool) -> None:
-                self.turn.run(lambda: self._told(connector, hearing, uri, alive))
+                self.turn.run(lambda: self._told(connector, news, uri, alive))
 
             self._browsers.append(ZeroconfBrowser(beacon, told))
             return
 
         def heard(data: bytes, sender: str) -> None:
-            self.turn.run(lambda: self._tell(connector, hearing, data))
+            self.turn.run(lambda: self._tell(connector, news, data))
 
         options = beacon.options
         group = await join(
@@ -197,14 +198,14 @@ class Links:
         )
         self._groups.append(group)
 
-    def _tell(self, connector: NetworkConnector, hearing: Hearing, data: bytes) -> None:
+    def _tell(self, connector: NetworkConnector, news: Hearing, data: bytes) -> None:
         now = int(self.turn.now)
-        for event in hearing.heard(data, now):
+        for event in news.heard(data, now):
             connector.heard(event, now)
 
-    def _told(self, connector: NetworkConnector, hearing: Hearing, uri: str, alive: bool) -> None:
+    def _told(self, connector: NetworkConnector, news: Hearing, uri: str, alive: bool) -> None:
         now = int(self.turn.now)
-        for event in hearing.told(uri, alive=alive, now=now):
+        for event in news.told(uri, alive=alive, now=now):
             connector.heard(event, now)
 
     def _sweep(self) -> None:
@@ -213,8 +214,8 @@ class Links:
 
     def _forget(self) -> None:
         now = int(self.turn.now)
-        for connector, hearing in self._hearings:
-            for event in hearing.advance(now):
+        for connector, news in self._hearings:
+            for event in news.advance(now):
                 connector.heard(event, now)
             connector.tidy(now)
 

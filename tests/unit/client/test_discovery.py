@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.uri import Endpoint
-from entrepot.client.discovery import PLACES_MAX, Listening, MulticastOptions
-from entrepot.protocols.announcement import announcement, parse_announcement
+from entrepot.client.discovery import Listening
+from entrepot.protocols.announcement import PLACES_MAX, MulticastOptions, announcement, parse_announcement
 
 
 def test_the_layout_is_activemqs() -> None:

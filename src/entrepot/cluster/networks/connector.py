@@ -17,11 +17,12 @@ from entrepot.base.settings import Dialect
 from entrepot.base.uri import Endpoint, parse
 from entrepot.cluster.link import Effect, LinkCore, LinkOptions, State
 from entrepot.cluster.networks.bridge import LOOP, Bridge
-from entrepot.cluster.networks.discovery import Discovery, Forgotten, Found, Target, parse_connector
+from entrepot.cluster.networks.discovery import Discovery, Target, parse_connector
 from entrepot.cluster.networks.lists import Lists
 from entrepot.cluster.networks.neighbourhood import Neighbourhood
 from entrepot.cluster.networks.options import NetworkConnectorOptions, spread
 from entrepot.cluster.supervision import INTERVALS_SILENT
+from entrepot.protocols.announcement import Forgotten, Found
 from entrepot.protocols.openwire.negotiation import WIRE_FORMAT, WireFormatOptions
 from entrepot.protocols.session import NEVER
 

@@ -1,8 +1,8 @@
 """Which brokers there are: lists of places, and what is heard in a multicast group (classic.md 1.4).
 
 `parse_connector` turns the URI of a network connector into what is to be linked: each `Target` is one bridge, which has
-one place or, for ``masterslave:``, several of which one is alive. `Hearing` keeps who announces itself and forgets who
-is silent; datagrams are made and read here, sent and received elsewhere. Nothing here dials.
+one place or, for ``masterslave:``, several of which one is alive. `hearing` keeps who announces itself at a beacon.
+Nothing here dials.
 """
 
 from __future__ import annotations
@@ -12,44 +12,25 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from entrepot.base.environment import MILLISECOND, Duration, Instant
+from entrepot.base.environment import MILLISECOND, Duration
 from entrepot.base.errors import InvalidOption, InvalidURI
-from entrepot.base.settings import Dialect, Options, Unit, refuse_unknown, setting
+from entrepot.base.settings import Dialect, refuse_unknown
 from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse, split_options
 from entrepot.cluster.networks.options import NetworkConnectorOptions, ReconnectOptions
-from entrepot.protocols.announcement import parse_announcement
+from entrepot.protocols.announcement import (
+    MULTICAST_HOST,
+    MULTICAST_PORT,
+    Hearing,
+    MulticastOptions,
+)
 from entrepot.protocols.failover import FailoverOptions
-from entrepot.protocols.session import NEVER
 
 STATIC: Final = ("static", "simple")
-MULTICAST_HOST: Final = "239.255.2.3"
-MULTICAST_PORT: Final = 6155
-MISSED_MAX: Final = 10  # announcements that a broker may miss
-PLACES_MAX: Final = 1000  # a flood of forged announcements must not fill memory
 TRANSPORTS: Final = ("tcp", "nio", "ssl", "auto", "openwire", "unix", "vm", "http", "https")
 BEACONS: Final = ("multicast", "zeroconf", "rendezvous")
 FANOUT_OPTIONS: Final = ("minAckCount", "fanOutQueues", "reconnectDelayExponent", "group")
 ROUND_BY_ROUND: Final = (("maxReconnectAttempts", "0"), ("randomize", "false"))  # of failover: as a bridge does it
 ZEROCONF_WITHOUT_EFFECT: Final = ("weight", "priority", "localhost", "localAddress", "type", "typeSuffix")
-
-
-class MulticastOptions(Options, frozen=True):
-    """How a group is heard and spoken to; the query of ``multicast://``."""
-
-    group: str = setting("default", uri="group", about="whose announcements count")
-    keep_alive_interval: Duration = setting(
-        500 * MILLISECOND, unit=Unit.DURATION, uri="keepAliveInterval", low=1, about="how often brokers announce"
-    )
-    time_to_live: int = setting(1, high=255, uri="timeToLive", about="networks that our datagrams may cross")
-    loop_back_mode: bool = setting(False, uri="loopBackMode", about="accepted; programs of one machine always hear")
-    network_interface: str = setting("", uri="networkInterface", about="address of the network to use")
-    join_network_interface: str = setting("", uri="joinNetworkInterface", about="the same for listening")
-    interface: str = setting("", uri="interface", about="another name of networkInterface")
-
-    @property
-    def address(self) -> str:
-        """The address of the network to use, "" for any."""
-        return self.join_network_interface or self.network_interface or self.interface
 
 
 class MulticastReconnectOptions(ReconnectOptions, frozen=True):
@@ -207,70 +188,11 @@ def parse_beacon(found: Endpoint) -> tuple[Beacon, ReconnectOptions]:
     return Beacon(host, port, options, discovered), reconnect
 
 
-# -- announcements -----------------------------------------------------------------------------------------------------
+def hearing(beacon: Beacon) -> Hearing:
+    """Return who will be heard at ``beacon``: brokers that a bridge can be dialled to, with what it says about them."""
 
+    def reached(place: Endpoint) -> Endpoint:
+        return _place(place).with_options(beacon.discovered)
 
-class Found(Struct, frozen=True):
-    """A broker announces itself."""
-
-    place: Endpoint
-
-
-class Forgotten(Struct, frozen=True):
-    """It left, or was not heard for too long."""
-
-    place: Endpoint
-
-
-class Hearing:
-    """Who announces itself in one group. ``places`` by the text that they announce."""
-
-    def __init__(self, beacon: Beacon) -> None:
-        self.beacon: Final = beacon
-        self.places: dict[str, Endpoint] = {}
-        self._heard_at: dict[str, Instant] = {}
-
-    def heard(self, data: bytes, now: Instant) -> list[Found | Forgotten]:
-        """Take a datagram; what is no announcement of our group is ignored."""
-        said = parse_announcement(data, self.beacon.options.group)
-        return [] if said is None else self.told(said[1], alive=said[0], now=now)
-
-    def told(self, text: str, *, alive: bool, now: Instant) -> list[Found | Forgotten]:
-        """Take the news that the broker at ``text`` lives, or leaves."""
-        if not alive:
-            return self._forget(text)
-        if text in self.places:
-            self._heard_at[text] = now
-            return []
-        if len(self.places) >= PLACES_MAX:
-            return []
-        try:
-            place = parse(text)
-            if not isinstance(place, Endpoint):
-                return []
-            place = _place(place).with_options(self.beacon.discovered)
-        except InvalidURI:
-            return []
-        self.places[text] = place
-        self._heard_at[text] = now
-        return [Found(place)]
-
-    def deadline(self) -> Instant:
-        """Return when `advance` must be called."""
-        if self.beacon.zeroconf:  # the library forgets who is gone
-            return NEVER
-        patience = MISSED_MAX * self.beacon.options.keep_alive_interval
-        return min((at + patience for at in self._heard_at.values()), default=NEVER)
-
-    def advance(self, now: Instant) -> list[Found | Forgotten]:
-        """Forget who was not heard for ten announcements."""
-        patience = NEVER // 2 if self.beacon.zeroconf else MISSED_MAX * self.beacon.options.keep_alive_interval
-        gone: list[Found | Forgotten] = []
-        for text in [text for text, at in self._heard_at.items() if at + patience <= now]:
-            gone += self._forget(text)
-        return gone
-
-    def _forget(self, text: str) -> list[Found | Forgotten]:
-        self._heard_at.pop(text, None)
-        place = self.places.pop(text, None)
-        return [] if place is None else [Forgotten(place)]
+    # The library that hears DNS-SD forgets by itself who is gone.
+    return Hearing(beacon.options, reached, forgets=not beacon.zeroconf)

@@ -15,12 +15,12 @@ from typing import Final
 
 from entrepot.base.errors import EntrepotError
 from entrepot.base.reasons import TOO_MANY_REQUESTS, Reason
-from entrepot.core.addressing.routing import Service
 from entrepot.core.broker import BrokerCore
 from entrepot.core.events import announcing
 from entrepot.core.events.facts import Place
+from entrepot.core.operators.service import TurnedService
 from entrepot.core.operators.upkeep import cancel_scheduled
-from entrepot.core.scheduling.timed import SCHEDULED_JOB, SCHEDULED_LEFT, SCHEDULED_TARGET, Alarm
+from entrepot.core.scheduling.timed import SCHEDULED_JOB, SCHEDULED_LEFT, SCHEDULED_TARGET
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message
@@ -63,22 +63,12 @@ class _Request:
         return self.action == REMOVE_ALL or (self.action == REMOVE and self.job != "")
 
 
-class _Ring(Alarm):
-    def __init__(self, due: int, jobs: Jobs) -> None:
-        super().__init__(due)
-        self.jobs = jobs
-
-    def ring(self, now: int) -> None:
-        self.jobs.turn()
-
-
-class Jobs(Service):
+class Jobs(TurnedService):
     """The service at `ADDRESS`."""
 
     def __init__(self, broker: BrokerCore) -> None:
-        self.broker: Final = broker
+        super().__init__(broker)
         self._requests: deque[_Request] = deque()
-        self._ringing = False
 
     def take(self, message: Message, routing: int) -> None:
         """Do what ``message`` asks for, or begin with it; what cannot be understood does nothing, as in Classic."""
@@ -89,12 +79,11 @@ class Jobs(Service):
             self._dropped(f"{REQUESTS_MAX} requests wait already")
         else:
             self._requests.append(request)
-            if not self._ringing:
+            if not self.has_turn:
                 self.turn()
 
     def turn(self) -> None:
         """Go on with the oldest request."""
-        self._ringing = False
         left = STEP
         while self._requests and left > 0:
             request = self._requests[0]
@@ -102,8 +91,7 @@ class Jobs(Service):
             if request.done:
                 self._requests.popleft()
         if self._requests:
-            self._ringing = True
-            self.broker.timetable.add(_Ring(int(self.broker.now), self))
+            self.ask_turn()
 
     def _dropped(self, why: str) -> None:
         reason = Reason(TOO_MANY_REQUESTS, why)

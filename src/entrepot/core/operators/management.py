@@ -18,13 +18,12 @@ import msgspec
 
 from entrepot.base.errors import EntrepotError, LimitExceeded, Refused
 from entrepot.base.reasons import TOO_MANY_REQUESTS, Reason
-from entrepot.core.addressing.routing import Service
 from entrepot.core.broker import BrokerCore
 from entrepot.core.events import announcing
 from entrepot.core.events.facts import Place
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.controls import Work, control
-from entrepot.core.scheduling.timed import Alarm
+from entrepot.core.operators.service import TurnedService
 from entrepot.core.security.access import MANAGEMENT
 from entrepot.journal.log import Waiter
 from entrepot.model import address as names
@@ -95,15 +94,6 @@ class _Request:
         self.failure: EntrepotError | None = None
 
 
-class _Ring(Alarm):
-    def __init__(self, due: int, management: Management) -> None:
-        super().__init__(due)
-        self.management = management
-
-    def ring(self, now: int) -> None:
-        self.management.turn()
-
-
 class _Stored(Waiter):
     """Answers once the disk has what the request changed, in a turn of the broker's own."""
 
@@ -119,16 +109,15 @@ class _Stored(Waiter):
         self.management.finished(self.request)
 
 
-class Management(Service):
+class Management(TurnedService):
     """The service at `ADDRESS`. ``open`` is what was begun, ``ready`` what only has to be answered."""
 
     def __init__(self, broker: BrokerCore, census: Census | None = None) -> None:
-        self.broker = broker
+        super().__init__(broker)
         self.census = Census() if census is None else census
         self.open: deque[_Request] = deque()
         self.ready: deque[_Request] = deque()
         self.storing = 0
-        self.ringing = False
 
     def take(self, message: Message, routing: int) -> None:
         """Note a request; it is worked on from the next turn on."""
@@ -147,11 +136,10 @@ class Management(Service):
             except EntrepotError as error:
                 request.failure = error
             self.open.append(request)
-        self._ring()
+        self.ask_turn()
 
     def turn(self) -> None:
         """Answer what is ready, and do one step of one request."""
-        self.ringing = False
         try:
             while self.ready:
                 self._answer(self.ready.popleft())
@@ -159,7 +147,7 @@ class Management(Service):
                 self._work(self.open.popleft())
         finally:  # should one request show a bug of ours, the others are still served
             if self.open or self.ready:
-                self._ring()
+                self.ask_turn()
 
     def _work(self, request: _Request) -> None:
         if self._step(request):
@@ -172,12 +160,7 @@ class Management(Service):
         """Answer ``request`` soon: its changes are on disk, or it is known that they are not."""
         self.storing -= 1
         self.ready.append(request)
-        self._ring()
-
-    def _ring(self) -> None:
-        if not self.ringing:
-            self.ringing = True
-            self.broker.timetable.add(_Ring(int(self.broker.now), self))
+        self.ask_turn()
 
     def _step(self, request: _Request) -> bool:
         """Begin ``request``, or go on with it; return whether it is done."""

@@ -20,13 +20,11 @@ from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.base.primitive import INT, LONG, Primitive
 from entrepot.base.reasons import TOO_MANY_REQUESTS, Reason
-from entrepot.core.addressing.routing import Service
-from entrepot.core.broker import BrokerCore
 from entrepot.core.events import announcing
 from entrepot.core.events.facts import Place
+from entrepot.core.operators.service import TurnedService
 from entrepot.core.queue.consumer import Consumer
 from entrepot.core.queue.queue import Queue
-from entrepot.core.scheduling.timed import Alarm
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.model.message import DEFAULT_PRIORITY, Message
@@ -66,15 +64,6 @@ class _Question:
         self.answers: deque[Answer] = deque()
 
 
-class _Ring(Alarm):
-    def __init__(self, due: int, statistics: Statistics) -> None:
-        super().__init__(due)
-        self.statistics = statistics
-
-    def ring(self, now: int) -> None:
-        self.statistics.turn()
-
-
 class _Counts:
     """What a queue counted: messages that came, went out to consumers, expired, and left in any way."""
 
@@ -92,16 +81,15 @@ class _Counts:
         self.left += sign * other.left
 
 
-class Statistics(Service):
+class Statistics(TurnedService):
     """The service below `PREFIX`. ``places``: scheme -> where it listens; ``directory``: of the data."""
 
     def __init__(self, acceptor: Acceptor, places: Callable[[], Mapping[str, str]], directory: str) -> None:
-        self.broker: Final[BrokerCore] = acceptor.broker
+        super().__init__(acceptor.broker)
         self.advisories: Final = acceptor.advisories
         self.places: Final = places
         self.directory: Final = directory
         self._questions: deque[_Question] = deque()
-        self._ringing = False
         self._sequence = 0
         self._before: dict[int, _Counts] = {}  # queue -> what it had counted at the last reset
 
@@ -133,11 +121,10 @@ class Statistics(Service):
                 self._before = {int(queue.identity): _Counts(queue) for queue in self._queues()}
             question.answers.append(self._of_broker)
         self._questions.append(question)
-        self._ring()
+        self.ask_turn()
 
     def turn(self) -> None:
         """Give some answers."""
-        self._ringing = False
         left = STEP
         while self._questions and left > 0:
             question = self._questions[0]
@@ -147,12 +134,7 @@ class Statistics(Service):
             if not question.answers:
                 self._questions.popleft()
         if self._questions:
-            self._ring()
-
-    def _ring(self) -> None:
-        if not self._ringing:
-            self._ringing = True
-            self.broker.timetable.add(_Ring(int(self.broker.now), self))
+            self.ask_turn()
 
     def _answer(self, question: _Question, figures: Figures | None) -> None:
         """Send one answer; an empty one is the end of a list. None: what was asked for is gone."""

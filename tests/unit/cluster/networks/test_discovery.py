@@ -11,13 +11,16 @@ from entrepot.base.errors import InvalidOption, InvalidURI
 from entrepot.cluster.networks.connector import NetworkConnector, connector_of
 from entrepot.cluster.networks.discovery import (
     Beacon,
-    Forgotten,
-    Found,
-    Hearing,
-    MulticastOptions,
+    hearing,
     parse_connector,
 )
-from entrepot.protocols.announcement import announcement, parse_announcement
+from entrepot.protocols.announcement import (
+    Forgotten,
+    Found,
+    MulticastOptions,
+    announcement,
+    parse_announcement,
+)
 
 BEACON = Beacon("239.255.2.3", 6155, MulticastOptions(), {"wireFormat.host": "x"})
 
@@ -59,26 +62,26 @@ def test_the_datagram_is_that_of_activemq() -> None:
 
 
 def test_a_broker_is_found_once_and_forgotten_after_ten_missed_announcements() -> None:
-    hearing = Hearing(BEACON)
+    news = hearing(BEACON)
     data = announcement("default", "tcp://h:1", alive=True)
-    (found,) = hearing.heard(data, 0)
+    (found,) = news.heard(data, 0)
     assert isinstance(found, Found)
     assert found.place.options == {"wireFormat.host": "x"}
-    assert hearing.heard(data, SECOND) == []
-    assert hearing.advance(5 * SECOND) == []
-    assert hearing.deadline() == 6 * SECOND
-    (gone,) = hearing.advance(6 * SECOND)
+    assert news.heard(data, SECOND) == []
+    assert news.advance(5 * SECOND) == []
+    assert news.deadline() == 6 * SECOND
+    (gone,) = news.advance(6 * SECOND)
     assert isinstance(gone, Forgotten)
-    assert [type(event) for event in hearing.heard(data, 7 * SECOND)] == [Found]
-    assert [type(event) for event in hearing.heard(announcement("default", "tcp://h:1", alive=False), 8 * SECOND)] == [
+    assert [type(event) for event in news.heard(data, 7 * SECOND)] == [Found]
+    assert [type(event) for event in news.heard(announcement("default", "tcp://h:1", alive=False), 8 * SECOND)] == [
         Forgotten
     ]
 
 
 @given(st.binary(max_size=200) | st.text(max_size=100).map(lambda text: announcement("default", text, alive=True)))
 def test_no_datagram_does_harm(data: bytes) -> None:
-    hearing = Hearing(BEACON)
-    for event in hearing.heard(data, 0):
+    news = hearing(BEACON)
+    for event in news.heard(data, 0):
         assert event.place.host
 
 
