@@ -19,7 +19,8 @@ from time import perf_counter
 
 import entrepot
 from entrepot.base.compiled import is_compiled
-from entrepot.client.session import Consumer, Producer
+from entrepot.client.consumer import Consumer
+from entrepot.client.producer import Producer
 
 BURST = 20_000  # as the loads over STOMP: nobody measures the paging of a growing backlog
 LENGTH = 1024

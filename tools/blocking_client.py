@@ -19,14 +19,15 @@ from source_tree import ROOT, SOURCE
 CLIENT: Final = SOURCE / "entrepot" / "client"
 TARGET: Final = CLIENT / "blocking.py"
 SOURCES: Final = {
-    "session": ("Session", "TransactionScope", "Producer", "Consumer", "Browser"),
+    "session": ("Session", "TransactionScope"),
+    "producer": ("Producer",),
+    "consumer": ("Consumer", "Browser"),
     "connection": ("Connection",),
 }
 CLASSES: Final = [name for names in SOURCES.values() for name in names]
 CLOSING: Final = "Closing"
 LEFT_OUT: Final = {  # what the parts say to one another, and what the portal does itself
-    "Connection": {"core", "loop", "now", "time", "wall", "redelivery_policy", "ask", "add_temporary", "soon",
-                   "drained", "flowing", "open"},
+    "Connection": {"open"},
     "Producer": {"open"},
     "Consumer": {"open", "take_ahead", "finished", "received"},
 }  # fmt: skip
@@ -45,7 +46,7 @@ REPLACED: Final = {
 }
 ADDED: Final = {
     "Producer": '''
-    def __init__(self, portal: Portal, inner: _session.Producer) -> None:
+    def __init__(self, portal: Portal, inner: _producer.Producer) -> None:
         super().__init__(portal)
         self._inner = inner
         self._outbox = Outbox(portal)
@@ -58,11 +59,11 @@ ADDED: Final = {
         return self._inner.waits(persistent, wait) == (False, False)
 ''',
     "Consumer": '''
-    def __init__(self, portal: Portal, inner: _session.Consumer) -> None:
+    def __init__(self, portal: Portal, inner: _consumer.Consumer) -> None:
         super().__init__(portal)
         self._inner = inner
-        self._taken: deque[Delivery] = deque()
-        self._current: Delivery | None = None
+        self._taken: deque[DeliveryPort] = deque()
+        self._current: DeliveryPort | None = None
 
     def __iter__(self) -> Self:
         return self
@@ -124,9 +125,9 @@ FIRST: Final = {
 HEAD: Final = '''\
 """The client without asyncio: the same connections, sessions, producers and consumers, and their methods block.
 
-Written by ``tools/blocking_client.py`` from `connection` and `session`: change those, not this. A connection lives in a
-thread of its own (`portal`), which keeps it alive and finds another broker while the program computes; callbacks run
-in that thread and must not call back. A session belongs to one thread at a time.
+Written by ``tools/blocking_client.py`` from `connection`, `session`, `producer` and `consumer`: change those, not this.
+A connection lives in a thread of its own (`portal`), which keeps it alive and finds another broker while the program
+computes; callbacks run in that thread and must not call back. A session belongs to one thread at a time.
 """
 
 from __future__ import annotations
@@ -138,12 +139,16 @@ from typing import Final, Self
 
 from entrepot.base.errors import EntrepotError
 from entrepot.client import connection as _connection
+from entrepot.client import consumer as _consumer
+from entrepot.client import producer as _producer
 from entrepot.client import session as _session
-from entrepot.client.branch import Xid
-from entrepot.client.message import Body, Message, Received
-from entrepot.client.portal import Outbox, Portal, bound
-from entrepot.client.session import FOR_EVER
-from entrepot.protocols.openwire.consumption import Acknowledge, Delivery, RedeliveryPolicy
+from entrepot.client.message import Message, Received
+from entrepot.client.parts import FOR_EVER
+from entrepot.client.portal import Outbox, Portal
+from entrepot.protocols.conversing.bodies import Body
+from entrepot.protocols.conversing.modes import Acknowledge, RedeliveryPolicy
+from entrepot.protocols.conversing.port import DeliveryPort
+from entrepot.protocols.conversing.xid import Xid
 
 TAKEN_AHEAD: Final = 64  # messages that an iteration fetches with one call into the connection's thread
 
@@ -164,6 +169,12 @@ class Closing:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def bound(portal: Portal, message: Received) -> Received:
+    """Return ``message``, to be settled in the portal's thread."""
+    message.settled_through(portal)
+    return message
 '''
 
 

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
         Unreachable,
     )
     from entrepot.client import blocking
-    from entrepot.client.branch import Xid
     from entrepot.client.connection import Connection, connect
     from entrepot.client.message import Message, Received
     from entrepot.embedded import Broker
-    from entrepot.protocols.openwire.consumption import Acknowledge, RedeliveryPolicy
+    from entrepot.protocols.conversing.modes import Acknowledge, RedeliveryPolicy
+    from entrepot.protocols.conversing.xid import Xid
 
 __all__ = [
     "AccessDenied",
@@ -64,13 +64,13 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Acknowledge": "entrepot.protocols.openwire.consumption",
+    "Acknowledge": "entrepot.protocols.conversing.modes",
     "Broker": "entrepot.embedded",
     "Connection": "entrepot.client.connection",
     "Message": "entrepot.client.message",
     "Received": "entrepot.client.message",
-    "RedeliveryPolicy": "entrepot.protocols.openwire.consumption",
-    "Xid": "entrepot.client.branch",
+    "RedeliveryPolicy": "entrepot.protocols.conversing.modes",
+    "Xid": "entrepot.protocols.conversing.xid",
     "blocking": "entrepot.client.blocking",
     "connect": "entrepot.client.connection",
 }

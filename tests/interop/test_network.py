@@ -16,8 +16,8 @@ from networks import SHAPES, Broker
 
 from entrepot.base.errors import EntrepotError
 from entrepot.client.connection import connect
+from entrepot.client.consumer import Consumer
 from entrepot.client.message import Message
-from entrepot.client.session import Consumer
 
 PATIENCE = 15.0
 

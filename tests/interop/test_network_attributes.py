@@ -21,8 +21,8 @@ from ours import Entrepot
 
 from entrepot.base.errors import Unreachable
 from entrepot.client.connection import connect
+from entrepot.client.consumer import Consumer
 from entrepot.client.message import Message
-from entrepot.client.session import Consumer
 from shell.certificates import Certificates
 
 pytestmark = pytest.mark.skipif(bool(classic.unavailable()), reason=f"classic: {classic.unavailable()}")

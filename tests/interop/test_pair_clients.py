@@ -20,7 +20,7 @@ from test_java_client import unavailable as java_unavailable
 
 from entrepot.base.errors import TransactionRolledBack
 from entrepot.client.connection import connect
-from entrepot.client.session import Acknowledge
+from entrepot.protocols.conversing.modes import Acknowledge
 from pairs import PATIENCE, BrokerProcess, drain, free_port, until
 
 stomp = pytest.importorskip("stomp")

@@ -25,11 +25,13 @@ from entrepot.base.errors import (
     TransactionError,
     TransactionRolledBack,
 )
-from entrepot.client.branch import Xid
 from entrepot.client.connection import Connection, connect
-from entrepot.client.message import Body, Message, Received, SerializedObject
-from entrepot.client.session import Consumer, Session
-from entrepot.protocols.openwire.consumption import Acknowledge, RedeliveryPolicy
+from entrepot.client.consumer import Consumer
+from entrepot.client.message import Message, Received
+from entrepot.client.session import Session
+from entrepot.protocols.conversing.bodies import Body, SerializedObject
+from entrepot.protocols.conversing.modes import Acknowledge, RedeliveryPolicy
+from entrepot.protocols.conversing.xid import Xid
 
 Broker = Artemis | Classic | Entrepot
 PATIENCE = 10.0

@@ -70,7 +70,7 @@ def test_every_top_level_module_is_in_the_layers_contract() -> None:
 def test_every_protocol_folder_is_kept_apart_from_the_others() -> None:
     folders = {path.parent.name for path in (PACKAGE / "protocols").glob("*/__init__.py")}
     assert folders <= names_in_layers("protocols")
-    languages = folders - {"serving"}  # which all of them share
+    languages = folders - {"serving", "conversing"}  # which all of them share
     assert {f"entrepot.protocols.{folder}" for folder in languages} == set(CONTRACTS["protocol-folders"]["containers"])
 
 
@@ -80,7 +80,8 @@ def test_every_core_package_is_in_the_forbidden_contract() -> None:
 
 
 def test_shared_protocol_modules_that_clients_use_never_see_the_broker() -> None:
-    shared = {f"entrepot.protocols.{name}" for name in {"failover", "sasl"} & children(PACKAGE / "protocols")}
+    names = {"failover", "sasl", "conversing"} & children(PACKAGE / "protocols")
+    shared = {f"entrepot.protocols.{name}" for name in names}
     assert shared <= set(CONTRACTS["converters"]["source_modules"])
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from entrepot.base.patterns import CLASSIC, matches
-from entrepot.client.session import Consumer, Session
+from entrepot.client.consumer import Consumer
+from entrepot.client.session import Session
 from entrepot.protocols.openwire.commands import ConsumerInfo, DestinationInfo
 
 PROGRAM: Final = "ActiveMQ"

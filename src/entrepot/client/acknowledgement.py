@@ -1,21 +1,19 @@
 """What `Received.acknowledge` returns: who waits for it knows that the broker has stored the acknowledgement.
 
 The acknowledgement itself is on its way already, and asks for no answer. Who waits has the broker asked, behind it,
-for an answer that comes when all before it is on disk (`ConversationCore.confirm`); who does not wait pays nothing.
+for an answer that comes when all before it is on disk (`DeliveryPort.confirm`); who does not wait pays nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from entrepot.base.errors import EntrepotError, Fault, Refused, TransactionError
-from entrepot.protocols.openwire.consumption import Acknowledge, Delivery
-from entrepot.protocols.openwire.conversation import in_doubt
-
-if TYPE_CHECKING:
-    from entrepot.client.connection import Connection
-    from entrepot.client.portal import Portal
+from entrepot.client.base import ConnectionBase
+from entrepot.client.portal import Portal
+from entrepot.protocols.conversing.modes import Acknowledge
+from entrepot.protocols.conversing.port import DeliveryPort, in_doubt
 
 
 class Acknowledgement:
@@ -27,24 +25,17 @@ class Acknowledgement:
     In AUTO and DUPS_OK the message counts as processed when somebody waits, also within an iteration.
     """
 
-    __slots__ = ("_connection", "_delivery", "_portal", "_reports")
+    __slots__ = ("_connection", "_delivery", "_mark", "_portal")
 
-    def __init__(self, delivery: Delivery, connection: Connection | None, portal: Portal | None) -> None:
+    def __init__(self, delivery: DeliveryPort, connection: ConnectionBase | None, portal: Portal | None) -> None:
         self._delivery: Final = delivery
         self._connection: Final = connection
         self._portal: Final = portal
-        self._reports = -1
+        self._mark = -1
 
     def begin(self) -> None:
         """Settle the message as the mode of its session says; in the thread of the connection."""
-        delivery = self._delivery
-        inbox = delivery.inbox
-        self._reports = inbox.port.reports()
-        if inbox.mode == Acknowledge.INDIVIDUAL:
-            if not inbox.closed:
-                inbox.acknowledge_one(delivery)
-        elif inbox.mode == Acknowledge.CLIENT and delivery.live:
-            inbox.port.acknowledge_session(inbox)
+        self._mark = self._delivery.acknowledge()
 
     def wait(self) -> None:
         """Block until it is stored. For the blocking client; raises as the class says."""
@@ -62,21 +53,21 @@ class Acknowledgement:
         if connection is None:
             raise Fault("this message came from no connection")
         delivery = self._delivery
-        inbox = delivery.inbox
-        if inbox.browser:
+        consumer = delivery.consumer()
+        if consumer.browser:
             raise Refused("a browser looks at messages and settles none", remedy="receive it with a consumer")
-        if inbox.mode == Acknowledge.TRANSACTED:
+        if consumer.mode == Acknowledge.TRANSACTED:
             raise TransactionError("a transacted session settles what it received with its commit")
         try:
-            core = connection.core
+            _ = connection.conversation
         except EntrepotError as error:
             raise in_doubt(str(error)) from error
-        if delivery.era != core.losses:
+        if delivery.is_lost():
             raise in_doubt("the connection was lost after the message came")
-        if delivery.live and not inbox.closed and inbox.mode in (Acknowledge.AUTO, Acknowledge.DUPS_OK):
-            inbox.done(delivery)
+        if delivery.live and not consumer.closed and consumer.mode in (Acknowledge.AUTO, Acknowledge.DUPS_OK):
+            delivery.done()
         if delivery.live:
-            why = "its consumer was closed before" if inbox.closed else "it is to be handed out again"
+            why = "its consumer was closed before" if consumer.closed else "it is to be handed out again"
             raise Refused(f"the message was not acknowledged: {why}", remedy="it comes again: acknowledge it then")
-        inbox.flush()
-        await connection.ask(lambda answer: core.confirm(delivery.era, self._reports, answer))
+        consumer.flush()
+        await connection.ask(lambda answer: delivery.confirm(self._mark, answer))

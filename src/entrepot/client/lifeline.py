@@ -1,7 +1,8 @@
 """Keeps a connection's conversation on a wire: performs what `FailoverCore` decides, with real sockets and timers.
 
-Decides nothing. One `Lifeline` per connection; it owns the transports, each of which belongs to nobody or to the
-conversation (the one in use).
+Decides nothing but when to move: not while the conversation is busy, and not later than `MOVE_PATIENCE_S`. One
+`Lifeline` per connection; it owns the transports, each of which belongs to nobody or to the conversation (the one in
+use). It knows no wire by name: its `Dialler` makes them.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ import asyncio
 import logging
 import urllib.request
 from pathlib import Path
-from typing import Final, Protocol, assert_never
+from typing import Final, assert_never
 
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import EntrepotError, OperatorError, Unreachable
 from entrepot.base.uri import Endpoint, authority
-from entrepot.client.options import spoken
 from entrepot.io.connection import Connection, Turn
 from entrepot.io.tcp import dial
+from entrepot.protocols.conversing.port import Conversation, Dialler, Wire, WireEvents
 from entrepot.protocols.failover import (
     Dial,
     Drop,
@@ -30,10 +31,6 @@ from entrepot.protocols.failover import (
     Use,
     Warn,
 )
-from entrepot.protocols.openwire.client import ClientPort, OpenWireClient
-from entrepot.protocols.openwire.commands import BrokerInfo, Command
-from entrepot.protocols.openwire.conversation import ConversationCore
-from entrepot.protocols.openwire.negotiation import WireFormatOptions
 from entrepot.protocols.session import NEVER, Session, Shell
 
 READ_TIMEOUT_S: Final = 5.0  # for the list at updateURIsURL
@@ -46,7 +43,7 @@ log: Final = logging.getLogger("entrepot.client")
 class ClientTurn(Turn):
     """The turns of one connection: its conversation learns the time, its consumers tell what they processed."""
 
-    conversation: ConversationCore | None = None
+    conversation: Conversation | None = None
 
     def opened(self) -> None:
         """Tell the time."""
@@ -59,29 +56,7 @@ class ClientTurn(Turn):
         """Send the acknowledgements of this turn, many messages in one."""
         conversation = self.conversation
         if conversation is not None:
-            for record in conversation.inboxes.values():
-                record.inbox.settle_turn(self.now)
-
-
-class Conversing(Protocol):
-    """Who uses the transports of a lifeline: a conversation, or one member of a fanout."""
-
-    @property
-    def busy(self) -> bool:
-        """Whether to leave now would repeat or undo something."""
-        ...
-
-    def use(self, wire: OpenWireClient) -> None:
-        """Take a wire whose format is agreed."""
-        ...
-
-    def told(self, client: OpenWireClient, command: Command) -> None:
-        """As `ClientPort.told`."""
-        ...
-
-    def leave_wire(self, client: OpenWireClient, why: str) -> None:
-        """Settle what is processed, and use this wire no more."""
-        ...
+            conversation.settle_turn(self.now)
 
 
 class LifelineEvents:
@@ -97,25 +72,20 @@ class LifelineEvents:
         """No broker can be reached any more."""
 
 
-class _Transport(ClientPort):
-    """One dialled or open transport, until the conversation uses it."""
+class _Transport(WireEvents):
+    """One dialled or open transport, until its wire is used."""
 
     def __init__(self, lifeline: Lifeline, attempt: int) -> None:
         self.lifeline = lifeline
         self.attempt = attempt
         self.task: asyncio.Task[None] | None = None
         self.connection: Connection | None = None
-        self.client: OpenWireClient | None = None
-        self.broker: BrokerInfo | None = None
+        self.wire: Wire | None = None
 
-    def agreed(self, client: OpenWireClient) -> None:
+    def opened(self) -> None:
         self.lifeline.opened(self.attempt)
 
-    def told(self, client: OpenWireClient, command: Command) -> None:
-        if isinstance(command, BrokerInfo):
-            self.broker = command
-
-    def lost(self, client: OpenWireClient, why: str) -> None:
+    def failed(self, why: str) -> None:
         self.lifeline.failed(self.attempt, why)
 
 
@@ -125,15 +95,13 @@ class Lifeline:
     def __init__(
         self,
         failover: FailoverCore,
-        conversation: Conversing,
-        port: ClientPort,
+        dialler: Dialler,
         turn: Turn,
         events: LifelineEvents,
     ) -> None:
-        """``port`` hears a transport from the moment on in which ``conversation`` uses it."""
+        """``dialler`` makes the wires, and uses them one after another."""
         self.failover: Final = failover
-        self.conversation: Final = conversation
-        self._port = port
+        self.dialler: Final = dialler
         self.turn: Final = turn
         self.place: Endpoint | None = None
         self._events = events
@@ -153,7 +121,7 @@ class Lifeline:
 
     def opened(self, attempt: int) -> None:
         """A transport agreed on its format. It may be one to move to: that waits for a quiet moment, but not long."""
-        if self.failover.current and self.conversation.busy:
+        if self.failover.current and self.dialler.busy():
             self._held.append(attempt)
             if self._patience is None:
                 self._patience = self.turn.loop.call_later(MOVE_PATIENCE_S, self._release)
@@ -162,7 +130,7 @@ class Lifeline:
 
     def settled(self) -> None:
         """What the broker said is taken in: perhaps the quiet moment."""
-        if self._held and not self.conversation.busy:
+        if self._held and not self.dialler.busy():
             self._release()
 
     def _release(self) -> None:
@@ -204,7 +172,7 @@ class Lifeline:
     def program(self) -> str:
         """Which program the broker in use says it is; "" without one."""
         current = self._transports.get(self.failover.current)
-        return "" if current is None or current.client is None else current.client.program
+        return "" if current is None or current.wire is None else current.wire.program()
 
     async def close(self, grace: float) -> None:
         """Take leave of the broker and drop the rest; wait up to ``grace`` s for the socket to be gone."""
@@ -264,14 +232,9 @@ class Lifeline:
                 assert_never(effect)
 
     def _use(self, transport: _Transport | None, place: Endpoint) -> None:
-        if transport is None or transport.client is None:
-            return
-        self.place = place
-        client = transport.client
-        client.port = self._port
-        if transport.broker is not None:
-            self.conversation.told(client, transport.broker)
-        self.conversation.use(client)
+        if transport is not None and transport.wire is not None:
+            self.place = place
+            transport.wire.use()
 
     def _drop(self, attempt: int) -> None:
         transport = self._transports.pop(attempt, None)
@@ -279,24 +242,23 @@ class Lifeline:
             return
         if transport.task is not None and transport.connection is None:
             transport.task.cancel()
-        client, connection = transport.client, transport.connection
-        if client is not None:
-            self.conversation.leave_wire(client, "this connection moves to another broker")
-            client.port = ClientPort()  # nobody listens to it any more
+        wire, connection = transport.wire, transport.connection
+        if wire is not None:
+            wire.leave("this connection moves to another broker")
         if connection is not None:
             connection.shut("this connection moves to another broker")
 
     async def _dial(self, transport: _Transport, place: Endpoint) -> None:
         def make(shell: Shell, peer: str) -> Session:
-            transport.client = OpenWireClient(shell, WireFormatOptions.of(place), transport, self._now())
-            return transport.client
+            wire = transport.wire = self.dialler.dial(place, shell, self._now(), transport)
+            return wire.session
 
         def lost(connection: Connection) -> None:
             if transport.attempt in self._transports:
                 self.failed(transport.attempt, "the connection broke")
 
         try:
-            transport.connection = await dial(place.format(), self.turn, make, spoken, lost)
+            transport.connection = await dial(place.format(), self.turn, make, self._speaks, lost)
             if transport.attempt not in self._transports:  # dropped while the handshake ended
                 transport.connection.abort()
         except OperatorError as error:  # what is written wrong in a URL does not get better by trying again
@@ -304,6 +266,9 @@ class Lifeline:
             self._events.ended(error)
         except OSError as error:
             self.failed(transport.attempt, f"{authority(place)}: {error.strerror or error or 'it took too long'}")
+
+    def _speaks(self, name: str, text: str) -> bool:
+        return self.dialler.speaks(name)
 
     async def _read(self, url: str) -> None:
         text: str | None = None

@@ -1,60 +1,19 @@
 """What a program sends and receives: a body, headers, properties. Opened when looked at, never before.
 
-The body's Python type is the message's kind:
-
-====================  ===========================================
-``str``               text
-``bytes``             bytes
-``dict``              map: text to bool, int, float, str, bytes, None
-``list``              stream: a row of the same
-`SerializedObject`    an object that Java serialised; never opened
-``None``              no body
-====================  ===========================================
+The body's Python type is the message's kind: see `protocols/conversing/bodies.py`.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
-from entrepot.base.errors import Inexpressible
 from entrepot.client.acknowledgement import Acknowledgement
-from entrepot.protocols.openwire.bodies import (
-    bytes_message,
-    map_message,
-    map_of_body,
-    object_message,
-    octets_of,
-    pack_properties,
-    properties_of,
-    row_of_body,
-    stream_message,
-    text_message,
-    text_of_body,
-)
-from entrepot.protocols.openwire.commands import (
-    ActiveMQBytesMessage,
-    ActiveMQMapMessage,
-    ActiveMQMessage,
-    ActiveMQObjectMessage,
-    ActiveMQStreamMessage,
-    ActiveMQTextMessage,
-)
-from entrepot.protocols.openwire.commands import Message as Command
-from entrepot.protocols.openwire.consumption import Delivery
-from entrepot.protocols.openwire.ids import parse_destination, qualified_name, text_of
-
-if TYPE_CHECKING:
-    from entrepot.client.connection import Connection
-    from entrepot.client.portal import Portal
-
-
-class SerializedObject(bytes):
-    """The octets of an object that Java serialised. They are passed on and never opened."""
-
-
-Body = str | bytes | dict[str, object] | list[object] | None
+from entrepot.client.base import ConnectionBase
+from entrepot.client.portal import Portal
+from entrepot.protocols.conversing.bodies import Body
+from entrepot.protocols.conversing.content import Envelope, Headers
+from entrepot.protocols.conversing.port import DeliveryPort
 
 DEFAULT_PRIORITY: Final = 4
 HEADERS: Final = ("correlation_id", "destination", "group", "group_sequence", "reply_to", "type")
@@ -89,7 +48,7 @@ class Message:
 
     @property
     def body(self) -> Body:
-        """What it says; see the table at the head of this module."""
+        """What it says; its type is the kind of the message (`protocols/conversing/bodies.py`)."""
         return self._body
 
     @body.setter
@@ -103,21 +62,13 @@ class Message:
             self._properties = {}
         return self._properties
 
-    def command(self, *, compress: bool = False) -> Command:
-        """Return it as OpenWire has it. Raises Inexpressible for a value that has no form there."""
-        command = compose(self.body)
-        properties = self._properties if type(self) is Message else self.properties
-        if properties:
-            command.marshalled_properties = pack_properties(properties)
-        command.correlation_id = self.correlation_id
-        command.jms_type = self.type
-        command.group_id = self.group
-        command.group_sequence = self.group_sequence
-        if self.reply_to is not None:
-            command.reply_to = parse_destination(self.reply_to)
-        if compress and command.content:
-            _deflate(command)
-        return command
+    def own_properties(self) -> dict[str, object] | None:
+        """Return the properties to send with it, None for none."""
+        return self._properties if type(self) is Message else self.properties
+
+    def headers(self) -> Headers:
+        """Return what is said besides the body and the properties."""
+        return Headers(self.correlation_id, self.reply_to, self.type, self.group, self.group_sequence)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.body!r})"
@@ -126,15 +77,14 @@ class Message:
 class Received(Message):
     """A message that came. In CLIENT and INDIVIDUAL mode `acknowledge` settles it; `reject` gives it up."""
 
-    __slots__ = ("_command", "_connection", "_delivery", "_opened", "_portal", "destination")
+    __slots__ = ("_connection", "_delivery", "_envelope", "_opened", "_portal", "destination")
     destination: str
 
-    def __init__(self, delivery: Delivery, connection: Connection | None = None) -> None:
+    def __init__(self, delivery: DeliveryPort, connection: ConnectionBase | None = None) -> None:
         """``connection``: which it came from; None where nobody waits for an acknowledgement."""
-        command = delivery.message
         self._delivery = delivery
-        self._command: Final = command
         self._opened = False
+        self._envelope: Envelope | None = None
         self._connection: Final = connection
         self._portal: Portal | None = None
         self._body = None
@@ -151,15 +101,14 @@ class Received(Message):
 
     def _open_headers(self) -> None:
         """Fill what was neither read nor set before."""
-        command = self._command
-        where, reply_to = command.destination, command.reply_to
+        said = self._delivery.headers()
         headers = {
-            "correlation_id": command.correlation_id,
-            "type": command.jms_type,
-            "group": command.group_id,
-            "group_sequence": int(command.group_sequence),
-            "reply_to": None if reply_to is None else qualified_name(reply_to),
-            "destination": "" if where is None else qualified_name(where),
+            "correlation_id": said.correlation_id,
+            "type": said.type,
+            "group": said.group,
+            "group_sequence": said.group_sequence,
+            "reply_to": said.reply_to,
+            "destination": self._way().destination,
         }
         for name, value in headers.items():
             try:
@@ -171,7 +120,7 @@ class Received(Message):
     def body(self) -> Body:
         """What it says. Raises MalformedFrame, LimitExceeded when its octets are no body of its kind."""
         if not self._opened:
-            self._body = body_of(self._command)
+            self._body = cast(Body, self._delivery.body())
             self._opened = True
         return self._body
 
@@ -184,38 +133,43 @@ class Received(Message):
     def properties(self) -> dict[str, object]:
         """The sender's own. Raises MalformedFrame."""
         if self._properties is None:
-            self._properties = properties_of(self._command)
+            self._properties = self._delivery.properties()
         return self._properties
+
+    def _way(self) -> Envelope:
+        if self._envelope is None:
+            self._envelope = self._delivery.envelope()
+        return self._envelope
 
     @property
     def message_id(self) -> str:
         """The identity that the producer's connection gave it."""
-        return "" if self._command.message_id is None else text_of(self._command.message_id)
+        return self._way().message_id
 
     @property
     def persistent(self) -> bool:
         """Whether it survives the broker."""
-        return bool(self._command.persistent)
+        return self._way().persistent
 
     @property
     def priority(self) -> int:
         """0 to 9."""
-        return int(self._command.priority)
+        return self._way().priority
 
     @property
     def timestamp(self) -> int:
         """When it was sent, ms since 1970."""
-        return int(self._command.timestamp)
+        return self._way().timestamp
 
     @property
     def expiration(self) -> int:
         """When it expires, ms since 1970; 0: never."""
-        return int(self._command.expiration)
+        return self._way().expiration
 
     @property
     def advice(self) -> object:
         """The command that an advisory is about, a ConsumerInfo for instance; None of any other message."""
-        return self._command.data_structure
+        return self._delivery.advice()
 
     @property
     def redelivered(self) -> bool:
@@ -230,12 +184,12 @@ class Received(Message):
     @property
     def first_of_group(self) -> bool:
         """Whether this consumer just became the one of the message's group."""
-        return bool(self._command.jmsx_group_first_for_consumer)
+        return self._way().first_of_group
 
     @property
     def user_id(self) -> str | None:
         """Who sent it, if the broker says so."""
-        return self._command.user_id
+        return self._way().user_id
 
     def acknowledge(self) -> Acknowledgement:
         """Settle: it alone in INDIVIDUAL, all that the session was handed before it too in CLIENT; else nothing.
@@ -250,7 +204,7 @@ class Received(Message):
 
     def reject(self, cause: str = "the consumer rejected it") -> None:
         """Give it up: the broker moves it to the dead letter queue. Not in a transaction."""
-        self._settle(lambda: self._delivery.inbox.reject(self._delivery, cause))
+        self._settle(lambda: self._delivery.reject(cause))
 
     def settled_through(self, portal: Portal) -> None:
         """Have it settled in the thread of ``portal``, because the program runs in another one."""
@@ -261,47 +215,3 @@ class Received(Message):
             action()
         else:
             self._portal.post(action)
-
-
-def compose(body: Body) -> Command:
-    """Return a command with ``body``. Raises Inexpressible."""
-    if isinstance(body, str):
-        return text_message(body)
-    if isinstance(body, SerializedObject):
-        return object_message(bytes(body))
-    if isinstance(body, bytes):
-        return bytes_message(body)
-    if body is None:
-        return ActiveMQMessage()
-    if isinstance(body, dict):
-        return map_message(body)
-    if isinstance(body, list):
-        return stream_message(body)
-    if isinstance(body, bytearray | memoryview):
-        return bytes_message(bytes(body))
-    raise Inexpressible(f"a {type(body).__name__} is no body", remedy="send str, bytes, dict, list or None")
-
-
-def body_of(command: Command) -> Body:
-    """Return what ``command`` says, as its kind. Raises MalformedFrame, LimitExceeded."""
-    if isinstance(command, ActiveMQTextMessage):
-        return text_of_body(command)
-    if isinstance(command, ActiveMQBytesMessage):
-        return octets_of(command) or b""
-    if isinstance(command, ActiveMQMapMessage):
-        return map_of_body(command)
-    if isinstance(command, ActiveMQStreamMessage):
-        return row_of_body(command)
-    if isinstance(command, ActiveMQObjectMessage):
-        return SerializedObject(octets_of(command) or b"")
-    return None
-
-
-def _deflate(command: Command) -> None:
-    """Compress the body as Java does (classic.md 5.6)."""
-    content = command.content or b""
-    packed = zlib.compress(content)
-    if isinstance(command, ActiveMQBytesMessage):
-        packed = len(content).to_bytes(4, "big") + packed
-    command.content = packed
-    command.compressed = True

@@ -14,9 +14,8 @@ from entrepot.base.environment import MILLISECOND, SECOND, Duration
 from entrepot.base.errors import InvalidOption, InvalidURI
 from entrepot.base.settings import UNLIMITED, Dialect, Options, Unit, refuse_unknown, setting
 from entrepot.base.uri import Composite, Endpoint, parse, split_options
+from entrepot.protocols.conversing.modes import Handling, RedeliveryPolicy
 from entrepot.protocols.failover import FailoverOptions
-from entrepot.protocols.openwire.consumption import Handling, RedeliveryPolicy
-from entrepot.protocols.openwire.negotiation import WIRE_FORMAT
 
 PREFETCH_MAX: Final = 32_767  # ActiveMQ's limit for a subscription
 JMS: Final = "jms."
@@ -311,11 +310,6 @@ def _refuse_unknown(texts: dict[str, str]) -> None:
     """Raise InvalidOption for an option with our prefix that is none."""
     known = {*ClientOptions.names(Dialect.URI), *ONE_WAY}
     refuse_unknown([name for name in texts if name.startswith(JMS) and name not in known], known)
-
-
-def spoken(name: str, text: str) -> bool:
-    """Tell whether an option of a broker's URI belongs to OpenWire or to the client, not to the socket."""
-    return name.startswith((WIRE_FORMAT, JMS))
 
 
 def _single(place: Endpoint, overrides: dict[str, object]) -> Target:

@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from entrepot.base.errors import Fault
-from entrepot.client.message import Received
 
 T = TypeVar("T")
 
@@ -152,9 +151,3 @@ class Outbox:
             if len(waiting) == OUTBOX_MAX // 2:
                 with self._room:
                     self._room.notify_all()
-
-
-def bound(portal: Portal, message: Received) -> Received:
-    """Return ``message``, to be settled in the portal's thread."""
-    message.settled_through(portal)
-    return message

@@ -8,13 +8,13 @@ same ``seed`` is the same run; another seed has other delays and another order w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 from msgspec import Struct
 
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import EntrepotError, InvalidOption, OperatorError, Refused, TimedOut
-from entrepot.client.message import Body, Message, body_of
+from entrepot.client.message import Message
 from entrepot.cluster.link import State
 from entrepot.cluster.networks.connector import connector_of
 from entrepot.config.model import BrokerConfig, BrokerSettings, NetworkConnector, PolicyEntry
@@ -26,8 +26,11 @@ from entrepot.core.operators.views import QueueView
 from entrepot.journal.ports import Waiter
 from entrepot.model import address as names
 from entrepot.model import message as model
+from entrepot.protocols.conversing.bodies import Body
+from entrepot.protocols.conversing.content import Outgoing
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.bodies import properties_of
+from entrepot.protocols.openwire.conversation.messages import body_of, compose
 from entrepot.protocols.openwire.convert import decode, message_of
 from entrepot.protocols.openwire.ids import text_of
 from entrepot.simulation import networks
@@ -114,16 +117,13 @@ class VirtualBroker:
         """
         self._check()
         made = message if isinstance(message, Message) else Message(message)
-        command = made.command()
-        if properties:
-            made = Message(made.body, properties={**made.properties, **properties})
-            command.marshalled_properties = made.command().marshalled_properties
+        own = made.own_properties() or {}
+        outgoing = Outgoing(made.body, {**own, **(properties or {})}, made.headers(), "", persistent, priority)
+        command = compose(outgoing, None)
         self._sent += 1
         producer = commands.ProducerId(f"ID:{self.name}-test", 1, self._site.runs)
         command.producer_id = producer
         command.message_id = commands.MessageId(producer_id=producer, producer_sequence_id=self._sent)
-        command.persistent = persistent
-        command.priority = priority
         command.timestamp = self._site.world.wall()
         if time_to_live > 0:
             command.expiration = command.timestamp + int(time_to_live * 1000)
@@ -320,7 +320,7 @@ class _Network(networks.Network):
     def consumed(self, site: Site, reader: Reader, message: model.Message, deliveries: int) -> None:
         command = decode(message.raw)
         arrived = Arrived(
-            body=body_of(command),
+            body=cast(Body, body_of(command)),
             properties=properties_of(command),
             message_id="" if command.message_id is None else text_of(command.message_id),
             broker=site.name,

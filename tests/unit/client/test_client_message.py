@@ -10,10 +10,14 @@ from hypothesis import strategies as st
 
 from entrepot.base.environment import Entropy
 from entrepot.base.errors import Inexpressible
-from entrepot.client.message import Body, Message, Received, SerializedObject
+from entrepot.client.message import Message, Received
 from entrepot.client.portal import Portal
+from entrepot.protocols.conversing.bodies import Body, SerializedObject
+from entrepot.protocols.conversing.content import Outgoing
+from entrepot.protocols.conversing.modes import Acknowledge, RedeliveryPolicy
 from entrepot.protocols.openwire.commands import ConsumerInfo, MessageId, ProducerId
-from entrepot.protocols.openwire.consumption import Acknowledge, Delivery, Inbox, InboxPort, RedeliveryPolicy
+from entrepot.protocols.openwire.conversation.inbox import Delivery, Inbox, InboxPort
+from entrepot.protocols.openwire.conversation.messages import compose
 from entrepot.protocols.openwire.ids import parse_destination
 
 SIMPLE = st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.text(), st.binary(), st.none())
@@ -28,8 +32,8 @@ class Even(Entropy):
 
 
 def received(message: Message, *, compress: bool = False, redeliveries: int = 0) -> Received:
-    command = message.command(compress=compress)
-    command.destination = parse_destination("Q")
+    outgoing = Outgoing(message.body, message.own_properties(), message.headers(), compress=compress)
+    command = compose(outgoing, parse_destination("Q"))
     command.message_id = MessageId(producer_id=ProducerId("c", 1, 2), producer_sequence_id=3)
     inbox = Inbox(ConsumerInfo(), Acknowledge.AUTO, RedeliveryPolicy(), InboxPort(), Even(), False)
     return Received(Delivery(inbox, command, redeliveries))
@@ -79,7 +83,7 @@ def test_what_was_received_can_be_sent_on() -> None:
 @pytest.mark.parametrize("body", [1.5, object(), {1: "x"}, {"x": object()}])
 def test_what_has_no_form_is_refused(body: object) -> None:
     with pytest.raises((Inexpressible, TypeError)):
-        Message(body).command()  # type: ignore[arg-type]
+        compose(Outgoing(body), None)
 
 
 def test_settling_goes_through_another_thread_if_asked_to() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from entrepot.base.errors import Fault
-from entrepot.client import blocking, connection, session
+from entrepot.client import blocking, connection, consumer, producer, session
 from entrepot.client.portal import OUTBOX_MAX, Outbox, Portal
 
 ROOT = Path(__file__).parents[3]
@@ -32,7 +32,8 @@ def test_the_blocking_api_is_written_from_the_other() -> None:
 @pytest.mark.parametrize("name", ["Session", "Producer", "Consumer", "Browser"])
 def test_both_have_the_same_methods(name: str) -> None:
     ours = {each for each in dir(getattr(blocking, name)) if not each.startswith("_")}
-    theirs = {each for each in dir(getattr(session, name)) if not each.startswith("_")}
+    home = next(module for module in (session, producer, consumer) if hasattr(module, name))
+    theirs = {each for each in dir(getattr(home, name)) if not each.startswith("_")}
     assert theirs - ours <= {"open", "waits", "take_ahead", "finished", "received"}
     send = inspect.signature(getattr(blocking, name).close)
     assert not inspect.iscoroutinefunction(getattr(blocking, name).close)

@@ -10,7 +10,7 @@ from entrepot.base.errors import EntrepotError
 from entrepot.cli.lab.brokers import Network
 from entrepot.client.connection import connect
 from entrepot.client.session import Session
-from entrepot.protocols.openwire.consumption import Acknowledge
+from entrepot.protocols.conversing.modes import Acknowledge
 
 QUEUE: Final = "queue://lab"
 RECONNECT: Final = "randomize=false&initialReconnectDelay=50&maxReconnectDelay=500&useExponentialBackOff=false"

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.environment import MILLISECOND, SECOND, Entropy
+from entrepot.protocols.conversing.modes import Acknowledge, Handling, RedeliveryPolicy
 from entrepot.protocols.openwire.bodies import text_message
 from entrepot.protocols.openwire.commands import (
     ConsumerId,
@@ -15,15 +16,7 @@ from entrepot.protocols.openwire.commands import (
     MessageId,
     ProducerId,
 )
-from entrepot.protocols.openwire.consumption import (
-    Acknowledge,
-    Audit,
-    Delivery,
-    Handling,
-    Inbox,
-    InboxPort,
-    RedeliveryPolicy,
-)
+from entrepot.protocols.openwire.conversation.inbox import Audit, Delivery, Inbox, InboxPort
 from entrepot.protocols.openwire.ids import AckType
 
 from .scripted import brief

@@ -14,6 +14,8 @@ from entrepot.base.errors import (
     TransactionRolledBack,
     Unreachable,
 )
+from entrepot.protocols.conversing.modes import Acknowledge, RedeliveryPolicy
+from entrepot.protocols.conversing.port import ConversationEvents
 from entrepot.protocols.openwire.bodies import text_message
 from entrepot.protocols.openwire.client import OpenWireClient
 from entrepot.protocols.openwire.commands import (
@@ -25,17 +27,11 @@ from entrepot.protocols.openwire.commands import (
     DestinationInfo,
     MessageAck,
     ProducerAck,
-    Response,
     XATransactionId,
 )
-from entrepot.protocols.openwire.consumption import Acknowledge, Delivery, RedeliveryPolicy
-from entrepot.protocols.openwire.conversation import (
-    ConsumerRecord,
-    ConversationCore,
-    ConversationPort,
-    ProducerRecord,
-    SessionRecord,
-)
+from entrepot.protocols.openwire.conversation.core import ConversationCore
+from entrepot.protocols.openwire.conversation.inbox import Delivery
+from entrepot.protocols.openwire.conversation.records import ConsumerRecord, ProducerRecord, SessionRecord
 from entrepot.protocols.openwire.frames import Throwable
 from entrepot.protocols.openwire.ids import DestinationKind, parse_destination
 from entrepot.protocols.openwire.negotiation import WireFormatOptions
@@ -56,7 +52,7 @@ class Evenly(Entropy):
         return 0.5
 
 
-class Program(ConversationPort):
+class Program(ConversationEvents):
     """A program with one connection, and the brokers it comes to one after another."""
 
     def __init__(
@@ -76,11 +72,11 @@ class Program(ConversationPort):
         self.options = options or WireFormatOptions()
         self.answers: list[EntrepotError | None] = []
 
-    def answer(self, response: Response | None, error: EntrepotError | None) -> None:
+    def answer(self, error: EntrepotError | None) -> None:
         self.answers.append(error)
 
     def meet(self, broker: ScriptedBroker) -> ScriptedBroker:
-        client = OpenWireClient(Shell(), self.options, self.core, 0)
+        client = OpenWireClient(Shell(), self.options, self.core.hearing, 0)
         self.pair = Pair(client, broker, chunk=self.chunk)
         self.pair.run()
         self.core.use(client)
@@ -99,28 +95,28 @@ class Program(ConversationPort):
     def failed(self, error: EntrepotError) -> None:
         self.log.append(f"error {error}")
 
-    def control(self, control: ConnectionControl) -> None:
-        self.log.append(f"control {control.connected_brokers}")
+    def directed(self, brokers: str, reconnect_to: str, rebalance: bool) -> None:
+        self.log.append(f"control {brokers}")
 
     def flowing(self) -> None:
         self.log.append("flowing")
 
     def session(self, mode: Acknowledge = Acknowledge.AUTO) -> SessionRecord:
-        return self.core.open_session(mode)
+        return self.core.sessions.open(mode)
 
     def producer(self, session: SessionRecord, window: int = 0) -> ProducerRecord:
-        return self.core.open_producer(session, QUEUE, window, self.answer)
+        return self.core.producers.open(session, QUEUE, window, self.answer)
 
     def consumer(self, session: SessionRecord, prefetch: int = 10) -> ConsumerRecord:
         info = ConsumerInfo(destination=QUEUE, prefetch_size=prefetch)
         policy = RedeliveryPolicy(maximum_redeliveries=2)
-        return self.core.open_consumer(session, info, policy, lambda: None, self.answer)
+        return self.core.consumers.open(session, info, policy, lambda: None, self.answer)
 
     def send(self, producer: ProducerRecord, *, confirmed: bool = False) -> bool:
         message = text_message("x")
         message.destination = QUEUE
-        self.core.identify(producer, message)
-        return self.core.send(producer, message, self.answer if confirmed else None)
+        self.core.producers.identify(producer, message)
+        return self.core.producers.send(producer, message, self.answer if confirmed else None)
 
 
 def taken(record: ConsumerRecord, now: int = 0) -> list[int]:
@@ -179,7 +175,7 @@ class TestTheWire:
 
     def test_a_broker_that_never_offers_a_format_is_left(self) -> None:
         program = Program()
-        client = OpenWireClient(Shell(), WireFormatOptions(), program.core, 0)
+        client = OpenWireClient(Shell(), WireFormatOptions(), program.core.hearing, 0)
         client.advance(10 * SECOND)
         assert client.closing
         assert "10 s" in client.failure
@@ -187,7 +183,7 @@ class TestTheWire:
     def test_rubbish_ends_it(self) -> None:
         program = Program()
         program.meet(ScriptedBroker())
-        wire = program.core.wire
+        wire = program.core.requests.wire
         assert wire is not None
         wire.receive(b"\xff" * 64, 0)
         assert program.log == ["first", "lost"]
@@ -198,7 +194,7 @@ class TestTheWire:
         broker.refusals["ConnectionInfo"] = Throwable("javax.jms.JMSSecurityException", "no")
         program.meet(broker)
         assert program.log == ["rejected AccessDenied"]
-        assert program.core.wire is None
+        assert program.core.requests.wire is None
 
 
 class TestRequests:
@@ -210,7 +206,7 @@ class TestRequests:
         consumer = program.consumer(program.session())
         program.pair.run()
         assert isinstance(program.answers[0], AccessDenied)
-        assert consumer not in program.core.inboxes.values()
+        assert consumer not in program.core.consumers.records.values()
 
     def test_without_failover_a_loss_fails_what_waits(self) -> None:
         program = Program(reconnects=False)
@@ -264,7 +260,7 @@ class TestRequests:
         session = program.session(Acknowledge.TRANSACTED)
         program.send(program.producer(session))
         program.pair.run()
-        program.core.roll_back(session, 0, program.answer)
+        program.core.transactions.roll_back(session, 0, program.answer)
         program.pair.run()
         assert len(program.answers) == 1
         program.pair.cut()
@@ -285,15 +281,15 @@ class TestReplay:
     def test_everything_that_was_open(self) -> None:
         program = Program()
         program.meet(ScriptedBroker())
-        program.core.add_temporary(DestinationKind.TEMPORARY_QUEUE, program.answer)
+        program.core.temporaries.add(DestinationKind.TEMPORARY_QUEUE, program.answer)
         session = program.session()
         program.producer(session)
         program.consumer(session)
         closed = program.consumer(session)
         pulling = program.consumer(session, prefetch=0)
-        program.core.pull(pulling, 0)
+        program.core.consumers.pull(pulling, 0)
         program.pair.run()
-        program.core.close_consumer(closed)
+        program.core.consumers.close(closed)
         program.pair.run()
         program.pair.cut()
         second = program.meet(ScriptedBroker())
@@ -311,7 +307,7 @@ class TestReplay:
         session = program.session()
         program.producer(session)
         program.pair.run()
-        program.core.close_session(session)
+        program.core.sessions.close(session)
         program.pair.cut()
         assert program.meet(ScriptedBroker()).story() == ["ConnectionControl", "Connection?"]
 
@@ -386,14 +382,14 @@ class TestTransactions:
         program, session, producer = self.start()
         program.send(producer)
         program.send(producer)
-        program.core.commit(session, program.answer)
+        program.core.transactions.commit(session, 0, program.answer)
         program.pair.run()
         assert self.broker.story() == ["BEGIN", "send 1 in tx", "send 2 in tx", "COMMIT_ONE_PHASE?"]
         assert program.answers == [None]
 
     def test_nothing_done_is_nothing_said(self) -> None:
         program, session, _ = self.start()
-        program.core.commit(session, program.answer)
+        program.core.transactions.commit(session, 0, program.answer)
         program.pair.run()
         assert self.broker.story() == []
         assert program.answers == [None]
@@ -407,8 +403,8 @@ class TestTransactions:
         program.pair.run()
         self.broker.story()
         assert taken(consumer) == [1, 2]
-        program.core.close_consumer(consumer)  # it stays until the transaction ends
-        program.core.commit(session, program.answer)
+        program.core.consumers.close(consumer)  # it stays until the transaction ends
+        program.core.transactions.commit(session, 0, program.answer)
         program.pair.run()
         assert self.broker.story() == ["BEGIN", "STANDARD 1-2 x2 in tx", "Remove", "COMMIT_ONE_PHASE?"]
 
@@ -419,7 +415,7 @@ class TestTransactions:
         program.pair.cut()
         program.send(producer)  # in the outage
         second = program.meet(ScriptedBroker("b2"))
-        program.core.commit(session, program.answer)
+        program.core.transactions.commit(session, 0, program.answer)
         program.pair.run()
         assert second.story()[2:] == [
             "Session",
@@ -434,7 +430,7 @@ class TestTransactions:
     def test_producers_that_were_closed_are_announced_for_it(self) -> None:
         program, _, producer = self.start()
         program.send(producer)
-        program.core.close_producer(producer)
+        program.core.producers.close(producer)
         program.pair.run()
         program.pair.cut()
         second = program.meet(ScriptedBroker())
@@ -443,7 +439,7 @@ class TestTransactions:
     def test_a_commit_without_an_answer_is_repeated_in_the_same_store(self) -> None:
         program, session, producer = self.start("COMMIT_ONE_PHASE")
         program.send(producer)
-        program.core.commit(session, program.answer)
+        program.core.transactions.commit(session, 0, program.answer)
         program.pair.run()
         program.pair.cut()
         assert program.answers == []
@@ -454,7 +450,7 @@ class TestTransactions:
     def test_a_pair_is_one_store_whatever_its_brokers_are_called(self) -> None:
         program, session, producer = self.start("COMMIT_ONE_PHASE", identity="of the store")
         program.send(producer)
-        program.core.commit(session, program.answer)
+        program.core.transactions.commit(session, 0, program.answer)
         program.pair.run()
         program.pair.cut()
         second = program.meet(ScriptedBroker("b2", identity="of the store"))
@@ -464,7 +460,7 @@ class TestTransactions:
     def test_a_commit_without_an_answer_is_in_doubt_in_another(self) -> None:
         program, session, producer = self.start("COMMIT_ONE_PHASE")
         program.send(producer)
-        program.core.commit(session, program.answer)
+        program.core.transactions.commit(session, 0, program.answer)
         program.pair.run()
         program.pair.cut()
         second = program.meet(ScriptedBroker("b2"))
@@ -487,10 +483,10 @@ class TestTransactions:
         assert "BEGIN" not in second.story()
         second.dispatch(consumer.info.consumer_id, 1, redelivered=1)
         program.pair.run()
-        program.core.commit(session, program.answer)
+        program.core.transactions.commit(session, 0, program.answer)
         assert isinstance(program.answers[0], TransactionRolledBack)
         assert taken(consumer) == [1]  # the broker gave it again
-        program.core.commit(session, program.answer)
+        program.core.transactions.commit(session, 0, program.answer)
         program.pair.run()
         assert second.story() == ["BEGIN", "STANDARD 1-1 x1 in tx", "COMMIT_ONE_PHASE?"]
         assert program.answers[1] is None
@@ -503,7 +499,7 @@ class TestTransactions:
         program.pair.run()
         taken(consumer)
         program.answers.clear()
-        program.core.commit(session, program.answer)
+        program.core.transactions.commit(session, 0, program.answer)
         program.pair.run()
         program.pair.cut()
         assert isinstance(program.answers[0], TransactionInDoubt)
@@ -577,19 +573,19 @@ class TestConsuming:
         for _ in range(2):
             assert consumer.inbox.take(now) is not None
             assert consumer.inbox.take(now) is not None
-            program.core.roll_back(session, now, program.answer)
+            program.core.transactions.roll_back(session, now, program.answer)
             assert consumer.inbox.take(now) is None
             assert consumer.inbox.deadline(now) == now + 1000 * MILLISECOND
             now += 1000 * MILLISECOND
         assert [consumer.inbox.take(now) is not None for _ in range(2)] == [True, True]
-        program.core.roll_back(session, now, program.answer)
+        program.core.transactions.roll_back(session, now, program.answer)
         assert taken(consumer, now + SECOND) == [3]
         program.pair.run()
         assert self.broker.story() == ["REDELIVERED 1-2 x2"] * 2 + ["POISON 1-1 x1", "POISON 2-2 x1"]
 
     def test_a_pull_that_finds_nothing(self) -> None:
         program, consumer, _ = self.start(Acknowledge.AUTO, prefetch=0)
-        program.core.pull(consumer, -1)
+        program.core.consumers.pull(consumer, -1)
         from entrepot.protocols.openwire.commands import MessageDispatch
 
         self.broker.say(MessageDispatch(consumer_id=consumer.info.consumer_id))
@@ -619,7 +615,7 @@ class TestConfirming:
 
     def test_it_is_asked_behind_the_acknowledgement(self) -> None:
         program, broker, delivery = self.start()
-        program.core.confirm(delivery.era, program.core.reports, program.answer)
+        program.core.confirming.confirm(int(delivery.era), program.core.confirming.reports, program.answer)
         assert program.answers == []
         program.pair.run()
         assert broker.story() == ["INDIVIDUAL -1 x1", "BEGIN", "COMMIT_ONE_PHASE?"]
@@ -633,7 +629,7 @@ class TestConfirming:
     @pytest.mark.parametrize("reconnects", [False, True])
     def test_a_loss_before_the_answer(self, reconnects: bool) -> None:
         program, _, delivery = self.start(reconnects=reconnects, mute="COMMIT_ONE_PHASE")
-        program.core.confirm(delivery.era, program.core.reports, program.answer)
+        program.core.confirming.confirm(int(delivery.era), program.core.confirming.reports, program.answer)
         program.pair.run()
         program.pair.cut()
         (error,) = program.answers
@@ -645,9 +641,9 @@ class TestConfirming:
     def test_a_loss_before_the_question(self) -> None:
         program, _, delivery = self.start()
         program.pair.cut()
-        program.core.confirm(delivery.era, program.core.reports, program.answer)
+        program.core.confirming.confirm(int(delivery.era), program.core.confirming.reports, program.answer)
         broker = program.meet(ScriptedBroker())
-        program.core.confirm(delivery.era, program.core.reports, program.answer)
+        program.core.confirming.confirm(int(delivery.era), program.core.confirming.reports, program.answer)
         assert [type(error) for error in program.answers] == [Unreachable, Unreachable]
         program.pair.run()
         assert "COMMIT_ONE_PHASE?" not in broker.story()
@@ -656,20 +652,20 @@ class TestConfirming:
         program, _, _ = self.start()
         program.pair.cut()
         broker = program.meet(ScriptedBroker())
-        (record,) = program.core.inboxes.values()
+        (record,) = program.core.consumers.records.values()
         broker.dispatch(record.info.consumer_id, 2)
         program.pair.run()
         delivery = record.inbox.take(0)
         assert delivery is not None
         record.inbox.acknowledge_one(delivery)
-        program.core.confirm(delivery.era, program.core.reports, program.answer)
+        program.core.confirming.confirm(int(delivery.era), program.core.confirming.reports, program.answer)
         program.pair.run()
         assert program.answers == [None]
 
     def test_an_acknowledgement_that_the_broker_refused(self) -> None:
         program, broker, delivery = self.start()
-        reports = program.core.reports
-        program.core.confirm(delivery.era, reports, program.answer)
+        reports = program.core.confirming.reports
+        program.core.confirming.confirm(int(delivery.era), reports, program.answer)
         broker.say(ConnectionError(exception=Throwable("java.io.IOException", "the disk is full")))
         program.pair.run()
         (error,) = program.answers
@@ -677,7 +673,7 @@ class TestConfirming:
 
     def test_a_request_that_acknowledges_is_not_done_by_a_loss(self) -> None:
         program, _, _ = self.start(mute="MessageAck")
-        program.core.request(MessageAck(), program.answer)
+        program.core.requests.ask(MessageAck(), program.answer)
         program.pair.run()
         program.pair.cut()
         assert isinstance(program.answers[0], Unreachable)
@@ -708,20 +704,20 @@ class TestTheRest:
         program = Program()
         program.meet(ScriptedBroker())
         producer = program.producer(program.session())
-        program.core.gone["ID:x:1"] = None
+        program.core.temporaries.gone["ID:x:1"] = None
         message = text_message("x")
         message.destination = parse_destination("temp-queue://ID:x:1")
-        program.core.identify(producer, message)
+        program.core.producers.identify(producer, message)
         with pytest.raises(InvalidDestination):
-            program.core.send(producer, message, None)
+            program.core.producers.send(producer, message, None)
 
     def test_temporaries_are_told_again(self) -> None:
         program = Program()
         program.meet(ScriptedBroker())
-        where = program.core.add_temporary(DestinationKind.TEMPORARY_TOPIC, program.answer)
+        where = program.core.temporaries.add(DestinationKind.TEMPORARY_TOPIC, program.answer)
         program.pair.run()
-        program.core.remove_temporary(where, program.answer)
-        kept = program.core.add_temporary(DestinationKind.TEMPORARY_TOPIC, program.answer)
+        program.core.temporaries.remove(where, program.answer)
+        kept = program.core.temporaries.add(DestinationKind.TEMPORARY_TOPIC, program.answer)
         program.pair.run()
         program.pair.cut()
         second = program.meet(ScriptedBroker())
@@ -741,7 +737,7 @@ class TestBranches:
         producer, consumer = program.producer(session), program.consumer(session)
         program.pair.run()
         broker.story()
-        program.core.begin_branch(session, self.XID)
+        program.core.branches.begin(session, self.XID)
         program.send(producer)
         broker.dispatch(consumer.info.consumer_id, 1)
         program.pair.run()
@@ -751,14 +747,14 @@ class TestBranches:
     def test_the_steps(self) -> None:
         program, broker, session = self.open()
         with pytest.raises(TransactionError):
-            program.core.commit(session, program.answer)
+            program.core.transactions.commit(session, 0, program.answer)
         with pytest.raises(TransactionError):
-            program.core.begin_branch(session, self.XID)
-        program.core.end_branch(session, self.XID, program.answer)
+            program.core.branches.begin(session, self.XID)
+        program.core.branches.end(session, self.XID, program.answer)
         answers: list[bool] = []
-        program.core.prepare_branch(self.XID, lambda something, error: answers.append(something))
+        program.core.branches.prepare(self.XID, lambda something, error: answers.append(something))
         program.pair.run()
-        program.core.commit_branch(self.XID, False, program.answer)
+        program.core.branches.commit(self.XID, False, program.answer)
         program.pair.run()
         assert answers == [True]
         assert broker.story() == [
@@ -774,36 +770,36 @@ class TestBranches:
         program, _, session = self.open()
         [record] = session.consumers.values()
         record.inbox.policy.initial_delay_ms = 0
-        program.core.end_branch(session, self.XID, program.answer)
-        program.core.roll_back_branch(self.XID, 0, program.answer)
+        program.core.branches.end(session, self.XID, program.answer)
+        program.core.branches.roll_back(self.XID, 0, program.answer)
         program.pair.run()
         assert taken(record) == [1]
 
     @pytest.mark.parametrize("one_phase", [False, True])
     def test_what_was_not_prepared_ends_with_its_broker(self, one_phase: bool) -> None:
         program, _, session = self.open()
-        program.core.end_branch(session, self.XID, program.answer)
+        program.core.branches.end(session, self.XID, program.answer)
         program.pair.run()
         program.pair.cut()
         program.meet(broker := ScriptedBroker())
         errors: list[EntrepotError | None] = []
         if one_phase:
-            program.core.commit_branch(self.XID, True, lambda response, error: errors.append(error))
+            program.core.branches.commit(self.XID, True, lambda error: errors.append(error))
         else:
-            program.core.prepare_branch(self.XID, lambda something, error: errors.append(error))
+            program.core.branches.prepare(self.XID, lambda something, error: errors.append(error))
         program.pair.run()
         assert isinstance(errors[0], TransactionRolledBack)
         assert not [line for line in broker.story() if line.startswith(("BEGIN", "PREPARE", "COMMIT"))]
 
     def test_an_answer_that_was_lost(self) -> None:
         program, broker, session = self.open()
-        program.core.end_branch(session, self.XID, program.answer)
+        program.core.branches.end(session, self.XID, program.answer)
         program.pair.run()
         broker.mute["PREPARE"] = broker.mute["COMMIT_TWO_PHASE"] = None
         errors: list[EntrepotError | None] = []
-        program.core.prepare_branch(self.XID, lambda something, error: errors.append(error))
+        program.core.branches.prepare(self.XID, lambda something, error: errors.append(error))
         other = XATransactionId(format_id=1, global_transaction_id=b"other")
-        program.core.commit_branch(other, False, program.answer)
+        program.core.branches.commit(other, False, program.answer)
         program.pair.run()
         program.pair.cut()
         program.meet(broker := ScriptedBroker())

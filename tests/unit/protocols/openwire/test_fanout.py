@@ -21,7 +21,7 @@ class Party:
 
     def __init__(self, answers_min: int = 2, *, queues_too: bool = False) -> None:
         self.program = Program()
-        self.wire = FanoutWire(self.program.core, answers_min, queues_too=queues_too)
+        self.wire = FanoutWire(self.program.core.hearing, answers_min, queues_too=queues_too)
         self.pairs: list[Pair] = []
         self.brokers: list[ScriptedBroker] = []
 
@@ -47,8 +47,8 @@ class Party:
     def send(self, where: str, producer: object) -> None:
         message = text_message("x")
         message.destination = parse_destination(where)
-        self.program.core.identify(producer, message)  # type: ignore[arg-type]
-        self.program.core.send(producer, message, self.program.answer)  # type: ignore[arg-type]
+        self.program.core.producers.identify(producer, message)  # type: ignore[arg-type]
+        self.program.core.producers.send(producer, message, self.program.answer)  # type: ignore[arg-type]
         self.run()
 
 
@@ -137,4 +137,4 @@ def test_the_last_one_lost_is_a_loss() -> None:
     for pair in party.pairs:
         pair.cut()
     assert party.program.log == ["first", "lost"]
-    assert party.program.core.wire is None
+    assert party.program.core.requests.wire is None

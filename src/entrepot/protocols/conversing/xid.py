@@ -7,7 +7,6 @@ from typing import Final
 from msgspec import Struct
 
 from entrepot.base.errors import TransactionError
-from entrepot.protocols.openwire.commands import XATransactionId
 
 PART_OCTETS_MAX: Final = 64  # of the global id, and of the qualifier (XA specification, section 4.2)
 
@@ -19,18 +18,10 @@ class Xid(Struct, frozen=True):
     global_id: bytes
     qualifier: bytes = b""
 
-    def wire(self) -> XATransactionId:
-        """Return it as OpenWire has it. Raises TransactionError for parts of the wrong length."""
+    def check(self) -> None:
+        """Raise TransactionError for parts of the wrong length."""
         if not 0 < len(self.global_id) <= PART_OCTETS_MAX or len(self.qualifier) > PART_OCTETS_MAX:
             raise TransactionError(
                 f"the parts of an Xid have {len(self.global_id)} and {len(self.qualifier)} octets",
                 remedy=f"give the global id 1 to {PART_OCTETS_MAX}, the qualifier at most {PART_OCTETS_MAX}",
             )
-        return XATransactionId(
-            format_id=self.format_id, global_transaction_id=self.global_id, branch_qualifier=self.qualifier
-        )
-
-    @classmethod
-    def of(cls, wire: XATransactionId) -> Xid:
-        """Return the name of a branch that a broker names."""
-        return cls(int(wire.format_id), wire.global_transaction_id or b"", wire.branch_qualifier or b"")

@@ -12,12 +12,15 @@ settled again and not handed out twice (Java sends it to the dead letter queue).
 from __future__ import annotations
 
 from collections import deque
-from enum import IntEnum
 from typing import Final
 
 from mypy_extensions import i32, i64, mypyc_attr
 
 from entrepot.base.environment import MILLISECOND, Entropy, Instant
+from entrepot.protocols.conversing.content import Envelope, Headers
+from entrepot.protocols.conversing.modes import Acknowledge, Handling, RedeliveryPolicy
+from entrepot.protocols.conversing.port import Answer, ConsumerPort, DeliveryPort
+from entrepot.protocols.openwire.bodies import properties_of
 from entrepot.protocols.openwire.commands import (
     ConsumerInfo,
     Message,
@@ -26,106 +29,14 @@ from entrepot.protocols.openwire.commands import (
     MessageId,
     TransactionId,
 )
+from entrepot.protocols.openwire.conversation.messages import body_of, envelope_of, headers_of
 from entrepot.protocols.openwire.frames import Throwable
 from entrepot.protocols.openwire.ids import AckType
 from entrepot.protocols.session import NEVER
 
-AUDIT_DEPTH: Final = 2048  # ActiveMQ's auditDepth
-AUDIT_PRODUCERS: Final = 64  # and its auditMaximumProducerNumber
 LAZY_PERCENT: Final = 65  # of the prefetch, after which optimized acknowledgement tells the broker (classic.md 4.5)
-UNLIMITED: Final = -1
 
 Key = tuple[object, int]
-
-
-class Acknowledge(IntEnum):
-    """When a message counts as processed."""
-
-    AUTO = 1
-    """`receive` returned it, or the next one is asked of an iteration."""
-    CLIENT = 2
-    """`acknowledge` was called on it or on a later one of the session."""
-    DUPS_OK = 3
-    """As AUTO, told in batches: a lost connection repeats more."""
-    INDIVIDUAL = 4
-    """`acknowledge` was called on it."""
-    TRANSACTED = 0
-    """The session committed."""
-
-
-class RedeliveryPolicy:
-    """When a message that was rolled back is handed out again, and when it is given up (classic.md 4.6). ms."""
-
-    def __init__(
-        self,
-        *,
-        initial_delay_ms: int = 1000,
-        delay_ms: int = 1000,
-        back_off_multiplier: float = 5.0,
-        use_exponential_back_off: bool = False,
-        maximum_redeliveries: int = 6,
-        maximum_delay_ms: int = UNLIMITED,
-        use_collision_avoidance: bool = False,
-        collision_avoidance_factor: float = 0.15,
-        pre_dispatch_check: bool = True,
-    ) -> None:
-        self.initial_delay_ms: int = initial_delay_ms
-        self.delay_ms: int = delay_ms
-        self.back_off_multiplier: float = back_off_multiplier
-        self.use_exponential_back_off: bool = use_exponential_back_off
-        self.maximum_redeliveries: int = maximum_redeliveries
-        self.maximum_delay_ms: int = maximum_delay_ms
-        self.use_collision_avoidance: bool = use_collision_avoidance
-        self.collision_avoidance_factor: float = collision_avoidance_factor
-        self.pre_dispatch_check: bool = pre_dispatch_check
-
-    def exhausted(self, redeliveries: int) -> bool:
-        """Tell whether a message that comes for the ``redeliveries``-th time again is given up."""
-        return self.maximum_redeliveries != UNLIMITED and redeliveries > self.maximum_redeliveries
-
-    def next_delay_ms(self, previous_ms: int, fraction: float) -> int:
-        """Return the wait after one of ``previous_ms`` (0: the first); ``fraction`` in [0, 1) is the lot for jitter."""
-        delay = self.initial_delay_ms
-        if previous_ms > 0:
-            delay = int(previous_ms * self.back_off_multiplier) if self.use_exponential_back_off else self.delay_ms
-        if self.maximum_delay_ms > 0:
-            delay = min(delay, self.maximum_delay_ms)
-        if self.use_collision_avoidance:
-            delay += int(delay * self.collision_avoidance_factor * (2.0 * fraction - 1.0))
-        return max(delay, 0)
-
-
-class Handling:
-    """How inboxes treat what comes; the ``jms.`` options of a URL (classic.md 4.17).
-
-    ``lazily``: tell the broker late what is processed in AUTO, at the latest with the first message after ``lazy_ns``.
-    ``by_priority``: hand out what waits here by priority. ``individually``: settle one by one, never a range; goes with
-    ``by_priority``, because ranges are in the broker's order. ``non_blocking``: what waits to be redelivered lets
-    others pass. ``check_expiry``: look at the clock before handing out.
-    """
-
-    def __init__(
-        self,
-        *,
-        audit_depth: int = AUDIT_DEPTH,
-        audit_producers: int = AUDIT_PRODUCERS,
-        lazily: bool = False,
-        lazy_ns: int = 0,
-        by_priority: bool = False,
-        individually: bool = False,
-        non_blocking: bool = False,
-        check_expiry: bool = True,
-    ) -> None:
-        self.audit_depth: int = audit_depth
-        self.audit_producers: int = audit_producers
-        self.lazily: bool = lazily
-        self.lazy_ns: i64 = lazy_ns
-        self.by_priority: bool = by_priority
-        self.individually: bool = individually or by_priority
-        self.non_blocking: bool = non_blocking
-        self.check_expiry: bool = check_expiry
-
-
 USUAL: Final = Handling()
 
 
@@ -160,15 +71,65 @@ class Audit:
         return True
 
 
-class Delivery:
-    """One message handed to this consumer. ``redeliveries``: how often it was handed out before."""
+class Delivery(DeliveryPort):
+    """One message handed to the consumer of ``inbox``."""
 
     def __init__(self, inbox: Inbox, message: Message, redeliveries: int) -> None:
+        super().__init__(redeliveries)
         self.inbox: Inbox = inbox
         self.message: Message = message
-        self.redeliveries: int = redeliveries
-        self.live: bool = True  # False: settled, or its connection is gone
         self.era: i64 = inbox.era  # when it came
+
+    def consumer(self) -> ConsumerPort:
+        """Return whom it was handed to."""
+        return self.inbox
+
+    def body(self) -> object:
+        """Return the body."""
+        return body_of(self.message)
+
+    def properties(self) -> dict[str, object]:
+        """Return the sender's own properties."""
+        return properties_of(self.message)
+
+    def headers(self) -> Headers:
+        """Return what the sender said besides."""
+        return headers_of(self.message)
+
+    def envelope(self) -> Envelope:
+        """Return what its way left on it."""
+        return envelope_of(self.message)
+
+    def advice(self) -> object:
+        """Return the command that an advisory is about, a ConsumerInfo for instance."""
+        return self.message.data_structure
+
+    def done(self) -> None:
+        """AUTO, DUPS_OK: it is processed."""
+        self.inbox.done(self)
+
+    def acknowledge(self) -> int:
+        """Settle it as the mode says; return how many errors the broker had reported before."""
+        inbox = self.inbox
+        reports = inbox.port.reports()
+        if inbox.mode == Acknowledge.INDIVIDUAL:
+            if not inbox.closed:
+                inbox.acknowledge_one(self)
+        elif inbox.mode == Acknowledge.CLIENT and self.live:
+            inbox.port.acknowledge_session(inbox)
+        return reports
+
+    def reject(self, cause: str) -> None:
+        """Give it up."""
+        self.inbox.reject(self, cause)
+
+    def is_lost(self) -> bool:
+        """Tell whether the wire that it came by was lost."""
+        return self.era != self.inbox.port.losses()
+
+    def confirm(self, mark: int, answer: Answer) -> None:
+        """Let ``answer`` come when its acknowledgement is stored."""
+        self.inbox.port.confirm(int(self.era), mark, answer)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -185,12 +146,73 @@ class InboxPort:
         """Return how many errors the broker reported that answer no request."""
         return 0
 
+    def losses(self) -> int:
+        """Return how many wires the conversation has lost."""
+        return 0
+
+    def confirm(self, era: int, reports: int, answer: Answer) -> None:
+        """As `Confirming.confirm`."""
+
+    def pull(self, inbox: Inbox, timeout_ms: int) -> None:
+        """As `ConsumerPort.pull`."""
+
+    def close(self, inbox: Inbox) -> None:
+        """As `ConsumerPort.close`."""
+
     def arrived(self, inbox: Inbox) -> None:
         """Something may be taken, or the inbox ended: wake who waits."""
 
 
-class Inbox:
-    """The messages of one consumer. ``ended``: why nothing will come any more; ``exhausted``: a browse is complete."""
+class Processed:
+    """The range of messages that are processed and not told."""
+
+    def __init__(self) -> None:
+        self.first: MessageId | None = None
+        self.last: MessageId | None = None
+        self.count: i64 = 0
+
+    def add(self, message_id: MessageId | None) -> None:
+        """Note one more."""
+        if self.count == 0:
+            self.first = message_id
+        self.last = message_id
+        self.count += 1
+
+
+class Waiting:
+    """What waits to be redelivered and lets others pass, by the time when it may be taken."""
+
+    def __init__(self) -> None:
+        self.deliveries: deque[Delivery] = deque()
+        self.due: deque[int] = deque()
+
+    def put(self, delivery: Delivery, due: int) -> None:
+        """Have ``delivery`` wait until ``due``, behind what is due at the same time."""
+        at = len(self.due)
+        while at > 0 and self.due[at - 1] > due:
+            at -= 1
+        self.deliveries.insert(at, delivery)
+        self.due.insert(at, due)
+
+    def is_due(self, now: Instant) -> bool:
+        """Tell whether one may be taken."""
+        return len(self.due) > 0 and now >= self.due[0]
+
+    def take(self) -> Delivery:
+        """Return the one that is due first."""
+        self.due.popleft()
+        return self.deliveries.popleft()
+
+    def clear(self) -> None:
+        """Forget all; none of it settles anything any more."""
+        for delivery in self.deliveries:
+            delivery.live = False
+        self.deliveries.clear()
+        self.due.clear()
+
+
+class Inbox(ConsumerPort):
+    """The messages of one consumer."""
 
     def __init__(
         self,
@@ -203,36 +225,28 @@ class Inbox:
         handling: Handling = USUAL,
     ) -> None:
         """``audit``: remember what was settled, because the connection may be replaced."""
+        super().__init__(mode, info.browser)
         self.handling: Handling = handling
         self.info: ConsumerInfo = info
-        self.mode: int = mode
         self.policy: RedeliveryPolicy = policy
         self.port: InboxPort = port
         self.entropy: Entropy = entropy
-        self.browser: bool = info.browser
         self.buffer: deque[Delivery] = deque()
         self.delivered: list[Delivery] = []
-        self.ended: str = ""
-        self.closed: bool = False  # the broker was told that nothing more is wanted: it takes no acknowledgement
         self.era: i64 = 0  # how many wires the conversation had lost when what arrives now was sent
-        self.exhausted: bool = False
         self.pulling: bool = False
-        self.pulled_nothing: bool = False
         self.last_sequence: i64 = -1
         self.blocked_until: i64 = 0
         self.prefetch: i64 = i64(info.prefetch_size)
+        self.aside: Waiting = Waiting()
         self._delay_ms: int = 0
-        self._first: MessageId | None = None  # of the range that is processed and not told
-        self._last: MessageId | None = None
-        self._count: i64 = 0
+        self._processed: Processed = Processed()
         self._uncovered: i64 = 0  # delivered and not covered by a DELIVERED
         self._audit: bool = audit
         self._told: Audit = Audit(handling.audit_depth, handling.audit_producers)
         self._suspects: Audit | None = None  # what was settled before the connection broke
         self._lazily: bool = handling.lazily and mode == Acknowledge.AUTO and not info.browser
         self._told_at: i64 = 0
-        self.aside: deque[Delivery] = deque()  # what waits to be redelivered and lets others pass, with `aside_due`
-        self.aside_due: deque[int] = deque()
         self._disordered: bool = handling.individually  # what is delivered is not a range of the broker's order
 
     # -- arriving ------------------------------------------------------------------------------------------------------
@@ -286,15 +300,14 @@ class Inbox:
 
     def available(self, now: Instant) -> bool:
         """Tell whether `take` would return something."""
-        if len(self.aside_due) > 0 and now >= self.aside_due[0]:
+        if self.aside.is_due(now):
             return True
         return len(self.buffer) > 0 and now >= self.blocked_until
 
     def take(self, now: Instant) -> Delivery | None:
         """Hand out the next message, or None. In AUTO and DUPS_OK call `done` with it when it is processed."""
-        if len(self.aside_due) > 0 and now >= self.aside_due[0]:
-            self.aside_due.popleft()
-            delivery = self.aside.popleft()
+        if self.aside.is_due(now):
+            delivery = self.aside.take()
             self._disordered = True
         elif len(self.buffer) == 0 or now < self.blocked_until:
             return None
@@ -330,21 +343,19 @@ class Inbox:
             self._tell(AckType.INDIVIDUAL, None, message_id, 1)
             self._remember(delivery.message)
             return
-        if self._count == 0:
-            self._first = message_id
-        self._last = message_id
-        self._count += 1
+        processed = self._processed
+        processed.add(message_id)
         self._remember(delivery.message)
         if not self._lazily:
-            if self._count * 2 >= self.prefetch:
+            if processed.count * 2 >= self.prefetch:
                 self.flush()
-        elif self._count * 100 >= self.prefetch * LAZY_PERCENT:
+        elif processed.count * 100 >= self.prefetch * LAZY_PERCENT:
             self.flush()
 
     def settle_turn(self, now: Instant) -> None:
         """Tell the broker what is processed, at the end of a turn; lazily if that is wanted."""
         if self._lazily:
-            if self._count == 0:
+            if self._processed.count == 0:
                 return
             if self._told_at == 0:
                 self._told_at = now
@@ -355,10 +366,11 @@ class Inbox:
 
     def flush(self) -> None:
         """Tell the broker what is processed."""
-        count = self._count
+        processed = self._processed
+        count = processed.count
         if count > 0:
-            self._count = 0
-            self._tell(AckType.STANDARD, self._first, self._last, count)
+            processed.count = 0
+            self._tell(AckType.STANDARD, processed.first, processed.last, count)
 
     def acknowledge_all(self, transaction_id: TransactionId | None = None) -> int:
         """CLIENT, TRANSACTED: all that was handed out is processed. Returns how many that were."""
@@ -429,17 +441,13 @@ class Inbox:
             self.blocked_until = due
             return
         for delivery in again:
-            at = len(self.aside)
-            while at > 0 and self.aside_due[at - 1] > due:
-                at -= 1
-            self.aside.insert(at, delivery)
-            self.aside_due.insert(at, due)
+            self.aside.put(delivery, due)
 
     def deadline(self, now: Instant) -> i64:
         """Return when a delayed redelivery may be taken, NEVER for none."""
         due: i64 = NEVER
-        if len(self.aside_due) > 0:
-            due = self.aside_due[0]
+        if len(self.aside.due) > 0:
+            due = self.aside.due[0]
         if len(self.buffer) > 0 and self.blocked_until > now:
             due = min(due, self.blocked_until)
         return due
@@ -451,20 +459,29 @@ class Inbox:
             delivery.live = False
         for delivery in self.buffer:
             delivery.live = False
-        for delivery in self.aside:
-            delivery.live = False
+        self.aside.clear()
         self.delivered.clear()
         self.buffer.clear()
-        self.aside.clear()
-        self.aside_due.clear()
         self._disordered = self.handling.individually
-        self._count = 0
+        self._processed.count = 0
         self._uncovered = 0
         self.blocked_until = 0
         if self._told.settled:
             self._suspects = self._told
             self._told = Audit(self.handling.audit_depth, self.handling.audit_producers)
         return unsettled
+
+    def wants_pull(self) -> bool:
+        """Tell whether nothing comes unless `pull` asks for it."""
+        return self.prefetch == 0 and len(self.buffer) == 0 and not self.pulling
+
+    def pull(self, timeout_ms: int) -> None:
+        """Ask for one message."""
+        self.port.pull(self, timeout_ms)
+
+    def close(self) -> None:
+        """Close the consumer."""
+        self.port.close(self)
 
     def end(self, why: str) -> None:
         """Nothing comes any more."""
