@@ -224,7 +224,7 @@ def _queue(rig: Rig, name: str) -> dict[str, Any]:
             "expiration": int(message.expiration),
             "rare": None if message.rare is None else _rare(message.rare),
         }
-        for message in (rig.journal.load(reference.message.number) for reference in _walked(queue))
+        for message in (rig.journal.reading.load(reference.message.number) for reference in _walked(queue))
     ]
     made["count"] = int(queue.count)
     return made

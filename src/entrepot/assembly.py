@@ -231,7 +231,7 @@ class Assembly:
 
     def measure(self) -> bool:
         """See whether the limits of the disk are reached; return whether that has changed."""
-        changed = self.broker.journal.measure()
+        changed = self.broker.journal.space.measure()
         if changed:
             self.broker.flow.limits_changed()
         return changed

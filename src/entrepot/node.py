@@ -364,7 +364,7 @@ class Node:
         options.epoch = epoch
         journal = JournalCore(port, options)
         if self.options.config is not None:
-            set_limits(self.options.config.usage, journal.limits, port.capacity())
+            set_limits(self.options.config.usage, journal.space.limits, port.capacity())
         if standby is not None:
             journal.fence = LeaseFence(standby.tenure, partial(clock_gettime_ns, CLOCK))
         return journal
@@ -482,7 +482,7 @@ class Node:
             return
         self._measured = at
         if self.made.measure():
-            full = self.broker.journal.limits.full
+            full = self.broker.journal.space.limits.full
             told = f"{full}: producers wait or are refused" if full else "messages may be stored again"
             log.warning("%s: %s", self.options.name, told)
 

@@ -134,7 +134,7 @@ def fuzz(data: bytes) -> None:
     journal.check()
     for number, queue in told.live:
         try:
-            assert journal.load(number).number == number
+            assert journal.reading.load(number).number == number
         finally:
             journal.settle(number, queue)
             journal.check()

@@ -243,7 +243,7 @@ def test_store_usage_lets_producers_wait_until_there_is_room(tmp_path: Path) -> 
         try:
             producer = await asyncio.to_thread(Wire, node.listeners[0].port)
             sent = 0
-            while not node.broker.journal.limits.full:
+            while not node.broker.journal.space.limits.full:
                 assert sent < 400, "3 MB are above the limit"
                 await asyncio.to_thread(producer.ask, "SEND", persistent, b"x" * 8192)
                 sent += 1

@@ -64,7 +64,7 @@ def test_what_was_confirmed_is_there_after_a_restart(tmp_path: Path) -> None:
     assert [number for _, number, _ in opened.told.messages] == [n for n in range(1, 1001) if n % 3 != 1]
     assert opened.told.documents == [(1, b"k", b"v")]
     assert opened.report.torn_bytes == 0
-    assert [each.raw for each in opened.journal.load_range([2, 3, 5])] == [octets_of(n, 300) for n in (2, 3, 5)]
+    assert [each.raw for each in opened.journal.reading.load_range([2, 3, 5])] == [octets_of(n, 300) for n in (2, 3, 5)]
     opened.journal.close()
 
 
@@ -72,7 +72,7 @@ def test_a_read_sees_what_is_still_to_be_written(tmp_path: Path) -> None:
     opened = Opened(tmp_path)
     for number in range(1, 200):
         opened.journal.store(message(number, 2000), [1])
-        assert opened.journal.load(number).raw == octets_of(number, 2000)
+        assert opened.journal.reading.load(number).raw == octets_of(number, 2000)
     opened.journal.close()
 
 
@@ -90,7 +90,7 @@ def test_compaction_gives_the_disk_back(tmp_path: Path) -> None:
             opened.confirm(b"")
     used = sum(path.stat().st_size for path in (tmp_path / "journal").glob("*.seg"))
     assert used < 16 * 64 * KIB
-    assert opened.journal.load(1).raw == octets_of(1, 100)
+    assert opened.journal.reading.load(1).raw == octets_of(1, 100)
     opened.journal.close()
 
 
@@ -112,7 +112,7 @@ def test_blobs(tmp_path: Path) -> None:
     opened.journal.close()
     opened = Opened(tmp_path)
     assert opened.report.blobs_orphaned == 1
-    assert opened.journal.overflow.whole(opened.journal.load(5)) == b"abc" * 1000 + b"def"
+    assert opened.journal.overflow.whole(opened.journal.reading.load(5)) == b"abc" * 1000 + b"def"
     opened.journal.settle(5, 1)
     opened.confirm(b"b")
     opened.disk.drain()

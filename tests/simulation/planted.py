@@ -101,7 +101,7 @@ class Unbracketed(JournalCore):
 
     def store(self, message: Message, queues: list[int]) -> None:
         super().store(message, queues)
-        self._hand_over()
+        self.tail.hand_over()
 
 
 class Forgetful(JournalCore):
@@ -184,7 +184,7 @@ def publish_all(self: Stages, sink: str, batch: int, parts: list[str], author: A
     for stage in self.of(sink, batch):
         if stage.closed and stage.part not in parts:
             for first, text in zip(stage.runs[::3], stage.runs[2::3], strict=True):
-                message = self.broker.journal.load(first)
+                message = self.broker.journal.reading.load(first)
                 self.broker.send(message.twin(message.address), self.broker.target(parse(stage.targets[text])))
     return PUBLISH(self, sink, batch, parts, author)
 
@@ -251,7 +251,7 @@ PORTION = Work.portion
 def in_halves(self: Work, most: int) -> bool:
     """Closes the bracket of the journal at the end of each turn."""
     journal = self.host.journal
-    if self.begun and journal._depth == 0:
+    if self.begun and journal.tail.depth == 0:
         journal.begin()
     complete = PORTION(self, most)
     if self.begun and not complete and self.host.effort.is_over():

@@ -70,7 +70,7 @@ class Entry:
 
 
 KINDS: Final = [
-    Kind(INTERNAL_KIND, "the journal's own", "`gaps`", "i64 first, i64 last id, for each gap", "journal/log.py"),
+    Kind(INTERNAL_KIND, "the journal's own", "`gaps`", "i64 first, i64 last id, for each gap", "journal/tail.py"),
     Kind(KIND_NODE, "node", "empty", "node id, UTF-8", "core/recovery.py"),
     Kind(KIND_QUEUE, "queue", "u32 queue", "u8 layout · MessagePack: `QueueRecord`", "core/addressing/queues.py"),
     Kind(KIND_DUPLICATE, "duplicate id", "address, UTF-8 · 0 · id", "empty", "core/sending/duplicates.py"),

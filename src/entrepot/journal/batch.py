@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Final
 
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
@@ -24,7 +25,11 @@ class Settled:
 
 
 class Batch:
-    """Records for the place ``base`` of a segment. ``count`` is how many; settlements count when they are written."""
+    """Records for the place ``base`` of a segment. ``count`` is how many; settlements count when they are written.
+
+    The records lie in ``out``. A read of what is not handed over yet (`octets`) cuts off what is there as a piece, so
+    that a bracket of many megabytes whose messages are read one by one is copied once, not once for each message.
+    """
 
     def __init__(self) -> None:
         self.base: i64 = 0
@@ -32,14 +37,21 @@ class Batch:
         self.out = BytesWriter()
         self.settled: dict[int, Settled] = {}
         self._last: Settled | None = None
+        self._cut: i64 = 0  # octets in the pieces, which stand before ``out``
+        self._pieces: list[bytes] = []
+        self._starts: list[int] = []
 
     def empty(self) -> bool:
         """Say whether nothing is in it."""
         return self.count == 0 and not self.settled
 
+    def length(self) -> i64:
+        """Return the octets of the records so far; settlements that are only noted have none yet."""
+        return self._cut + len(self.out)
+
     def record(self, body: bytes) -> i64:
         """Append one record and return its offset in the segment."""
-        offset = self.base + BATCH_HEAD + len(self.out)
+        offset = self.base + BATCH_HEAD + self._cut + len(self.out)
         frame(self.out, body)
         self.count += 1
         return offset
@@ -92,9 +104,30 @@ class Batch:
         self.settled = {}
         self._last = None
 
+    def octets(self, start: i64, stop: i64) -> bytes:
+        """Return the records from octet ``start`` up to ``stop``; what was copied once is only cut later."""
+        if stop > self._cut and len(self.out) > 0:
+            self._starts.append(int(self._cut))
+            self._pieces.append(self.out.getvalue())
+            self._cut += len(self.out)
+            self.out.truncate(0)
+        position = bisect_right(self._starts, int(start)) - 1
+        found: list[bytes] = []
+        while 0 <= position < len(self._pieces) and self._starts[position] < stop:
+            before = self._starts[position]
+            found.append(self._pieces[position][max(start - before, 0) : stop - before])
+            position += 1
+        return found[0] if len(found) == 1 else b"".join(found)
+
     def take(self) -> bytes:
         """Return all records, and be empty."""
         octets = self.out.getvalue()
         self.out.truncate(0)
         self.count = 0
+        if self._pieces:
+            self._pieces.append(octets)
+            octets = b"".join(self._pieces)
+            self._pieces = []
+            self._starts = []
+            self._cut = 0
         return octets

@@ -208,7 +208,7 @@ class Compaction:
             size: i64 = i64(read_i32_be(data, place))
             size += RECORD_HEAD
             self._copy(source, data, place, size)
-            if len(self._batch.out) >= OUT_BYTES:
+            if self._batch.length() >= OUT_BYTES:
                 self._write()
             place += size
         self._at = end

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from entrepot.base.errors import BodyLost, StorageError, StorageFull
+from entrepot.base.errors import BodyLost, StorageFull
+from entrepot.journal.limits import NO_LIMIT
 from entrepot.journal.log import JournalCore, Waiter
 from entrepot.journal.ports import (
     JournalEvents,
@@ -66,6 +67,10 @@ class MemoryPort(JournalPort):
         """Remove a blob."""
         self._blobs.pop(blob_id, None)
 
+    def space(self) -> i64:
+        """Return a large number: nothing is written."""
+        return NO_LIMIT
+
     def drain(self) -> None:
         """Nothing is ever under way."""
 
@@ -105,14 +110,6 @@ class MemoryJournal(JournalCore):
     def add(self, number: i64, queue_id: i64) -> None:
         """Do nothing."""
 
-    def load(self, number: i64) -> Message:
-        """Refuse: nothing was ever stored. Raises StorageError."""
-        raise StorageError(f"message {number} is not in the journal: an ephemeral broker has none")
-
-    def load_range(self, numbers: list[int], octets: i64 = 0) -> list[Message]:
-        """Refuse unless nothing is asked for. Raises StorageError."""
-        return [self.load(i64(number)) for number in numbers]
-
     def put(self, kind: int, key: bytes, value: bytes) -> None:
         """Do nothing."""
 
@@ -137,14 +134,6 @@ class MemoryJournal(JournalCore):
             waiters[position].stored(tokens[position])
             position += 1
         return len(self._waiters) > 0
-
-    def measure(self) -> bool:
-        """Nothing is on disk."""
-        return False
-
-    def compact(self, budget: i64) -> bool:
-        """Nothing to rewrite."""
-        return False
 
     def usage(self) -> JournalUsage:
         """Return zeros."""

@@ -33,10 +33,10 @@ class Waiter:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Rider:
-    """Who has something to say in every batch that holds what it is about: `JournalCore.ride` says it there."""
+    """Who has something to say in every batch that holds what it is about: `Tail.put` says it there."""
 
     def board(self) -> None:
-        """A batch is handed over, and `JournalCore.riding` was set: say it now, and nothing else of the journal."""
+        """A batch is handed over, and `Tail.riding` was set: say it now, and nothing else of the journal."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

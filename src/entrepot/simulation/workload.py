@@ -284,10 +284,10 @@ class Workload:
     def _rot(self, lots: Lots, tries: int) -> None:
         """Damage the large body of a message that is stored, as soon as there is one."""
         broker = self.machine.broker
-        found = {} if broker is None else broker.journal.large_bodies()
+        found = {} if broker is None else broker.journal.reading.large_bodies()
         if broker is not None and found:
             number = lots.one_of(sorted(found))
-            identity = broker.journal.load(number).fact("sim-id")
+            identity = broker.journal.reading.load(number).fact("sim-id")
             assert isinstance(identity, str)
             how = lots.one_of(("flip", "flip", "shorten", "lose"))
             if self._damage(f"{found[number]}.blob", int(self.machine.disk.blob_size(found[number])), how, lots):

@@ -26,7 +26,7 @@ class Waiting(SpaceWaiter):
 
 def looked(rig: Rig) -> None:
     """What the node does twice a second."""
-    if rig.journal.measure():
+    if rig.journal.space.measure():
         rig.broker.flow.limits_changed()
     rig.turn()
 
@@ -52,7 +52,7 @@ def test_a_slow_reader_of_a_topic_never_makes_a_persistent_send_fail(durable: bo
         if number % 50 == 0:
             looked(rig)
     assert blocked > 500, "it went to disk for long"
-    assert rig.journal.temp_full()
+    assert rig.journal.space.temp_full()
     assert rig.journal.refusal() is None
     waiter = Waiting()
     rig.broker.flow.wait(1, waiter)
@@ -70,7 +70,7 @@ def test_a_slow_reader_of_a_topic_never_makes_a_persistent_send_fail(durable: bo
     assert len(slow.deliveries) == blocked + 1
     assert waiter.called == 1
     assert len(rig.bodies("Q")) == 500
-    assert rig.journal.paged() == 0
+    assert rig.journal.space.paged() == 0
 
 
 def said(rig: Rig, name: str) -> Any:
@@ -88,13 +88,13 @@ def test_a_reader_that_leaves_gives_its_share_back() -> None:
     slow.close()
     looked(rig)
     assert waiter.called == 1
-    assert rig.journal.paged() == 0
+    assert rig.journal.space.paged() == 0
 
 
 @pytest.mark.parametrize("rare", [False, True])
 def test_producers_wait_where_the_store_is_full(rare: bool) -> None:
     rig = Rig()
-    rig.journal.limits.store = 100 * KIB
+    rig.journal.space.limits.store = 100 * KIB
     fields: dict[str, Any] = {"group": "g"} if rare else {}
     sent = 0
     while rig.send("Q", "x" * KIB, **fields) == SENT:
@@ -117,8 +117,8 @@ def test_producers_wait_where_the_store_is_full(rare: bool) -> None:
 
 def test_a_policy_that_fails_fails_and_keeps_nothing() -> None:
     rig = Rig(full="FAIL")
-    rig.journal.limits.store = 10 * KIB
-    while not rig.journal.limits.full:
+    rig.journal.space.limits.store = 10 * KIB
+    while not rig.journal.space.limits.full:
         assert rig.send("Q", "x" * KIB) == SENT
         looked(rig)
     with pytest.raises(AddressFull, match="and may hold 10240"):
@@ -131,9 +131,9 @@ def test_a_policy_that_fails_fails_and_keeps_nothing() -> None:
 
 def test_what_must_stay_free_stops_all_that_is_sent() -> None:
     rig = small_disk()
-    rig.journal.limits.free_min = 3001 * KIB
+    rig.journal.space.limits.free_min = 3001 * KIB
     looked(rig)
     assert rig.send("Q", "x", durable=False) == BLOCKED
-    rig.journal.limits.free_min = 0
+    rig.journal.space.limits.free_min = 0
     looked(rig)
     assert rig.send("Q", "x", durable=False) == SENT

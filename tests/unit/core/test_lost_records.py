@@ -73,7 +73,7 @@ def test_the_letter_is_stored_and_read_again() -> None:
     rig.wait(10)
     queue = rig.queue("ActiveMQ.DLQ")
     (reference,) = queue.take(queue.walk(), 10, 100, None)
-    kept = rig.journal.load(reference.message.number)
+    kept = rig.journal.reading.load(reference.message.number)
     queue.finish(reference)
     assert kept.language is LOST_LANGUAGE
     assert kept.rare is not None

@@ -68,11 +68,11 @@ def test_a_message_comes_back_as_it_went_in() -> None:
     rare.deliver_at = 123456
     rare.annotations["dlq"] = "reason"
     world.journal.store(sent, [9, 4_000_000_000])
-    loaded = [world.journal.load(5)]
+    loaded = [world.journal.reading.load(5)]
     world.confirm()
-    loaded.append(world.journal.load(5))
+    loaded.append(world.journal.reading.load(5))
     world.crash()
-    loaded.append(world.journal.load(5))
+    loaded.append(world.journal.reading.load(5))
     for each in loaded:
         assert (each.number, each.raw, each.address) == (5, sent.raw, "orders.2")
         assert (each.priority, each.expiration, each.timestamp) == (5, 35, 55)
@@ -94,19 +94,19 @@ def test_paged_messages_are_readable_until_the_broker_stops() -> None:
     stored(world, 3, first=10)
     world.journal.page(message(2, 500, durable=False), [1])  # older than what was stored: a stray
     world.journal.page(message(2, 500, durable=False), [2])  # a second queue pages the same message
-    assert world.journal.load(2).raw == octets_of(2, 500)
-    assert world.journal.load(11).raw == octets_of(11, 100)
+    assert world.journal.reading.load(2).raw == octets_of(2, 500)
+    assert world.journal.reading.load(11).raw == octets_of(11, 100)
     world.journal.settle(2, 1)
-    assert world.journal.load(2).number == 2
+    assert world.journal.reading.load(2).number == 2
     world.journal.settle(2, 2)
     with pytest.raises(StorageError):
-        world.journal.load(2)
+        world.journal.reading.load(2)
     world.journal.page(message(3, 500, durable=False), [1])
     world.confirm()
     world.restart()
     assert [number for _, number, _ in world.told.messages] == [10, 11, 12]
     with pytest.raises(StorageError):
-        world.journal.load(3)
+        world.journal.reading.load(3)
 
 
 def test_settling_is_idempotent_and_minds_the_queue() -> None:
@@ -134,7 +134,7 @@ def test_a_bracket_survives_as_a_whole_or_not_at_all() -> None:
     journal.store(message(2, 5000), [2])
     journal.end()
     journal.put(3, b"tx", b"committed")
-    assert journal.load(2).raw == octets_of(2, 5000)
+    assert journal.reading.load(2).raw == octets_of(2, 5000)
     journal.end()
     with pytest.raises(Fault):
         journal.end()
@@ -191,7 +191,7 @@ def test_one_stuck_message_does_not_pin_the_disk() -> None:
     numbers = [number for _, number, _ in world.told.messages]
     assert numbers[0] == 1
     assert len(numbers) in range(backlog, backlog + 20)
-    assert world.journal.load(1).raw == octets_of(1, 100)
+    assert world.journal.reading.load(1).raw == octets_of(1, 100)
 
 
 def test_many_short_runs_leave_few_segments() -> None:
@@ -286,7 +286,7 @@ def test_a_message_larger_than_a_segment() -> None:
     stored(world, 1, size=10, first=3)
     world.confirm()
     world.crash()
-    assert world.journal.load(2).raw == octets_of(2, 20_000)
+    assert world.journal.reading.load(2).raw == octets_of(2, 20_000)
     assert len(world.told.messages) == 3
 
 
@@ -303,7 +303,7 @@ def test_load_range_reads_neighbours_together() -> None:
 
     world.disk.read = counted  # type: ignore[method-assign]
     numbers = [*range(100, 200), *range(300, 350), 7]
-    assert [each.number for each in world.journal.load_range(numbers)] == numbers
+    assert [each.number for each in world.journal.reading.load_range(numbers)] == numbers
     assert len(reads) <= 3
 
 
@@ -404,7 +404,7 @@ def test_a_failed_sync_is_never_believed_again() -> None:
     world.settle_down()
     assert world.waiter.tokens == [b"before"]
     assert [token for token, _ in world.waiter.failures] == [b"during", b"after"]
-    assert world.journal.load(2).number == 2
+    assert world.journal.reading.load(2).number == 2
     world.journal.check()
 
 
@@ -455,7 +455,7 @@ def test_a_disk_without_reserve_confirms_nothing_until_there_is_space() -> None:
     assert world.waiter.tokens == [b"fits"]
     assert [token for token, _ in world.waiter.failures] == [b"too much"]
     assert isinstance(world.journal.refusal(), StorageFull)
-    assert world.journal.load(25).raw == octets_of(25, 900)
+    assert world.journal.reading.load(25).raw == octets_of(25, 900)
     world.disk.make_room()
     world.settle_down()
     assert world.journal.refusal() is None
@@ -528,7 +528,7 @@ def test_a_large_body_lives_as_long_as_its_message() -> None:
     world.kill()
     assert world.report.blobs_orphaned == 1
     assert world.report.blob_highest == 78
-    assert world.journal.overflow.whole(world.journal.load(77)) == b"a" * 1000 + b"b" * 1000
+    assert world.journal.overflow.whole(world.journal.reading.load(77)) == b"a" * 1000 + b"b" * 1000
     assert world.disk.blobs() == [77]
     world.journal.store(message(80), [1])
     world.confirm()

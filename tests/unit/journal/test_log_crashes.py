@@ -216,12 +216,12 @@ class JournalAgainstDict(RuleBasedStateMachine):
             number = numbers[which % len(numbers)]
             self.compare(number)
             some = numbers[which % len(numbers) :][:10]
-            loaded = self.world.journal.load_range(some)
+            loaded = self.world.journal.reading.load_range(some)
             assert [each.number for each in loaded] == some
             assert [each.raw for each in loaded] == [octets_of(each, self.model.sizes[each]) for each in some]
 
     def compare(self, number: int) -> None:
-        loaded = self.world.journal.load(number)
+        loaded = self.world.journal.reading.load(number)
         assert loaded.number == number
         assert loaded.raw == octets_of(number, self.model.sizes[number])
         assert loaded.priority == number % 10

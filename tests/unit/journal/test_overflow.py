@@ -49,7 +49,7 @@ def test_a_body_comes_back_however_it_came(size: int, piece: int) -> None:
     assert world.disk.blob_size(7) == stored_length(size, True)
     world.crash()
     assert world.report.bodies_lost == []
-    assert world.journal.overflow.whole(world.journal.load(7)) == octets
+    assert world.journal.overflow.whole(world.journal.reading.load(7)) == octets
 
 
 @settings(deadline=None, max_examples=100)
@@ -110,7 +110,7 @@ def test_what_is_left_of_a_damaged_body_is_set_aside_and_the_next_start_leaves_i
     stored(world, 7, body(1000))
     world.disk.damage("7.blob", 5)
     with pytest.raises(BodyLost):
-        world.journal.overflow.whole(world.journal.load(7))
+        world.journal.overflow.whole(world.journal.reading.load(7))
     world.journal.settle(7, 1)
     world.confirm()
     assert world.disk.blobs() == []
@@ -125,7 +125,7 @@ def test_a_missing_body() -> None:
     world.crash()
     (flaw,) = world.report.bodies_lost
     assert flaw == "the body of 1000 octets in 7.blob is damaged: its file is missing"
-    assert world.journal.flaw(7) == flaw
+    assert world.journal.reading.flaw(7) == flaw
     world.journal.settle(7, 1)
     world.confirm()
     world.crash()
@@ -143,7 +143,7 @@ def test_a_journal_of_before_there_were_checksums_is_read(tmp_path: Path) -> Non
     told = Told()
     report = journal.recover(told)
     assert report.bodies_lost == []
-    found = {number: journal.load(number) for _, number, _ in told.messages}
+    found = {number: journal.reading.load(number) for _, number, _ in told.messages}
     large = [each for each in found.values() if each.rare is not None and each.rare.large_id]
     assert len(found) == 3
     assert [journal.overflow.whole(each) for each in large] == [bytes(range(256)) * 20] * 2

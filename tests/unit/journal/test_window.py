@@ -102,4 +102,4 @@ def test_a_segment_of_several_pieces_comes_back_whole() -> None:
     ]
     assert [row[1] for row in world.told.rows if row[4] == 2] == [20]
     for number in (1, 13, 30):
-        assert world.journal.load(number).raw == octets_of(number, size)
+        assert world.journal.reading.load(number).raw == octets_of(number, size)

@@ -45,7 +45,7 @@ def openwire() -> Message:
 
 def kept(rig: Rig) -> Message:
     (reference,) = rig.queue("q").walk().step(10)
-    return rig.journal.load(reference.message.number)
+    return rig.journal.reading.load(reference.message.number)
 
 
 @pytest.mark.parametrize("make", [stomp, openwire])

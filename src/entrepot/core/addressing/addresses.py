@@ -78,7 +78,7 @@ class Addresses:
         target.asked = policy.asked()
         target.tells = self.host.hub.tells(target.asked)
         told = policy.recall != RECALL_NONE or target.tells & ARRIVALS != 0
-        target.careful = told or self.host.journal.limits.full != ""
+        target.careful = told or self.host.journal.space.limits.full != ""
         target.stamps = policy.expiry_ms >= 0 or policy.expiry_ms_min >= 0 or policy.expiry_ms_max >= 0
 
     def offer(self, address: str, service: Service) -> None:

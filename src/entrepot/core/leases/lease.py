@@ -29,7 +29,8 @@ from entrepot.core.queue.walk import Walk
 from entrepot.core.reading.subscription import durable_queue_name
 from entrepot.core.records import KIND_CLAIM, KIND_LEASE
 from entrepot.core.scheduling.timed import Alarm
-from entrepot.journal.log import JournalCore, again
+from entrepot.journal.condition import again
+from entrepot.journal.log import JournalCore
 from entrepot.model.address import MULTICAST, Destination
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
@@ -131,7 +132,7 @@ class Lease:
         """
         self.may_read(epoch, low, high)
         if journal.pages:
-            return journal.load_range([self.numbers[position] for position in range(low, high)], octets)
+            return journal.reading.load_range([self.numbers[position] for position in range(low, high)], octets)
         return [self.kept[position].message for position in range(low, high)]
 
     def may_read(self, epoch: int, low: int, high: int) -> None:
@@ -227,7 +228,7 @@ class Lease:
     def _return_to_disk(self, journal: JournalCore, numbers: list[int]) -> None:
         """Let ``numbers`` wait on disk again; what is younger and in memory goes there by the order of numbers."""
         levels: dict[int, list[int]] = {}
-        for message in journal.load_range(numbers):
+        for message in journal.reading.load_range(numbers):
             levels.setdefault(int(self.queue.backlog.level_of(message)), []).append(int(message.number))
             if message.expiration:
                 self.queue.expiring += 1
@@ -321,7 +322,7 @@ class Lease:
         message = reference.message
         if message.stored and message.durable and self.queue.durable:
             return int(message.number)
-        if reference.paged and journal.keeps(message.number, self.queue.identity):
+        if reference.paged and journal.reading.keeps(message.number, self.queue.identity):
             return int(message.number)  # not persistent, but leased before: its record, and with it its place, stays
         copy = self.queue.host.ids.renumbered(message)
         self.queue.note_renumbered(message.number, copy)
@@ -339,9 +340,9 @@ class Lease:
             rare = kept.message.rare
             flaw = "" if rare is None else journal.overflow.damaged.get(rare.large_id, "")
         else:
-            flaw = journal.flaw(self.numbers[position])
+            flaw = journal.reading.flaw(self.numbers[position])
         if flaw:
-            message = journal.load(self.numbers[position]) if kept is None else kept.message
+            message = journal.reading.load(self.numbers[position]) if kept is None else kept.message
             self.queue.dead += 1
             self.queue.note_dead(message.number, flaw)
             self.queue.host.dead_letter(self.queue, message, Reason(BODY_LOST, flaw), 1)

@@ -293,7 +293,7 @@ def _scheduled(broker: BrokerCore, queue: Queue, tally: _Tally) -> int:
     octets = 0
     for number in list(broker.scheduled.schedules)[:SCHEDULES_LOOKED_AT]:
         kept = broker.scheduled.schedules[number]
-        message = broker.journal.load(number) if kept is None else kept
+        message = broker.journal.reading.load(number) if kept is None else kept
         octets += int(message.size)
         if octets > LOOK_OCTETS:
             break
@@ -360,7 +360,7 @@ def _producers(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
     refusal = broker.journal.refusal()
     if refusal is not None:
         tally.add("disk", f"the journal takes no records: {refusal.message}", refusal.remedy)
-    limits = broker.journal.limits
+    limits = broker.journal.space.limits
     if limits.full:
         effect = "producers are refused" if queue.policy.full == FULL_FAIL else "producers wait (flow control)"
         what = "consume" if limits.stored >= limits.store else "make room on that disk"
@@ -380,7 +380,7 @@ def _producers(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
     elif refusal is not None:
         effect = "what should go to disk is refused"
     elif broker.flow.lacks_share(queue):
-        paged, share = broker.journal.paged(), limits.temp_now
+        paged, share = broker.journal.space.paged(), limits.temp_now
         effect = f"what may be lost has {paged:,} octets on disk, and may have {share:,}: producers of it wait"
     else:
         effect = "what comes in goes to disk"

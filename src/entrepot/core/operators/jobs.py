@@ -120,7 +120,7 @@ class Jobs(TurnedService):
         broker = self.broker
         kept = broker.scheduled.schedules[number]
         try:
-            message = broker.journal.load(number) if kept is None else kept
+            message = broker.journal.reading.load(number) if kept is None else kept
         except EntrepotError as error:
             self._dropped(f"message {number} cannot be read: {error}")
             return

@@ -29,7 +29,7 @@ from entrepot.core.queue.dead_letters import (
 from entrepot.core.queue.queue import Queue
 from entrepot.core.queue.walk import Walk
 from entrepot.core.sending.handing import hand_out
-from entrepot.journal.log import again
+from entrepot.journal.condition import again
 from entrepot.model.address import ANYCAST, MULTICAST, Destination, parse_one
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate

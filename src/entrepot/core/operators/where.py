@@ -125,7 +125,7 @@ class Search:
     def _load(self, number: int) -> Message | None:
         """Return a message from disk; None for one that was settled meanwhile."""
         try:
-            return self.broker.journal.load(number)
+            return self.broker.journal.reading.load(number)
         except EntrepotError:
             return None
 

@@ -61,19 +61,19 @@ register(LOST_LANGUAGE)
 
 
 def load_or_stand_in(journal: JournalCore, numbers: list[int]) -> list[Message]:
-    """Return messages as `JournalCore.load_range`; for each whose record is damaged, one that stands for it.
+    """Return messages as `Reading.load_range`; for each whose record is damaged, one that stands for it.
 
     Raises StorageError for what the disk may still answer.
     """
     try:
-        return journal.load_range(numbers)
+        return journal.reading.load_range(numbers)
     except CorruptJournal:  # one of them: the others are whole
         return [_one(journal, number) for number in numbers]
 
 
 def _one(journal: JournalCore, number: int) -> Message:
     try:
-        return journal.load(number)
+        return journal.reading.load(number)
     except CorruptJournal as damage:
         message = Message(LOST_LANGUAGE, "", b"")
         message.number = number

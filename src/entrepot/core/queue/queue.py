@@ -246,7 +246,7 @@ class Queue:
         if not journal.pages:
             return False
         if not (message.stored and message.durable and self.durable):
-            if journal.refusal() is not None or journal.temp_full():
+            if journal.refusal() is not None or journal.space.temp_full():
                 return False
             if message.stored:  # another queue's record: ours needs a number of its own
                 message = self._renumbered(message)

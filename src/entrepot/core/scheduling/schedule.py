@@ -133,7 +133,7 @@ class ScheduledMessages:
         kept = self.schedules.pop(number)
         if kept is not None:
             self.host.memory.release(kept)
-        message = self.host.journal.load(number) if kept is None else kept
+        message = self.host.journal.reading.load(number) if kept is None else kept
         schedule = Schedule(message.need_rare().annotations)
         following = schedule.following(min(deliver_at, int(self.host.wall)))  # earlier when the wall clock was put back
         self.host.journal.begin()
@@ -176,7 +176,7 @@ class ScheduledMessages:
     def load(self, number: int) -> Message:
         """Return the scheduled message ``number``."""
         kept = self.schedules[number]
-        return self.host.journal.load(number) if kept is None else kept
+        return self.host.journal.reading.load(number) if kept is None else kept
 
     def cancel(self, number: int) -> None:
         """Forget the scheduled message ``number``."""

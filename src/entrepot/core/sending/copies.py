@@ -188,7 +188,7 @@ class Copies(Rider):
         self.senders: dict[str, Sender] = {}
         self.serial: i64 = 0
         self._dirty: list[tuple[Sender, Chunk]] = []
-        journal.rider = self
+        journal.tail.rider = self
 
     def stream(self, sender: str, queue: str) -> Stream:
         """Return what ``sender`` sends to ``queue``; good until it is `Stream.stale`."""
@@ -232,7 +232,7 @@ class Copies(Rider):
         if stored and not chunk.dirty:
             chunk.dirty = True
             self._dirty.append((sender, chunk))
-            self.journal.riding = True
+            self.journal.tail.riding = True
         sender.count += 1
         self.count += 1
         if self.count > self.kept:
@@ -247,7 +247,7 @@ class Copies(Rider):
             if chunk.count > 0:
                 chunk.written = True
                 value = bytes([LAYOUT]) + int(chunk.highest).to_bytes(8, "big", signed=True) + sender.marks_of(chunk)
-                self.journal.ride(KIND_COPIES, sender.key_of(chunk), value)
+                self.journal.tail.put(KIND_COPIES, sender.key_of(chunk), value)
 
     def recovered(self, documents: dict[bytes, bytes]) -> None:
         """Take back what the journal kept."""

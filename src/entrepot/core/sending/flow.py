@@ -73,15 +73,15 @@ class FlowControl:
 
         Raises AddressFull where a queue's policy wants that; nothing is stored then.
         """
-        full = self.host.journal.limits.full
-        if full and (self.host.journal.limits.all or (message.durable and _one_is_durable(queues))):
+        full = self.host.journal.space.limits.full
+        if full and (self.host.journal.space.limits.all or (message.durable and _one_is_durable(queues))):
             for queue in queues:
                 if queue.policy.full == FULL_FAIL and not self.granted:
                     raise AddressFull(full, remedy="consume, or raise the limit of the store")
             self.blocking = None
             self.blocking_disk = True
             return False
-        if self.host.journal.temp_full():
+        if self.host.journal.space.temp_full():
             rare = message.rare
             large = rare is not None and rare.large_id != 0
             for queue in queues:
@@ -100,7 +100,7 @@ class FlowControl:
 
     def lacks_share(self, queue: Queue) -> bool:
         """Return whether ``queue`` is full and what may be lost has no more room on disk: its producers wait."""
-        return bool(queue.is_full() and self.host.journal.pages and self.host.journal.temp_full())
+        return bool(queue.is_full() and self.host.journal.pages and self.host.journal.space.temp_full())
 
     def wait(self, key: i64, waiter: SpaceWaiter) -> None:
         """Call ``waiter.space`` when there is room again: memory at most half full, and so the queue that was full.
@@ -120,11 +120,10 @@ class FlowControl:
         if not self.waiting or self.host.memory.used > self.host.memory.limit // 2:
             return
         free: list[SpaceWaiter] = []
+        space = self.host.journal.space
         for key, (waiter, queue, disk) in list(self.waiting.items()):
             gone = queue is None or self.table.queues.get(queue.name) is not queue
-            if disk and (
-                self.host.journal.limits.full if queue is None else not gone and self.host.journal.temp_full()
-            ):
+            if disk and (space.limits.full if queue is None else not gone and space.temp_full()):
                 continue
             if queue is None or gone or queue.backlog.octets <= queue.policy.max_octets // 2:
                 del self.waiting[key]
@@ -140,13 +139,13 @@ class FlowControl:
             self.free_waiters()
 
     def limits_changed(self) -> None:
-        """That the journal may store begins or ends (`JournalCore.measure`): have all targets looked at again."""
+        """That the journal may store begins or ends (`Space.measure`): have all targets looked at again."""
         self.table.version += 1
-        full = self.host.journal.limits.full
+        full = self.host.journal.space.limits.full
         if full:
-            announcing.short_of_space(self.host.hub, self.host.journal.limits.stored, full)
+            announcing.short_of_space(self.host.hub, self.host.journal.space.limits.stored, full)
         else:
-            announcing.space_again(self.host.hub, self.host.journal.limits.stored)
+            announcing.space_again(self.host.hub, self.host.journal.space.limits.stored)
 
 
 def _one_is_durable(queues: list[Queue]) -> bool:

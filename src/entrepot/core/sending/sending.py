@@ -31,7 +31,8 @@ from entrepot.core.sending.duplicates import Duplicates
 from entrepot.core.sending.flow import BLOCKED, DROPPED, DUPLICATE, SCHEDULED, SENT, FlowControl
 from entrepot.core.sending.handing import hand_out
 from entrepot.core.sending.repetitions import Repetitions
-from entrepot.journal.log import JournalCore, again
+from entrepot.journal.condition import again
+from entrepot.journal.log import JournalCore
 from entrepot.model import address as names
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message

@@ -89,7 +89,7 @@ class Publishing:
         count = min(run.count, self.load_messages)
         if not self.host.journal.pages:
             return [publication.kept[at] for at in range(count)]
-        return self.host.journal.load_range(list(range(run.first, run.first + count)), LOAD_OCTETS)
+        return self.host.journal.reading.load_range(list(range(run.first, run.first + count)), LOAD_OCTETS)
 
     def _send_on(self, publication: Publication, staged: Message, text: str) -> None:
         host = self.host

@@ -48,7 +48,7 @@ from entrepot.core.stages.staged import (
     _numbers,
     _record,
 )
-from entrepot.journal.log import again
+from entrepot.journal.condition import again
 from entrepot.model import address as names
 from entrepot.model.message import Message
 

@@ -207,7 +207,7 @@ class Branches:
 
     def forget_lost(self) -> None:
         """Let go of what did not outlive the restart, once all messages are there: it was not persistent."""
-        keeps = self.broker.journal.keeps
+        keeps = self.broker.journal.reading.keeps
         for branch in self.prepared.values():
             found = [hold for hold in branch.holds if keeps(hold.number, hold.queue.identity)]
             for hold in branch.holds:
@@ -233,7 +233,7 @@ class Branches:
             branch.holds.append(hold)
 
     def _sends(self, branch: Branch) -> list[tuple[Message, str]]:
-        return [(self.broker.journal.load(number), text) for number, text in branch.recovered]
+        return [(self.broker.journal.reading.load(number), text) for number, text in branch.recovered]
 
     def _end(self, branch: Branch) -> None:
         """Drop what the journal keeps for the branch itself."""
@@ -267,7 +267,7 @@ class Branches:
                 queue.finish(reference)
             return
         if reference is None:
-            message = self.broker.journal.load(hold.number)
+            message = self.broker.journal.reading.load(hold.number)
             reference = Reference(message)
             reference.deliveries = queue.attempts.pop(hold.number, 0) + 1
             reference.paged = True

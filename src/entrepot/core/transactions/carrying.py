@@ -67,13 +67,13 @@ class Work:
         flow = self.sending.flow
         granted = flow.granted
         flow.granted = True
-        journal.limits.pledged = True
+        journal.space.limits.pledged = True
         try:
             most -= self._send(most)
             if self.sent == len(self.transaction.sends):
                 self._settle(most)
         finally:
-            journal.limits.pledged = False
+            journal.space.limits.pledged = False
             flow.granted = granted
         return self.is_complete()
 

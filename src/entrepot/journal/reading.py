@@ -1,0 +1,136 @@
+"""Reading messages back, one or many, from what was handed over and from the batch that is open. [C]"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.base.errors import StorageError
+from entrepot.journal.index import DEAD, LIVE, Segment
+from entrepot.journal.names import corrupt
+from entrepot.journal.overflow import Overflow
+from entrepot.journal.record import BATCH_HEAD, RECORD_HEAD, envelope_at, record_valid
+from entrepot.journal.tail import Tail
+from entrepot.model.message import Message, read_envelope
+
+READ_GAP_MAX: Final = 16 * 1024
+"""Two records that are no further apart are fetched in one read: cheaper than a second system call."""
+
+READ_MOST: Final = 1024 * 1024
+
+
+class Reading:
+    """What the journal knows of single messages. Changes nothing, but hands an open batch over to read it."""
+
+    def __init__(self, tail: Tail, overflow: Overflow) -> None:
+        self.tail: Tail = tail
+        self.overflow: Overflow = overflow
+
+    def durable(self, number: i64, queue_id: i64) -> Segment | None:
+        """Return the segment of a message that is in ``queue_id`` after a restart, too; None for what `page` wrote."""
+        index = self.tail.index
+        if not index.holds(number, queue_id):
+            return None
+        segment = index.find(number)
+        if segment is None or segment.states[index.slot] != LIVE:
+            return None
+        return segment
+
+    def keeps(self, number: i64, queue_id: i64) -> bool:
+        """Return whether ``number`` is in ``queue_id`` after a restart, too."""
+        return self.durable(number, queue_id) is not None
+
+    def large_bodies(self) -> dict[int, int]:
+        """Return the numbers of the messages whose body is a blob, with it."""
+        return dict(self.tail.index.blob_of)
+
+    def flaw(self, number: i64) -> str:
+        """Return why the large body of message ``number`` is lost, where that was found out; else ""."""
+        damaged = self.overflow.damaged
+        return damaged.get(self.tail.index.blob_of.get(number, 0), "") if damaged else ""
+
+    def load(self, number: i64) -> Message:
+        """Return a message that is live in the journal. Raises StorageError when it is not, or cannot be read."""
+        index = self.tail.index
+        segment = index.find(number)
+        if segment is None or segment.states[index.slot] == DEAD:
+            raise StorageError(f"message {number} is not in the journal")
+        slot = index.slot
+        offset: i64 = i64(segment.offsets[slot])
+        length: i64 = i64(segment.lengths[slot])
+        return _decode(segment, number, self._fetch(segment, offset, length), 0, offset)
+
+    def load_range(self, numbers: list[int], octets: i64 = 0) -> list[Message]:
+        """Return messages in the order of ``numbers``; neighbours on disk are read together. Raises as `load`.
+
+        With ``octets`` it ends early, with the message that reaches so many.
+        """
+        found: list[Message] = []
+        total: i64 = 0
+        data = b""
+        data_segment: Segment | None = None
+        data_start: i64 = 0
+        position = 0
+        index = self.tail.index
+        while position < len(numbers):
+            number: i64 = numbers[position]
+            segment = index.find(number)
+            if segment is None or segment.states[index.slot] == DEAD:
+                raise StorageError(f"message {number} is not in the journal")
+            slot = index.slot
+            offset: i64 = i64(segment.offsets[slot])
+            length: i64 = i64(segment.lengths[slot])
+            inside = data_segment is segment and offset >= data_start
+            if not inside or offset + length > data_start + len(data):
+                data = self._fetch(segment, offset, _stretch(numbers, position, segment, offset, length))
+                data_segment = segment
+                data_start = offset
+            found.append(_decode(segment, number, data, offset - data_start, offset))
+            position += 1
+            total += length
+            if octets > 0 and total >= octets:
+                break
+        return found
+
+    def _fetch(self, segment: Segment, offset: i64, length: i64) -> bytes:
+        tail = self.tail
+        if segment is tail.active and offset + length > segment.end:
+            if tail.depth > 0:
+                start: i64 = offset - segment.end - BATCH_HEAD
+                if start < 0:  # begins in what was handed over, ends in the open batch
+                    before = tail.port.read(segment.name, offset, segment.end - offset)
+                    return before + b"\0" * BATCH_HEAD + tail.batch.octets(0, start + length)
+                return tail.batch.octets(start, start + length)
+            tail.hand_over()
+        return tail.port.read(segment.name, offset, length)
+
+
+def _stretch(numbers: list[int], position: int, segment: Segment, offset: i64, length: i64) -> i64:
+    """Return how much to read at ``offset`` so that the following numbers come with it."""
+    end: i64 = offset + length
+    position += 1
+    while position < len(numbers):
+        slot = segment.slot_of(i64(numbers[position]))
+        if slot < 0:
+            break
+        start: i64 = i64(segment.offsets[slot])
+        if start < end or start - end > READ_GAP_MAX or start - offset > READ_MOST:
+            break
+        size: i64 = i64(segment.lengths[slot])
+        end = start + size
+        position += 1
+    return end - offset
+
+
+def _decode(segment: Segment, number: i64, data: bytes, at: i64, offset: i64) -> Message:
+    """Return the message whose record is at ``data[at]`` and at ``offset`` of its segment. Raises CorruptJournal."""
+    if not record_valid(data, at, len(data)):
+        raise corrupt(segment.name, offset, f"message {number} fails its checksum")
+    try:
+        message = read_envelope(data, envelope_at(data, at + RECORD_HEAD))
+    except (IndexError, ValueError) as nonsense:
+        raise corrupt(segment.name, offset, f"message {number} makes no sense: {nonsense}") from nonsense
+    message.number = number
+    message.stored = True
+    return message
