@@ -25,7 +25,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check lint format types contracts generated \
-	generated-check sim bench bench-pipeline bench-audit interop demo kill chaos wheel pipeline-soak pipeline-clusters pipeline-versions fuzz docs constraints clean distclean
+	generated-check sim bench bench-pipeline bench-audit interop core-clients demo kill chaos wheel pipeline-soak pipeline-clusters pipeline-versions fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -117,6 +117,9 @@ bench-audit: setup ## measure audits of 1, 3 and 10 million records; ARGS="..."
 
 interop: setup ## test against programs that others wrote
 	@$(PY) tools/run_tests.py compiled tests/interop $(ARGS)
+
+core-clients: setup ## test CORE against six versions of Artemis' clients instead of two (takes minutes)
+	@ENTREPOT_CORE_CLIENTS=all $(PY) tools/run_tests.py compiled tests/interop/test_core_client.py $(ARGS)
 
 # The story begins on what is ready, while Spark is fetched and the rest compiled; its last chapter needs both.
 demo: $(STAMPS)/packages-story ## three brokers, real clients, three kills, a short story; leaves nothing behind

@@ -39,6 +39,7 @@ CONFIGURATION: Final = """\
     <acceptors><acceptor name="all">tcp://{host}:{port}?{acceptor}</acceptor></acceptors>
     <security-settings>
       <security-setting match="#">{permissions}</security-setting>
+      {rights}
     </security-settings>
     <address-settings>
       <address-setting match="#">
@@ -51,9 +52,11 @@ CONFIGURATION: Final = """\
         <auto-delete-queues>false</auto-delete-queues>
         <auto-delete-addresses>false</auto-delete-addresses>
       </address-setting>
+      {settings}
     </address-settings>
     <addresses>
       <address name="ActiveMQ.DLQ"><anycast><queue name="ActiveMQ.DLQ"/></anycast></address>
+      {addresses}
     </addresses>
     {core}
   </core>
@@ -110,9 +113,14 @@ class Artemis(JavaBroker):
         authenticated: bool = False,
         key_store: Path | None = None,
         core: str = "",
+        settings: str = "",
+        addresses: str = "",
+        rights: str = "",
         acceptor: str = "",
     ) -> None:
         """``core``: elements for ``<core>``. ``acceptor``: options of the acceptor, with ``;`` between them.
+
+        ``settings``, ``addresses`` and ``rights``: more address settings, addresses and security settings.
 
         ``authenticated``: the one user is app, with the password secret. ``key_store``: a PKCS#12 file with that
         password; the broker speaks TLS then.
@@ -133,6 +141,9 @@ class Artemis(JavaBroker):
             permissions=PERMISSIONS,
             acceptor=acceptor,
             core=core,
+            settings=settings,
+            addresses=addresses,
+            rights=rights,
         )
         (home / "broker.xml").write_text(text)
 

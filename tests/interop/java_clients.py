@@ -46,20 +46,24 @@ class Program:
         sources = {each.name: each.read_text() for each in sorted(SOURCES.glob("*.java"))}
         if jars is not None:
             sources = {name: text.replace("javax.jms", "jakarta.jms") for name, text in sources.items()}
-        self.path = f"{_compiled(sources, libraries)}:{libraries}"
+        self.path = f"{compiled(sources, libraries)}:{libraries}"
 
     def command(self, name: str, *arguments: str) -> list[str]:
         return ["java", "-XX:TieredStopAtLevel=1", *self.options, "-cp", self.path, name, *arguments]
 
     def run(self, name: str, *arguments: str) -> str:
-        done = subprocess.run(
-            self.command(name, *arguments), capture_output=True, text=True, timeout=PATIENCE_S, check=False
-        )
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-        return done.stdout
+        return run(self.command(name, *arguments))
 
 
-def _compiled(sources: dict[str, str], libraries: str) -> Path:
+def run(command: list[str], env: dict[str, str] | None = None) -> str:
+    """Return what a program printed that ended well; ``env``: more of its environment."""
+    environment = {**os.environ, **(env or {})}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def compiled(sources: dict[str, str], libraries: str) -> Path:
     """Return a directory with the classes of ``sources``: compiled once (3 s), then taken from ``build/java``."""
     made_of: list[object] = [sources]
     for each in (shutil.which("javac") or "", *libraries.split(":")):

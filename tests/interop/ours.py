@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from artemis import Artemis
 from classic import CONFIGURATION, HOST, Classic, free_port
 from wires import Wire
 
@@ -53,6 +54,7 @@ class Entrepot:
         ``like``: run from the configuration of that broker, on ports of our own. ``wire``: run at the other end of it.
         """
         self.stomp_port = 0
+        self.by_file = False  # its connectors are those of the file that it runs
         self.host = HOST if wire is None else wire.there
         self.prefix = [] if wire is None else wire.prefix
         self.home = home
@@ -70,6 +72,7 @@ class Entrepot:
             if like.stomp_port:
                 self.stomp_port = free_port()
                 text = text.replace(f":{like.stomp_port}", f":{self.stomp_port}")
+                self.by_file = True
             (home / "activemq.xml").write_text(text)
             self.arguments = (str(home / "activemq.xml"),)
 
@@ -79,7 +82,7 @@ class Entrepot:
 
     def start(self) -> Entrepot:
         command = [*self.prefix, sys.executable, "-m", "entrepot", "run", "--name", self.name, "--data", str(self.data)]
-        if not self.stomp_port:  # else the connectors are those of the file
+        if not self.by_file:
             command += ["--listen", f"openwire{self.layer}://{self.host}:{self.port}{self.query}"]
         command += self.arguments
         with (self.home / "log").open("ab") as log:
@@ -108,6 +111,16 @@ class Entrepot:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
             self.process = None
+
+
+def like_artemis(home: Path, artemis: Artemis) -> Entrepot:
+    """Return a broker that runs the ``broker.xml`` of an Artemis, at a port of its own."""
+    made = Entrepot(home, name=artemis.name)
+    text = (artemis.home / "broker.xml").read_text().replace(str(artemis.home), str(home))
+    (home / "broker.xml").write_text(text.replace(f":{artemis.port}?", f":{made.port}?"))
+    made.arguments = (str(home / "broker.xml"),)
+    made.by_file = True
+    return made
 
 
 def configured(home: Path, *, name: str = "test", plugins: str) -> Entrepot:

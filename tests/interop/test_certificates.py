@@ -86,7 +86,7 @@ def transcripts(program: java_clients.Program, home: Path, files: Path, plugin: 
         if isinstance(broker, classic.Classic):
             broker.java += [f"-Djava.security.auth.login.config={broker.home / 'login.config'}"]
         else:
-            broker.stomp_port = -1  # all places to listen are in the file
+            broker.by_file = True
 
     def run(broker: classic.Classic | ours.Entrepot) -> list[str]:
         try:

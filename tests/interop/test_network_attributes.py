@@ -112,7 +112,7 @@ class Two:
             )  # fmt: skip
             (near.home / "activemq.xml").write_text(text)
         ours.arguments = (str(ours.home / "activemq.xml"),)
-        ours.stomp_port = -1  # all places to listen are in the file
+        ours.by_file = True
         try:
             for broker in self.brokers:
                 broker.start()
