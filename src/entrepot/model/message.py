@@ -183,6 +183,7 @@ USER: Final = "JMSXUserID"
 """The annotation, and the header of every protocol, that says who sent a message."""
 
 
+@mypyc_attr(acyclic=True)
 class Rare:
     """What few messages carry. ``deliver_at`` in wall-clock ms, 0 = now; ``large_id`` 0 = the body is in ``raw``.
 
@@ -219,6 +220,7 @@ class Rare:
         return twin
 
 
+@mypyc_attr(acyclic=True)  # it leads to nothing that leads back to it: the collector of cycles need not know it
 class Message(Facts):
     """One message in this broker. ``number`` is its identity here: rising, never reused, the order of every queue.
 

@@ -68,7 +68,7 @@ BODY_FACT: Final = "JMSXBody"
 CACHE_SIZE: Final = 256  # the reference keeps 100; a selector a consumer group is the common shape
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
+@mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)  # a message is one, and there are many
 class Facts:
     """What a selector may ask about. A message is one."""
 

@@ -76,7 +76,7 @@ class Search:
                 message = self._load(hold.number) if hold.reference is None else hold.reference.message
                 if message is not None:
                     self._if_it(message, hold.queue, "in a prepared transaction", holder=branch.transaction.name)
-            for message, _ in branch.transaction.sends:
+            for message in branch.transaction.sends:
                 self._if_it(message, None, "sent in a prepared transaction", holder=branch.transaction.name)
             yield False
 

@@ -93,7 +93,7 @@ class Branches:
         journal = broker.journal
         journal.begin()
         try:
-            for message, target in transaction.sends:
+            for message, target in zip(transaction.sends, transaction.targets, strict=True):
                 kept = message.twin(message.address)
                 kept.number = broker.ids.next_number()
                 if journal.pages:
@@ -123,9 +123,9 @@ class Branches:
     def _check_repeated(self, branch: Branch, transaction: Transaction) -> None:
         """Raise TransactionError unless ``transaction`` sends what ``branch`` has sent, message for message."""
         broker = self.broker
-        had = [broker.ids.identity_of(message) for message, _ in branch.transaction.sends]
+        had = [broker.ids.identity_of(message) for message in branch.transaction.sends]
         had += [broker.ids.identity_of(message) for message, _ in self._sends(branch)]
-        sends = [broker.ids.identity_of(message) for message, _ in transaction.sends]
+        sends = [broker.ids.identity_of(message) for message in transaction.sends]
         if had != sends or transaction.settlements:  # what a branch settles is in nobody's hands
             raise TransactionError(
                 f"the branch {branch.transaction.name} is prepared already, with other work",
@@ -146,7 +146,7 @@ class Branches:
         try:
             for message, text in sends:
                 broker.send(message, broker.target(names.parse(text)))
-            for message, target in branch.transaction.sends:
+            for message, target in zip(branch.transaction.sends, branch.transaction.targets, strict=True):
                 broker.send(message, target)
             for hold in branch.holds:
                 self._settle(hold)

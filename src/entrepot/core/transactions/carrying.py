@@ -91,11 +91,11 @@ class Work:
             if refusal is not None:
                 raise TransactionError(f"transaction {transaction.name} cannot be stored: {refusal.message}")
         sends = transaction.sends
+        targets = transaction.targets
         first: i64 = self.looked
         last: i64 = min(first + most, len(sends))
         while self.looked < last:
-            message, target = sends[self.looked]
-            self._check(message, target)
+            self._check(sends[self.looked], targets[self.looked])
             self.looked += 1
         host.effort.spent += (last - first) >> LIGHT_SHIFT
         return last == len(sends)
@@ -120,10 +120,12 @@ class Work:
         """Send the next messages; return how many."""
         sending = self.sending
         sends = self.transaction.sends
+        targets = self.transaction.targets
         first: i64 = self.sent
         last: i64 = min(first + most, len(sends))
         while self.sent < last:
-            message, target = sends[self.sent]
+            message = sends[self.sent]
+            target = targets[self.sent]
             self.sent += 1
             try:
                 sending.send(message, target)
@@ -146,10 +148,10 @@ class Work:
 class Forgetting(Rest):
     """Lets go of the messages of a transaction that was rolled back."""
 
-    def __init__(self, effort: Effort, sends: list[tuple[Message, Target]]) -> None:
+    def __init__(self, effort: Effort, sends: list[Message]) -> None:
         super().__init__()
         self.effort: Effort = effort
-        self.sends: list[tuple[Message, Target]] = sends
+        self.sends: list[Message] = sends
 
     def resume(self) -> None:
         """Let go of some."""
@@ -235,6 +237,7 @@ class Transactions(Rest):
         transaction.signal(Signal.ROLL_BACK)
         sends = transaction.sends
         transaction.sends = []
+        transaction.targets = []
         settlements: list[Settlement] = transaction.settlements
         transaction.settlements = []
         queues: dict[int, Queue] = {}

@@ -75,7 +75,8 @@ class Transaction:
         self.state: State = State.ACTIVE
         self.why: str = ""
         self.cause: Refused | None = None
-        self.sends: list[tuple[Message, Target]] = []
+        self.sends: list[Message] = []
+        self.targets: list[Target] = []  # of each of ``sends``: no pairs, for the collector of cycles would see each
         self.settlements: list[Settlement] = []
         self.octets: int = 0
         self.told: bool = False  # its peer was told that it is doomed: one word for all that comes until it ends
@@ -107,8 +108,10 @@ class Transaction:
                 TransactionError(f"transaction {self.name} holds more than {OCTETS_MAX} octets", remedy="commit sooner")
             )
             self.sends.clear()
+            self.targets.clear()
             raise TransactionError(self.why)
-        self.sends.append((message, target))
+        self.sends.append(message)
+        self.targets.append(target)
 
     def settle(self, consumer: Consumer, number: int) -> None:
         """Add the settlement of message ``number``, in flight at ``consumer``.

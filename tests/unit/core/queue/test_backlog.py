@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from entrepot.base.compiled import is_compiled
 from entrepot.core.queue.backlog import CHUNK_NUMBERS, Backlog, Paged, Reference, Waiting
 from entrepot.model.message import Message
 from kit import PLAIN
@@ -124,3 +128,22 @@ def test_a_backlog_is_starved_when_the_next_message_is_on_disk():
     young.restore(reference(12))
     assert young.is_starved(0, 0), "something younger was put back before it"
     backlog.check()
+
+
+def test_a_list_that_is_dropped_unlinks_what_is_in_it():
+    """References are circles that the collector of cycles does not know; and each lets go of the next, one by one."""
+    waiting = Waiting()
+    for number in range(200_000):  # deep enough for any stack
+        waiting.append(reference(number))
+    first = waiting.head
+    assert first is not None
+    second = first.after
+    assert second is not None
+    del waiting
+    assert (first.after, second.before, second.after) == (None, None, None)
+
+
+@pytest.mark.skipif(not is_compiled(), reason="what the collector looks at is decided when it is compiled")
+def test_the_collector_of_cycles_does_not_look_at_what_waits():
+    one = reference(1)
+    assert not any(gc.is_tracked(each) for each in (one, one.message, one.message.need_rare()))
