@@ -15,7 +15,7 @@ from entrepot.base.errors import InvalidOption
 from entrepot.cluster.networks.connector import NetworkConnector, Perform
 from entrepot.cluster.networks.neighbourhood import Neighbourhood
 from entrepot.cluster.networks.options import NetworkConnectorOptions
-from entrepot.cluster.networks.reception import NetworkSession
+from entrepot.cluster.networks.reception import Reception
 from entrepot.cluster.zones import ZoneRules, check_zone
 from entrepot.config.founding import add_policies, found, set_advisories, set_options
 from entrepot.config.model import BrokerConfig
@@ -34,6 +34,7 @@ from entrepot.core.recovery import recover
 from entrepot.journal.log import JournalCore, RecoveryReport
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.options import OpenWireOptions
+from entrepot.protocols.openwire.server import OpenWireSession
 from entrepot.protocols.openwire.statistics import PREFIX as STATISTICS
 from entrepot.protocols.openwire.statistics import Statistics
 from entrepot.protocols.session import Session, Shell
@@ -136,6 +137,7 @@ class Assembly:
         self.connectors: Final = plan.connectors() if connectors is None else list(connectors)
         self._acceptor: Acceptor | None = None
         self._neighbourhood: Neighbourhood | None = None
+        self._door: Reception | None = None
 
     # -- the start, in its order ---------------------------------------------------------------------------------------
 
@@ -171,6 +173,7 @@ class Assembly:
             zone=self.plan.zone,
             rules=self.plan.zones,
         )
+        self._door = Reception(self._neighbourhood)
 
     def found(self, act: Act) -> None:
         """Make true what the configuration says. Raises Refused, StorageError."""
@@ -203,7 +206,7 @@ class Assembly:
     def greet_openwire(self, shell: Shell, options: OpenWireOptions, peer: str) -> Session:
         """Make the session of a connection that speaks OpenWire: a client's, or another broker's."""
         self.connections += 1
-        return NetworkSession(shell, self.neighbourhood, options, self.connections, peer)
+        return OpenWireSession(shell, self.acceptor, options, self.connections, peer, self._door)
 
     # -- bridges and the end -------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from entrepot.cluster.networks.bridge import LOOP, Bridge
 from entrepot.cluster.networks.connector import NetworkConnector, offered
 from entrepot.cluster.networks.discovery import Beacon, hearing
 from entrepot.cluster.networks.opening import Opening
-from entrepot.cluster.networks.reception import NetworkSession
+from entrepot.cluster.networks.reception import Arrival
 from entrepot.io.announcing import ZeroconfBrowser
 from entrepot.io.connection import Connection, Turn
 from entrepot.io.datagram import Group, join
@@ -66,9 +66,9 @@ class Links:
         now = int(self.turn.now)
         rows = [bridge.report(now) for bridge in self.neighbourhood.bridges]
         rows += [
-            _row(session.connector, session.peer_name, "open", peer_url=session.peer_url)
-            for session in self.neighbourhood.arrivals.values()
-            if isinstance(session, NetworkSession) and session.bridge is None
+            _row(arrival.connector, arrival.peer_name, "open", peer_url=arrival.peer_url)
+            for arrival in self.neighbourhood.arrivals.values()
+            if isinstance(arrival, Arrival) and arrival.bridge is None
         ]
         for connector in self.connectors:
             if not connector.bridges:

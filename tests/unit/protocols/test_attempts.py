@@ -192,20 +192,22 @@ def test_what_is_no_command_ends_the_connection_and_nothing_else(number: int) ->
 def bridge(scene: Scene, user: str, broker_id: str = "other", client_id: str | None = None) -> JavaClient:
     """Return what another broker's duplex bridge would be, of ``user``."""
     from entrepot.cluster.networks.neighbourhood import Neighbourhood
-    from entrepot.cluster.networks.reception import NetworkSession
+    from entrepot.cluster.networks.reception import Reception
     from entrepot.protocols.openwire.negotiation import WireFormatOptions
     from entrepot.protocols.openwire.options import OpenWireOptions
+    from entrepot.protocols.openwire.server import OpenWireSession
     from entrepot.protocols.session import Shell
 
     if not hasattr(scene, "neighbourhood"):
         scene.neighbourhood = Neighbourhood(scene.hub.acceptor)  # type: ignore[attr-defined]
     scene.hub.made += 1
-    session = NetworkSession(
+    session = OpenWireSession(
         Shell(),
-        scene.neighbourhood,  # type: ignore[attr-defined]
+        scene.hub.acceptor,
         OpenWireOptions(),
         scene.hub.made,
         "peer",
+        Reception(scene.neighbourhood),  # type: ignore[attr-defined]
     )
     client = JavaClient(scene.rig, session, f"ID:bridge-{scene.hub.made}", WireFormatOptions())
     client.exchange()
@@ -283,7 +285,7 @@ def test_temporary_destinations_are_made_over_a_bridge_by_who_may_make_some() ->
         told.data_structure = DestinationInfo(destination=where, operation_type=0)
         told.jms_type = "Advisory"
         session = client.session
-        session.bridge.temporaries.make(told.data_structure)
+        session.peering.bridge.temporaries.make(told.data_structure)
         assert (where.physical_name in scene.rig.broker.table.queues) is made, user
         client.session.detach("gone", scene.rig.now)
         scene.settle()

@@ -10,8 +10,7 @@ from entrepot.cluster.networks.comparison import Comparison
 from entrepot.cluster.networks.neighbourhood import BridgeEnd
 from entrepot.cluster.networks.wires import Wire
 from entrepot.core.addressing.routing import Target
-from entrepot.core.sending.flow import BLOCKED, DUPLICATE, SpaceWaiter
-from entrepot.journal.log import Waiter
+from entrepot.core.sending.flow import BLOCKED, DUPLICATE
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import ExceptionResponse, Response
@@ -19,33 +18,41 @@ from entrepot.protocols.openwire.convert import message_of
 from entrepot.protocols.openwire.ids import components, is_queue, is_temporary
 from entrepot.protocols.openwire.refusals import throwable_of
 from entrepot.protocols.openwire.sending import is_temporary_target
+from entrepot.protocols.serving.confirmations import Confirmation, Confirmations
+from entrepot.protocols.serving.patience import Held, Holding
+from entrepot.protocols.serving.targets import keep_target
 
-TARGETS_KEPT: Final = 10_000
 
+class _Answer(Confirmation):
+    """The answer to the command ``number`` of the other broker."""
 
-class _Stored(Waiter):
-    """Answers when a message is on disk. A token is the number of the command."""
-
-    def __init__(self, inbound: Inbound, wire: Wire) -> None:
-        self.inbound = inbound
+    def __init__(self, confirmations: Confirmations, wire: Wire, number: int) -> None:
+        super().__init__(confirmations)
         self.wire = wire
+        self.number = number
 
-    def stored(self, token: bytes) -> None:
+    def give(self) -> None:
         """Answer."""
-        self.inbound.answer(self.wire, int.from_bytes(token, "big"), None)
+        self.wire.post(Response(correlation_id=self.number))
 
-    def store_failed(self, token: bytes, error: EntrepotError) -> None:
-        """Say that it is not stored."""
-        self.inbound.answer(self.wire, int.from_bytes(token, "big"), error)
+    def refuse(self, error: EntrepotError) -> None:
+        """Say that it is not stored, or not taken."""
+        self.wire.post(ExceptionResponse(correlation_id=self.number, exception=throwable_of(error)))
 
 
-class _Space(SpaceWaiter):
-    def __init__(self, inbound: Inbound) -> None:
-        self.inbound = inbound
+class _HeldAnswer(Held):
+    """An answer that waits for room; ``durable``: and then for the disk."""
 
-    def space(self) -> None:
-        """Answer what waits: the other broker sends more then."""
-        self.inbound.space()
+    def __init__(self, answer: _Answer, durable: bool) -> None:
+        self.answer = answer
+        self.durable = durable
+
+    def release(self) -> None:
+        """The other broker sends more then."""
+        if self.durable:
+            self.answer.confirmations.ask(self.answer)
+        else:
+            self.answer.give()
 
 
 class Inbound:
@@ -60,25 +67,30 @@ class Inbound:
         self.duplicates = 0
         self.comparison: Comparison | None = None  # none: a wire of tests
         self._targets: dict[commands.Destination, Target] = {}
-        self._held: list[tuple[Wire, int, bool]] = []
-        self._space = _Space(self)
+        self._holding: Final = Holding(bridge.broker, bridge.origin)
+        self._confirmations = Confirmations(bridge.broker.journal)
 
     def take(self, command: commands.Message) -> None:
         """Send ``command`` to our broker."""
         wire = self.bridge.wire
         assert wire is not None
+        answer = _Answer(self._confirmations, wire, command.command_id) if command.response_required else None
         try:
             blocked = self._send(command)
         except (Refused, StorageError) as error:
             self.bridge.say(f"a message was refused: {error}")
-            if command.response_required:
-                self.answer(wire, command.command_id, error)
+            if answer is not None:
+                answer.refuse(error)
             return
-        if blocked:
-            self._held.append((wire, command.command_id if command.response_required else 0, command.persistent))
-            self.bridge.broker.flow.wait(self.bridge.origin, self._space)
-        elif command.response_required:
-            self._confirm(wire, command.command_id, command.persistent)
+        if answer is None:
+            if blocked:
+                self._holding.wait()
+        elif blocked:
+            self._holding.keep(_HeldAnswer(answer, command.persistent))
+        elif command.persistent:
+            self._confirmations.ask(answer)
+        else:
+            answer.give()
 
     def _send(self, command: commands.Message) -> bool:
         bridge = self.bridge
@@ -115,9 +127,7 @@ class Inbound:
                 self.bridge.neighbourhood.acceptor.check_temporary(one.name)
         self._may_send(addresses)
         target = self.bridge.broker.target(addresses)
-        if len(self._targets) >= TARGETS_KEPT:
-            self._targets.clear()
-        self._targets[where] = target
+        keep_target(self._targets, where, target)
         return target
 
     def _may_send(self, addresses: list[Destination]) -> None:
@@ -129,34 +139,12 @@ class Inbound:
         elif broker.access.guarded and any(one.name in broker.addresses.services for one in addresses):
             raise AccessDenied("management requests are not taken over a bridge", remedy="connect to this broker")
 
-    def _confirm(self, wire: Wire, number: int, durable: bool) -> None:
-        if durable:
-            self.bridge.broker.journal.confirm(_Stored(self, wire), number.to_bytes(8, "big"))
-        else:
-            self.answer(wire, number, None)
-
-    def answer(self, wire: Wire, number: int, error: EntrepotError | None) -> None:
-        """Answer, unless the connection is gone."""
-        if wire is not self.bridge.wire:
-            return
-        if error is None:
-            wire.post(Response(correlation_id=number))
-        else:
-            wire.post(ExceptionResponse(correlation_id=number, exception=throwable_of(error)))
-
-    def space(self) -> None:
-        """There is room again."""
-        held = self._held
-        self._held = []
-        for wire, number, durable in held:
-            if number:
-                self._confirm(wire, number, durable)
-
     def clear(self) -> None:
         """The connection is gone: nobody waits for an answer."""
-        self._held.clear()
+        self._confirmations.end()
+        self._confirmations = Confirmations(self.bridge.broker.journal)
+        self._holding.forget()
         self._targets.clear()
-        self.bridge.broker.flow.stop_waiting(self.bridge.origin)
 
 
 def address_of(where: commands.Destination) -> Destination:

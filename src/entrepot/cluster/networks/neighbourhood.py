@@ -27,7 +27,7 @@ from entrepot.core.security.directory import Subject
 from entrepot.model.address import MULTICAST, Destination
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.acceptor import Acceptor
-from entrepot.protocols.openwire.server import OpenWireSession
+from entrepot.protocols.openwire.server import Peering
 from entrepot.protocols.session import NEVER
 
 
@@ -57,7 +57,7 @@ class Neighbourhood:
         self.doubts: dict[int, None] = {}
         self.clients: Final = ClientCluster(acceptor, zone=zone, rules=rules)
         acceptor.cluster = self.clients
-        self.arrivals: dict[str, OpenWireSession] = {}  # client id -> the accepted connection of another broker
+        self.arrivals: dict[str, Peering] = {}  # client id -> the accepted connection of another broker
         self.interests: Final = Interests()
         # Durable subscription of a bridge -> number of the last message before it was made; not after a restart.
         self.began: dict[str, int] = {}

@@ -11,7 +11,6 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.base.environment import Instant
 from entrepot.cluster.channel import CensusPort
 from entrepot.cluster.link import LinkCore, LinkOptions
 from entrepot.cluster.networks.admission import UNLIMITED, is_too_far, path_of
@@ -23,7 +22,7 @@ from entrepot.cluster.networks.properties import read_properties
 from entrepot.cluster.networks.wires import MESSAGES_PORTION, SessionWire
 from entrepot.core.addressing.routing import Target
 from entrepot.core.events import trace as facts
-from entrepot.model.address import Destination as Address
+from entrepot.model.address import Destination
 from entrepot.model.message import Message
 from entrepot.model.predicate import Facts, Predicate, Test
 from entrepot.model.value import NO, YES
@@ -39,13 +38,10 @@ from entrepot.protocols.openwire.commands import (
 )
 from entrepot.protocols.openwire.consuming import Doorman
 from entrepot.protocols.openwire.delivery import OpenWireSubscription
-from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import text_of
-from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.openwire.sending import Arrivals
-from entrepot.protocols.openwire.server import OpenWireSession
+from entrepot.protocols.openwire.server import Door, OpenWireSession, Peering
 from entrepot.protocols.serving.outlet import Source
-from entrepot.protocols.session import Shell
 
 LISTED_SINCE: Final = 12  # version of OpenWire that has BrokerSubscriptionInfo
 
@@ -103,18 +99,15 @@ class _Compared(Arrivals):
     and one that never came here would be taken for one that did.
     """
 
-    def __init__(self, session: NetworkSession) -> None:
-        self.session = session
+    def __init__(self, arrival: Arrival) -> None:
+        self.arrival = arrival
         self.comparison: Comparison | None = None
 
     def arrive(self, command: commands.Message, message: Message, target: Target, durable: bool) -> int:
         """Send ``message``, unless it came before."""
-        session = self.session
         comparison = self.comparison
         if comparison is None:
-            peer = session.peer_broker
-            assert peer is not None
-            comparison = session.compare(peer, session.options.audit_network)
+            comparison = self.arrival.compare(self.arrival.session.options.audit_network)
             self.comparison = comparison
         return comparison.send(message, command, target, durable)
 
@@ -122,175 +115,177 @@ class _Compared(Arrivals):
 class _Heeding(Doorman):
     """Tells a bridge that reads advisories only of what would count there."""
 
-    def __init__(self, session: NetworkSession) -> None:
-        self.session = session
+    def __init__(self, arrival: Arrival) -> None:
+        self.arrival = arrival
 
-    def opening(self, subscription: OpenWireSubscription, first: Address) -> None:
+    def opening(self, subscription: OpenWireSubscription, first: Destination) -> None:
         """Narrow what the bridge is told."""
-        peer = self.session.peer_broker
-        if (
-            peer is not None
-            and peer.broker_id is not None
-            and subscription.selector is None
-            and is_advisory(first.name)
-        ):
+        peer = self.arrival.peer
+        if peer.broker_id is not None and subscription.selector is None and is_advisory(first.name):
             told = peer.network_properties or ""
             options, _ = read_properties(told)
             ttl = options.consumer_ttl if "consumerTTL=" in told else UNLIMITED
-            heeded = _Heeded(self.session.acceptor.advisories, text_of(peer.broker_id), ttl)
+            heeded = _Heeded(self.arrival.session.acceptor.advisories, text_of(peer.broker_id), ttl)
             subscription.selector = Predicate("", (), heeded)
 
 
-class NetworkSession(OpenWireSession):
-    """An accepted connection of a client or of another broker."""
+class Reception(Door):
+    """The door for other brokers, of one ``neighbourhood``."""
 
-    def __init__(
-        self, shell: Shell, neighbourhood: Neighbourhood, options: OpenWireOptions, number: i64, peer: str
-    ) -> None:
-        super().__init__(shell, neighbourhood.acceptor, options, number, peer)
-        self.neighbourhood: Neighbourhood = neighbourhood
-        self.peer_broker: BrokerInfo | None = None
+    def __init__(self, neighbourhood: Neighbourhood) -> None:
+        self.neighbourhood: Final = neighbourhood
+
+    def peering(self, session: OpenWireSession, peer: BrokerInfo) -> Peering:
+        """Return what becomes of a connection that ``peer`` opened."""
+        return Arrival(session, self.neighbourhood, peer)
+
+
+class Arrival(Peering):
+    """One connection that another broker opened: ``bridge`` is our end of it, if it is duplex and was let in."""
+
+    def __init__(self, session: OpenWireSession, neighbourhood: Neighbourhood, peer: BrokerInfo) -> None:
+        self.session: Final = session
+        self.neighbourhood: Final = neighbourhood
+        self.peer = peer
         self.bridge: Bridge | None = None
-        self.listed: bool = False
+        self.listed = False
         self.told: BrokerSubscriptionInfo | None = None  # said before it was let in: ActiveMQ does with syncDurableSubs
         self.census: CensusPort | None = None
+        self._is_a_broker()
 
     @property
     def peer_name(self) -> str:
-        """The name of the other broker, "" when this is a client."""
-        return "" if self.peer_broker is None else self.peer_broker.broker_name or ""
+        """The name of the other broker."""
+        return self.peer.broker_name or ""
+
+    @property
+    def peer_id(self) -> str:
+        """The id of the other broker."""
+        return "" if self.peer.broker_id is None else text_of(self.peer.broker_id)
 
     @property
     def peer_url(self) -> str:
         """Where the other broker says that it is reached."""
-        return "" if self.peer_broker is None else self.peer_broker.broker_url or ""
+        return self.peer.broker_url or ""
 
     @property
     def connector(self) -> str:
         """The name of the other broker's network connector."""
-        if self.peer_broker is None:
-            return ""
-        options, _ = read_properties(self.peer_broker.network_properties or "")
+        options, _ = read_properties(self.peer.network_properties or "")
         return str(options.name)
 
-    def receive(self, data: bytes, now: Instant) -> None:
-        """Take the next chunk."""
-        super().receive(data, now)
-        if self.bridge is not None and data:
-            self.bridge.link.supervision.heard(now)
+    def heard(self) -> None:
+        """Octets came."""
+        if self.bridge is not None:
+            self.bridge.link.supervision.heard(int(self.session.broker.now))
 
-    def take(self, command: Structure) -> None:
-        """Do one command: one end of a bridge is told of it first."""
-        if self.bridge is not None and isinstance(command, Command) and self.bridge.take(command, int(self.broker.now)):
-            self.received += 1
-            return
-        entered = self.identity.info is not None
-        if not entered and isinstance(command, BrokerInfo) and command.network_connection:
-            self.peer_broker = command
-            self._is_a_broker(command)
-        peer = self.peer_broker
-        if peer is not None and not entered and isinstance(command, BrokerSubscriptionInfo):
-            self.told = command  # for the other end of a duplex bridge; a one-way bridge needs nothing of us
-            return
-        super().take(command)
-        if peer is not None and self.identity.info is not None:
-            self._entered(peer, command)
+    def take(self, command: Command) -> bool:
+        """Let our end of a duplex bridge have it, if it is one of a bridge's."""
+        if self.bridge is not None:
+            return self.bridge.take(command, int(self.session.broker.now))
+        if self.session.identity.info is None:
+            if isinstance(command, BrokerInfo) and command.network_connection:
+                self.peer = command
+                self._is_a_broker()
+            elif isinstance(command, BrokerSubscriptionInfo):
+                self.told = command  # for the other end of a duplex bridge; a one-way bridge needs nothing of us
+                return True
+        return False
 
-    def _entered(self, peer: BrokerInfo, command: Structure) -> None:
-        """The other broker was let in, and ``command`` has been done."""
-        if self.identity.info is command:
-            self.neighbourhood.arrivals[self.client_id] = self
-        if peer.duplex_connection and self.bridge is None:
-            self._be_the_other_end(peer)
+    def done(self, command: Command) -> None:
+        """Once the other broker was let in: be what it wants of us, and let it know which brokers there are."""
+        session = self.session
+        info = session.identity.info
+        if info is None:
+            return
+        if info is command:
+            self.neighbourhood.arrivals[session.client_id] = self
+        if self.peer.duplex_connection and self.bridge is None:
+            self._be_the_other_end()
         elif not self.listed:
-            self._list_durables(peer)
-            self.census = _SessionCensus(self)
-            self.neighbourhood.clients.joined(self.census, peer)
+            self._list_durables()
+            self.census = _SessionCensus(session)
+            self.neighbourhood.clients.joined(self.census, self.peer)
         elif self.census is not None and isinstance(command, ConnectionControl):
             self.neighbourhood.clients.heard(self.census, command.token)
 
-    def _is_a_broker(self, peer: BrokerInfo) -> None:
+    def _is_a_broker(self) -> None:
         """It brings messages of others; what it asks to be answered may come twice.
 
         A one-way bridge that sends here reads advisories alone. To refuse it a message would end it, and double what it
         has under way; unread, it sees a broker that lives and takes nothing for now.
         """
-        self.portion = MESSAGES_PORTION
-        trace = self.broker.trace
+        session = self.session
+        session.portion = MESSAGES_PORTION
+        trace = session.broker.trace
         if trace is not None:
-            there = "" if peer.broker_id is None else text_of(peer.broker_id)
-            trace.define(facts.NAME_ORIGIN, self.number, f"{there}\t{peer.broker_name or ''}")
-        self.steering.is_broker = True
-        self.identity.brings = True
-        self.identity.unread = True
-        self.sending.arrivals = _Compared(self)
-        self.consuming.doorman = _Heeding(self)
+            trace.define(facts.NAME_ORIGIN, session.number, f"{self.peer_id}\t{self.peer_name}")
+        session.steering.is_broker = True
+        session.identity.brings = True
+        session.identity.unread = True
+        session.sending.arrivals = _Compared(self)
+        session.consuming.doorman = _Heeding(self)
 
-    def compare(self, peer: BrokerInfo, audit: int) -> Comparison:
-        """Return what is compared of what ``peer`` sends. ``audit`` as for `Comparison`."""
-        there = "" if peer.broker_id is None else text_of(peer.broker_id)
-        return Comparison(self.broker, self.subject.name, there, self.decoder.wire_format.peer, audit)
+    def compare(self, audit: int) -> Comparison:
+        """Return what is compared of what the other broker sends. ``audit`` as for `Comparison`."""
+        session = self.session
+        program = session.decoder.wire_format.peer
+        return Comparison(session.broker, session.subject.name, self.peer_id, program, audit)
 
-    def _list_durables(self, peer: BrokerInfo) -> None:
+    def _list_durables(self) -> None:
         """Tell a one-way bridge once which durable subscriptions there are here, if it asked (``syncDurableSubs``)."""
         self.listed = True
-        options, lists = read_properties(peer.network_properties or "")
-        if options.sync_durable_subscriptions and self.encoder.wire_format.version >= LISTED_SINCE:
-            self.replies.write(durable_list(self.acceptor, options, lists))
+        session = self.session
+        options, lists = read_properties(self.peer.network_properties or "")
+        if options.sync_durable_subscriptions and session.encoder.wire_format.version >= LISTED_SINCE:
+            session.replies.write(durable_list(session.acceptor, options, lists))
 
     def entering(self, info: ConnectionInfo) -> None:
         """End the stale connection of the same broker, and user, that holds the client id."""
-        peer = self.peer_broker
-        if peer is None:
-            return
-        client_id = info.client_id or ""
-        before = self.neighbourhood.arrivals.get(client_id)
-        if isinstance(before, NetworkSession) and before.peer_broker is not None and before is not self:
-            same = before.peer_broker.broker_id == peer.broker_id and before.subject.name == self.subject.name
-            if same:
-                before.superseded(AGAIN)
+        before = self.neighbourhood.arrivals.get(info.client_id or "")
+        if isinstance(before, Arrival) and before is not self:
+            user = self.session.subject.name
+            if before.peer.broker_id == self.peer.broker_id and before.session.subject.name == user:
+                before.session.superseded(AGAIN)
 
-    def _be_the_other_end(self, peer: BrokerInfo) -> None:
-        options, lists = read_properties(peer.network_properties or "")
+    def _be_the_other_end(self) -> None:
+        session = self.session
+        broker = session.broker
+        options, lists = read_properties(self.peer.network_properties or "")
         options = options.replaced(duplex=True)
-        there = "" if peer.broker_id is None else text_of(peer.broker_id)
         link = LinkCore(
-            f"{options.name} from {peer.broker_name or there}",
-            self.broker,
+            f"{options.name} from {self.peer_name or self.peer_id}",
+            broker,
             LinkOptions(interval=self.neighbourhood.interval or options.supervision),
             doubts=self.neighbourhood.doubts,
         )
         bridge = Bridge(self.neighbourhood, options, lists, link, initiator=False)
-        bridge.subject = self.subject
-        audit = self.options.audit_network
-        bridge.inbound.comparison = self.compare(peer, audit if audit >= 0 else audit_of(options))
+        bridge.subject = session.subject
+        audit = session.options.audit_network
+        bridge.inbound.comparison = self.compare(audit if audit >= 0 else audit_of(options))
         self.bridge = bridge
-        self.identity.unread = False
-        self.outlet.add_source(_LinkSource(bridge))
-        if there == self.broker.ids.node_id:
-            self.fail_loop()
+        session.identity.unread = False
+        session.outlet.add_source(_LinkSource(bridge))
+        if self.peer_id == broker.ids.node_id:  # we talk to ourselves
+            session.leave()
+            session.note()
             return
-        bridge.accept(SessionWire(self), peer, int(self.broker.now))
+        bridge.accept(SessionWire(session), self.peer, int(broker.now))
         told, self.told = self.told, None
         if told is not None:
-            bridge.take(told, int(self.broker.now))
+            bridge.take(told, int(broker.now))
 
-    def fail_loop(self) -> None:
-        """We talk to ourselves."""
-        self.leave()
-        self.note()
-
-    def release(self) -> None:
-        """Give back all that this connection holds."""
+    def released(self) -> None:
+        """The session gives back all that it holds: the bridge ends."""
+        session = self.session
         census, self.census = self.census, None
         if census is not None:
             self.neighbourhood.clients.left(census)
         bridge, self.bridge = self.bridge, None
         if bridge is not None:
-            bridge.link.failed(0, "the other broker closed the connection", int(self.broker.now))
+            bridge.link.failed(0, "the other broker closed the connection", int(session.broker.now))
             self.neighbourhood.leave(bridge)
-        if self.neighbourhood.arrivals.get(self.client_id) is self:
-            del self.neighbourhood.arrivals[self.client_id]
-        if self.peer_broker is not None and self.broker.trace is not None:
-            self.broker.trace.forget(facts.NAME_ORIGIN, self.number)
-        super().release()
+        if self.neighbourhood.arrivals.get(session.client_id) is self:
+            del self.neighbourhood.arrivals[session.client_id]
+        if session.broker.trace is not None:
+            session.broker.trace.forget(facts.NAME_ORIGIN, session.number)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.errors import EntrepotError, ProtocolViolation, Refused, StorageError
@@ -64,15 +64,55 @@ from entrepot.protocols.session import OPENWIRE, Shell
 SIGNED: Final = "\t"  # between a producer and its user
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Peering:
+    """What is different about a connection at whose other end is a broker."""
+
+    def heard(self) -> None:
+        """Octets came."""
+
+    def entering(self, info: ConnectionInfo) -> None:
+        """It is known who this is; the connection is about to be let in."""
+
+    def take(self, command: Command) -> bool:
+        """Do ``command``, or return False: the session does it as for anybody."""
+        return False
+
+    def done(self, command: Command) -> None:
+        """The session did ``command``."""
+
+    def released(self) -> None:
+        """The session gives back all that it holds."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Door:
+    """Who is asked about a connection that says, before it is let in, that another broker opened it."""
+
+    def peering(self, session: OpenWireSession, peer: BrokerInfo) -> Peering | None:
+        """Return what is different about it; None: it is treated as a client."""
+        return None
+
+
 class OpenWireSession(ServerSession):
     """One accepted connection. ``number`` is unique in this run of the broker; ``peer`` is for people."""
 
-    def __init__(self, shell: Shell, acceptor: Acceptor, options: OpenWireOptions, number: i64, peer: str) -> None:
+    def __init__(
+        self,
+        shell: Shell,
+        acceptor: Acceptor,
+        options: OpenWireOptions,
+        number: i64,
+        peer: str,
+        door: Door | None = None,
+    ) -> None:
         broker = acceptor.broker
         super().__init__(shell, broker, number, peer, options.write_high_octets, options.connect_timeout_ms)
         self.protocol = OPENWIRE
         self.acceptor: Acceptor = acceptor
         self.options: OpenWireOptions = options
+        self.door: Door | None = door
+        self.peering: Peering | None = None  # another broker opened it
         offer = offer_of(options.wire)
         unagreed = WireFormat.before_agreement(offer, version_min=options.version_min)
         self.decoder: Decoder = Decoder(unagreed)
@@ -98,6 +138,8 @@ class OpenWireSession(ServerSession):
 
     def work(self, data: bytes) -> i64:
         """Do the commands that came, as far as this turn reaches."""
+        if self.peering is not None and data:
+            self.peering.heard()
         if self.transacting.is_busy():
             self.unfinished = True
             return self.decoder.buffered()
@@ -194,6 +236,9 @@ class OpenWireSession(ServerSession):
 
     def give_back(self) -> None:
         """Roll back, give back, and delete what was temporary."""
+        peering, self.peering = self.peering, None
+        if peering is not None:
+            peering.released()
         self.transacting.end()
         self.consuming.end_all(list(self.consuming.consumers.values()), self.last_delivered)
         for producer_id in list(self.sending.producers):
@@ -228,6 +273,14 @@ class OpenWireSession(ServerSession):
             return
         if not isinstance(command, Command):
             raise ProtocolViolation(f"type {command.type_id} is no command")
+        peering = self.peering
+        if peering is None:
+            self._do(command)
+        elif not peering.take(command):
+            self._do(command)
+            peering.done(command)
+
+    def _do(self, command: Command) -> None:
         if self.steering.sent_away and command.response_required and not isinstance(command, MessageAck):
             return
         try:
@@ -255,7 +308,11 @@ class OpenWireSession(ServerSession):
         elif isinstance(command, ConnectionControl):
             self.steering.controlled(command)
             self.replies.answer(command, False)
-        elif isinstance(command, (commands.ControlCommand, commands.FlushCommand, BrokerInfo)):
+        elif isinstance(command, BrokerInfo):
+            if command.network_connection and self.identity.info is None and self.door is not None:
+                self.peering = self.door.peering(self, command)
+            self.replies.answer(command, False)
+        elif isinstance(command, (commands.ControlCommand, commands.FlushCommand)):
             self.replies.answer(command, False)
         elif self.identity.info is None:
             raise ProtocolViolation(f"a {type(command).__name__} came before the connection was opened")
@@ -323,7 +380,8 @@ class OpenWireSession(ServerSession):
                 return
             if self.broker.access.guarded:
                 identity.signature = SIGNED + self.subject.name
-            self.entering(info)
+            if self.peering is not None:
+                self.peering.entering(info)
             self.acceptor.enter(self.steering, connection_id.value, info.client_id or "")
         except Refused as refusal:
             self.refused = refusal.message
@@ -340,9 +398,6 @@ class OpenWireSession(ServerSession):
         self.acceptor.advisories.connected(info)
         self.replies.answer(info, False)
         self.steering.introduce(self.acceptor.cluster, info)
-
-    def entering(self, info: ConnectionInfo) -> None:
-        """It is known who this is; he is about to be let in."""
 
     def _remove(self, command: RemoveInfo) -> None:
         what = command.object_id

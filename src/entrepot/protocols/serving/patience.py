@@ -32,37 +32,69 @@ class Held:
         raise NotImplementedError
 
 
-class Patience(SpaceWaiter):
+class Holding(SpaceWaiter):
+    """Answers of one producer that wait until the broker has room. ``key`` tells it from other producers."""
+
+    def __init__(self, broker: BrokerCore, key: i64) -> None:
+        self.broker: BrokerCore = broker
+        self.key: i64 = key
+        self.held: list[Held] = []
+
+    def keep(self, answer: Held) -> None:
+        """A send was BLOCKED: keep its ``answer`` until there is space. Call it right after the send."""
+        self.held.append(answer)
+        self.wait()
+
+    def wait(self) -> None:
+        """A send was BLOCKED and asks for no answer."""
+        self.broker.flow.wait(self.key, self)
+
+    def space(self) -> None:
+        """There is room again."""
+        self.release()
+
+    def release(self) -> None:
+        """Give the answers that wait."""
+        held = self.held
+        self.held = []
+        for answer in held:
+            answer.release()
+
+    def forget(self) -> None:
+        """The producer is gone: nobody waits for an answer."""
+        self.held.clear()
+        self.broker.flow.stop_waiting(self.key)
+
+
+class Patience(Holding):
     """The waiting of one connection, made when its broker says BLOCKED for the first time."""
 
     def __init__(self, session: Session, broker: BrokerCore, number: i64) -> None:
+        super().__init__(broker, number)
         self.session: Session = session
-        self.broker: BrokerCore = broker
-        self.number: i64 = number
         self.waiting: bool = False  # the broker was full when this connection sent last, and has not said otherwise
         self.overdue: bool = False  # and it stayed full for longer than the policy lets a producer wait
         self.since: i64 = 0
         self.limit_ms: i64 = 0  # 0: for ever
-        self.held: list[Held] = []
 
     def stop(self, target: Target, consumes: bool) -> None:
         """A send to ``target`` was BLOCKED: read no further, unless the connection ``consumes``."""
         if not consumes:
             self.session.stop_reading(STOP_SPACE)
-        self._wait(target)
+        self._begin(target)
+        self.wait()
 
     def hold(self, answer: Held, target: Target) -> None:
         """A send to ``target`` was BLOCKED: keep its ``answer`` until there is space."""
-        self.held.append(answer)
-        self._wait(target)
+        self._begin(target)
+        self.keep(answer)
 
-    def _wait(self, target: Target) -> None:
+    def _begin(self, target: Target) -> None:
         if not self.waiting:
             self.waiting = True
             self.since = self.broker.now
             policy = target.policy
             self.limit_ms = 0 if policy is None else policy.block_ms_max
-        self.broker.flow.wait(self.number, self)
 
     def check(self, may_stop: bool) -> None:
         """Refuse what cannot wait any more. Raises AddressFull before anything is accepted.
@@ -99,8 +131,5 @@ class Patience(SpaceWaiter):
         self._go_on()
 
     def _go_on(self) -> None:
-        held = self.held
-        self.held = []
-        for answer in held:
-            answer.release()
+        self.release()
         self.session.read_on(STOP_SPACE)

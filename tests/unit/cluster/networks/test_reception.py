@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from entrepot.cluster.networks.neighbourhood import Neighbourhood
-from entrepot.cluster.networks.reception import NetworkSession
+from entrepot.cluster.networks.reception import Reception
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.commands import (
     ActiveMQTopic,
@@ -21,6 +21,7 @@ from entrepot.protocols.openwire.commands import (
 )
 from entrepot.protocols.openwire.negotiation import WireFormatOptions
 from entrepot.protocols.openwire.options import OpenWireOptions
+from entrepot.protocols.openwire.server import OpenWireSession
 from entrepot.protocols.session import Shell
 from kit import Rig
 
@@ -34,7 +35,7 @@ def test_a_broker_may_list_its_durable_subscriptions_before_it_connects(duplex: 
     """ActiveMQ does so with ``syncDurableSubs``; only the other end of a duplex bridge needs the list."""
     rig = Rig()
     neighbourhood = Neighbourhood(Acceptor(rig.broker))
-    session = NetworkSession(Shell(), neighbourhood, OpenWireOptions(), 1, "peer")
+    session = OpenWireSession(Shell(), neighbourhood.acceptor, OpenWireOptions(), 1, "peer", Reception(neighbourhood))
     client = Client(rig, session, "near", WireFormatOptions())
     client.exchange()
     client.post(
