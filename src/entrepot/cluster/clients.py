@@ -255,7 +255,7 @@ class ClientCluster(Cluster):
         ]
 
     def _client(self, client: Steering, now: int) -> Client:
-        busy = bool(client.transactions.open)
+        busy = client.is_transacting()
         cost = client.unsettled() + (TRANSACTED_COST if busy else 0) + (TEMPORARY_COST if client.temporary else 0)
         movable = (
             client.options.rebalance_clients

@@ -156,7 +156,10 @@ class Scene:
             "told": sorted(str(where.physical_name) for where in self.hub.acceptor.advisories.temporaries),
             "stored": self.rig.journal.usage().messages,
             "boss": (self.boss.session.closing, self.java_boss.session.closing),
-            "boss reads": (len(self.boss.session.consuming.named), len(self.java_boss.session.consuming.consumers)),
+            "boss reads": (
+                len(self.boss.session.consuming.named),
+                len(self.java_boss.session.need_consuming().consumers),
+            ),
         }
 
     def settle(self) -> None:

@@ -223,8 +223,8 @@ class Arrival(Peering):
         session.steering.is_broker = True
         session.identity.brings = True
         session.identity.unread = True
-        session.sending.arrivals = _Compared(self)
-        session.consuming.doorman = _Heeding(self)
+        session.need_sending().arrivals = _Compared(self)
+        session.need_consuming().doorman = _Heeding(self)
 
     def compare(self, audit: int) -> Comparison:
         """Return what is compared of what the other broker sends. ``audit`` as for `Comparison`."""

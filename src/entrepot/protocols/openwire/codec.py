@@ -77,7 +77,7 @@ class Decoder:
         self.failure: PeerError | None = None
         self._keep_encodings = keep_encodings
         self._agreed = False
-        self._pending = BytesWriter()
+        self._pending: BytesWriter | None = None  # a frame that has begun, and its octets so far
         self._needed: i64 = 0
         self._opened: Structure | None = None
         self._awaiting = False
@@ -95,12 +95,13 @@ class Decoder:
         """
         self.check()
         commands: list[Structure] = []
-        if len(self._pending) > 0:
-            self._pending.write(data)
-            if len(self._pending) < self._needed:
+        pending = self._pending
+        if pending is not None:
+            pending.write(data)
+            if len(pending) < self._needed:
                 return commands
-            data = self._pending.getvalue()
-            self._pending = BytesWriter()
+            data = pending.getvalue()
+            self._pending = None
         try:
             rest = self._frames(data, commands)
         except PeerError as error:
@@ -109,7 +110,9 @@ class Decoder:
                 raise
             return commands
         if rest < len(data):
-            self._pending.write(data[rest:] if rest > 0 else data)
+            pending = BytesWriter()
+            pending.write(data[rest:] if rest > 0 else data)
+            self._pending = pending
         return commands
 
     def check(self) -> None:
@@ -119,7 +122,8 @@ class Decoder:
 
     def buffered(self) -> int:
         """Return the octets of a frame that has begun and is not complete."""
-        return len(self._pending)
+        pending = self._pending
+        return 0 if pending is None else len(pending)
 
     def _frames(self, data: bytes, commands: list[Structure]) -> i64:
         """Append the commands of all complete frames; return where the incomplete one starts."""

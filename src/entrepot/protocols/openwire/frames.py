@@ -452,6 +452,10 @@ class FrameReader:
         return (octet >> bit) & 1 != 0
 
 
+_NOWHERE: Final = BytesWriter()
+"""What a `FrameWriter` writes to where it writes nothing: one of these has room for 256 octets from the start."""
+
+
 class FrameWriter:
     """Appends the fields of one frame after another to a `BytesWriter`; the mirror of `FrameReader`.
 
@@ -471,9 +475,9 @@ class FrameWriter:
         self.next_index: i64 = 0
         self.stack_traces = stack_traces
         self.text_octets_max: i64 = TIGHT_TEXT_OCTETS_MAX if tight else SHORT_TEXT_OCTETS_MAX
-        self.out = BytesWriter()
-        self.body = BytesWriter()
-        self.bits = BytesWriter()
+        self.out = _NOWHERE  # until there is a frame
+        self.body = BytesWriter() if tight else _NOWHERE
+        self.bits = BytesWriter() if tight else _NOWHERE
         self.octet: i64 = 0
         self.bit: i64 = 0
 

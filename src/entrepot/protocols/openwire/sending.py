@@ -91,6 +91,11 @@ class Sending:
         if self.producers.pop(producer_id, None) is not None:
             self.identity.advisories.producer_removed(producer_id)
 
+    def end_producers(self) -> None:
+        """The connection is gone."""
+        for producer_id in list(self.producers):
+            self.end_producer(producer_id)
+
     def remove_producer(self, producer_id: ProducerId) -> None:
         """The client says that a producer sends nothing more, nothing again either."""
         self.end_producer(producer_id)

@@ -122,17 +122,60 @@ class OpenWireSession(ServerSession):
         self.undone: list[Structure] = []  # commands that came, while it is unfinished
         self.identity: Identity = Identity(acceptor, options)
         self.replies: Replies = Replies(self.outlet, self.encoder, self.confirmations)
-        self.transacting: Transacting = Transacting(self, self.replies, options.transactions_max)
         self.dispatching: Dispatching = Dispatching(broker, self.outlet, self.replies)
-        self.consuming: Consuming = Consuming(self, self.identity, self.replies, self.dispatching)
-        self.sending: Sending = Sending(self, self.identity, self.replies, self.transacting)
-        self.settling: Settling = Settling(broker, self.replies, self.consuming, self.transacting)
-        self.destinations: Destinations = Destinations(self, self.identity, self.replies, self.consuming)
-        transactions, temporary = self.transacting.transactions, self.destinations.temporary
-        self.steering: Steering = Steering(self, options, self.replies, transactions, temporary)
+        self.steering: Steering = Steering(self, options, self.replies)
+        self.transacting: Transacting | None = None
+        self.consuming: Consuming | None = None
+        self.sending: Sending | None = None
+        self.settling: Settling | None = None
+        self.destinations: Destinations | None = None
         self.outlet.wrote = broker.now
         self.encoder.encode_into(self.outlet.out, offer)
         self.note()
+
+    # -- the parts: an idle connection has none ------------------------------------------------------------------------
+
+    def need_transacting(self) -> Transacting:
+        """Return the transactions of this connection."""
+        transacting = self.transacting
+        if transacting is None:
+            transacting = Transacting(self, self.replies, self.options.transactions_max)
+            self.transacting = transacting
+            self.steering.transactions = transacting.transactions
+        return transacting
+
+    def need_consuming(self) -> Consuming:
+        """Return the consumers of this connection."""
+        consuming = self.consuming
+        if consuming is None:
+            consuming = Consuming(self, self.identity, self.replies, self.dispatching)
+            self.consuming = consuming
+        return consuming
+
+    def need_sending(self) -> Sending:
+        """Return what this connection sends."""
+        sending = self.sending
+        if sending is None:
+            sending = Sending(self, self.identity, self.replies, self.need_transacting())
+            self.sending = sending
+        return sending
+
+    def need_settling(self) -> Settling:
+        """Return what this connection settles."""
+        settling = self.settling
+        if settling is None:
+            settling = Settling(self.broker, self.replies, self.need_consuming(), self.need_transacting())
+            self.settling = settling
+        return settling
+
+    def need_destinations(self) -> Destinations:
+        """Return what this connection says about destinations."""
+        destinations = self.destinations
+        if destinations is None:
+            destinations = Destinations(self, self.identity, self.replies, self.need_consuming())
+            self.destinations = destinations
+            self.steering.temporary = destinations.temporary
+        return destinations
 
     # -- what the machine asks -----------------------------------------------------------------------------------------
 
@@ -140,7 +183,7 @@ class OpenWireSession(ServerSession):
         """Do the commands that came, as far as this turn reaches."""
         if self.peering is not None and data:
             self.peering.heard()
-        if self.transacting.is_busy():
+        if self.transacting is not None and self.transacting.is_busy():
             self.unfinished = True
             return self.decoder.buffered()
         came = self.decoder.feed(data) if data else self.undone
@@ -167,7 +210,8 @@ class OpenWireSession(ServerSession):
                 self.received -= 1
                 self.undone = came[at - 1 :]
                 return
-            if self.transacting.commitment is not None:
+            transacting = self.transacting
+            if transacting is not None and transacting.commitment is not None:
                 self.unfinished = True
                 self.undone = came[at:]
                 return
@@ -184,14 +228,15 @@ class OpenWireSession(ServerSession):
     def deadline(self) -> Instant:
         """Return when something is due: pulls, and what is due in every protocol."""
         due = super().deadline()
-        for subscription in self.consuming.pullers.values():
-            due = min(due, int(subscription.pull_due))
+        if self.consuming is not None:
+            for subscription in self.consuming.pullers.values():
+                due = min(due, int(subscription.pull_due))
         return due
 
     def advance(self, now: Instant) -> None:
         """Do what is due; end pulls whose time is over."""
         super().advance(now)
-        if self.closing:
+        if self.closing or self.consuming is None:
             return
         for subscription in list(self.consuming.pullers.values()):
             if now >= subscription.pull_due:
@@ -211,7 +256,8 @@ class OpenWireSession(ServerSession):
 
         Every connection of a Java client reads advisories about temporary destinations: settling those frees nothing.
         """
-        return not all(subscription.advises for subscription in self.consuming.consumers.values())
+        consuming = self.consuming
+        return consuming is not None and not all(one.advises for one in consuming.consumers.values())
 
     def farewell(self, why: str) -> None:
         """Say that our side ends the connection. A failover client goes elsewhere by itself."""
@@ -239,11 +285,14 @@ class OpenWireSession(ServerSession):
         peering, self.peering = self.peering, None
         if peering is not None:
             peering.released()
-        self.transacting.end()
-        self.consuming.end_all(list(self.consuming.consumers.values()), self.last_delivered)
-        for producer_id in list(self.sending.producers):
-            self.sending.end_producer(producer_id)
-        self.destinations.end()
+        if self.transacting is not None:
+            self.transacting.end()
+        if self.consuming is not None:
+            self.consuming.end_all(list(self.consuming.consumers.values()), self.last_delivered)
+        if self.sending is not None:
+            self.sending.end_producers()
+        if self.destinations is not None:
+            self.destinations.end()
         self.acceptor.leave(self.steering, self.identity.connection_id)
         info = self.identity.info
         if info is not None and info.connection_id is not None:
@@ -257,7 +306,7 @@ class OpenWireSession(ServerSession):
             "client-id": self.client_id,
             "connection-id": self.identity.connection_id,
             "login": self.subject.name,
-            "subscriptions": str(len(self.consuming.consumers)),
+            "subscriptions": str(0 if self.consuming is None else len(self.consuming.consumers)),
             "received": str(self.received),
             "sent": str(self.dispatching.sent),
             "refused": self.refused,
@@ -285,12 +334,12 @@ class OpenWireSession(ServerSession):
             return
         try:
             if isinstance(command, commands.Message):
-                self.sending.send(command)
+                self.need_sending().send(command)
             elif isinstance(command, MessageAck):
                 if command.response_required:
-                    self.settling.settle_and_answer(command)
+                    self.need_settling().settle_and_answer(command)
                 else:
-                    self.settling.settle(command)
+                    self.need_settling().settle(command)
             else:
                 self._obey(command)
         except (Refused, StorageError) as error:
@@ -317,33 +366,33 @@ class OpenWireSession(ServerSession):
         elif self.identity.info is None:
             raise ProtocolViolation(f"a {type(command).__name__} came before the connection was opened")
         elif isinstance(command, TransactionInfo):
-            self.transacting.step(command)
+            self.need_transacting().step(command)
         elif isinstance(command, MessagePull):
-            self.consuming.pull(command)
+            self.need_consuming().pull(command)
         elif isinstance(command, ConsumerInfo):
-            self.consuming.consume(command)
+            self.need_consuming().consume(command)
         elif isinstance(command, ProducerInfo):
-            self.sending.produce(command)
+            self.need_sending().produce(command)
         elif isinstance(command, RemoveInfo):
             self._remove(command)
         elif isinstance(command, DestinationInfo):
-            self.destinations.step(command)
+            self.need_destinations().step(command)
         elif isinstance(command, RemoveSubscriptionInfo):
-            self.consuming.unsubscribe(command)
+            self.need_consuming().unsubscribe(command)
         elif isinstance(command, ConsumerControl):
-            self.consuming.control(command)
+            self.need_consuming().control(command)
         else:  # SessionInfo, MessageDispatchNotification and other words that a server hears and needs not heed
             self.replies.answer(command, False)
 
     def _refuse(self, command: Command, error: EntrepotError) -> None:
         """Tell the client that ``command`` had no effect; of a transaction once, besides answers that are asked for."""
         if isinstance(command, (commands.Message, MessageAck)) and command.transaction_id is not None:
-            transaction = self.transacting.transactions.open.get(command.transaction_id)
+            transaction = self.need_transacting().transactions.open.get(command.transaction_id)
             if transaction is not None and transaction.state in (State.ACTIVE, State.DOOMED):
                 told = told_before(transaction, error)
                 if told and not command.response_required:
                     if isinstance(command, commands.Message):
-                        self.sending.open_window(command)
+                        self.need_sending().open_window(command)
                     return
         self.replies.refuse(command, error)
 
@@ -403,18 +452,18 @@ class OpenWireSession(ServerSession):
         what = command.object_id
         last = command.last_delivered_sequence_id
         if isinstance(what, ConsumerId):
-            subscription = self.consuming.consumers.get(what)
+            subscription = self.need_consuming().consumers.get(what)
             if subscription is not None:
-                self.consuming.end(subscription, last)
+                self.need_consuming().end(subscription, last)
         elif isinstance(what, ProducerId):
-            self.sending.remove_producer(what)
+            self.need_sending().remove_producer(what)
         elif isinstance(what, SessionId):
             number = what.value
-            consumers = self.consuming.consumers
-            self.consuming.end_all([one for key, one in consumers.items() if key.session_id == number], last)
-            self.sending.end_session(what)
+            consumers = self.need_consuming().consumers
+            self.need_consuming().end_all([one for key, one in consumers.items() if key.session_id == number], last)
+            self.need_sending().end_session(what)
         elif isinstance(what, ConnectionId):
-            self.sending.forget_all()
+            self.need_sending().forget_all()
             self.last_delivered = last
             self.release()
         self.replies.answer(command, False)

@@ -52,20 +52,13 @@ class Cluster:
 class Steering:
     """One connection, as other brokers concern it."""
 
-    def __init__(
-        self,
-        session: ServerSession,
-        options: OpenWireOptions,
-        replies: Replies,
-        transactions: Transactions[TransactionId],
-        temporary: dict[Destination, bool],
-    ) -> None:
+    def __init__(self, session: ServerSession, options: OpenWireOptions, replies: Replies) -> None:
         self.session: ServerSession = session
         self.number: i64 = session.number
         self.options: OpenWireOptions = options
         self.replies: Replies = replies
-        self.transactions: Transactions[TransactionId] = transactions
-        self.temporary: dict[Destination, bool] = temporary
+        self.transactions: Transactions[TransactionId] | None = None  # until it has one
+        self.temporary: dict[Destination, bool] | None = None  # its temporary destinations, until it has one
         self.is_broker: bool = False
         self.fault_tolerant: bool = False  # a failover client: it goes elsewhere when told so, or when we are gone
         self.told_zone: str = ""  # where the client says that it is
@@ -122,7 +115,12 @@ class Steering:
         """Return whether the client holds nothing, and waits for nothing."""
         patience = self.session.patience
         waits = patience is not None and len(patience.held) > 0
-        return not self.transactions.open and self.unsettled() == 0 and not waits
+        return not self.is_transacting() and self.unsettled() == 0 and not waits
+
+    def is_transacting(self) -> bool:
+        """Return whether the client has a transaction open."""
+        transactions = self.transactions
+        return transactions is not None and len(transactions.open) > 0
 
     def unsettled(self) -> int:
         """Return how many messages the client holds, and answers that it waits for."""

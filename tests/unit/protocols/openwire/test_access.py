@@ -111,7 +111,7 @@ def test_producers_consumers_and_browsers_need_their_right(hub: Hub) -> None:
     assert said(client, consumer(client, ActiveMQTopic("secret"), 3)) == "read from: topic://secret"
     assert said(client, consumer(client, ActiveMQQueue("shop.a,outbox"), 4)) == "read from: shop.a,outbox"
     assert said(client, consumer(client, ActiveMQQueue("shop.a"), 5)) == ""
-    assert not [one for one in client.session.consuming.consumers.values() if one.info.destination == outbox]
+    assert not [one for one in client.session.need_consuming().consumers.values() if one.info.destination == outbox]
 
 
 def test_destinations_are_made_and_removed_by_who_may(hub: Hub) -> None:

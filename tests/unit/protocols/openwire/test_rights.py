@@ -291,7 +291,7 @@ def test_destinations_and_producers_are_made_by_who_may() -> None:
             continue
         where = spoken(scene, kind)
         assert refusals(say(scene, boss, producing(scene, boss, where))) == [], kind
-        boss.session.sending.producers.clear()
+        boss.session.need_sending().producers.clear()
         assert refusals(say(scene, boss, destined(0)(scene, boss, where))) == [], kind
     free = commands.ActiveMQQueue("free")
     scene.rig.broker.queues.create(QueueDefinition(name="free", address="free"))

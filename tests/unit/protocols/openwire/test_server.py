@@ -513,7 +513,7 @@ def test_a_transaction_that_grew_too_large_says_so_once_and_at_its_commit(hub: H
     producer_id = client.producer(window=10_000, where=QUEUE)
     identity = LocalTransactionId(1, ConnectionId(client.name))
     step(client, identity, TransactionStep.BEGIN)
-    client.session.transacting.transactions.open[identity].octets = OCTETS_MAX
+    client.session.need_transacting().transactions.open[identity].octets = OCTETS_MAX
     client.take()
     for _ in range(50):
         moved = client.text(QUEUE, "x", persistent=True, transaction=identity)
