@@ -25,7 +25,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check lint format types contracts generated \
-	generated-check sim bench bench-pipeline bench-audit interop core-clients demo kill chaos wheel pipeline-soak pipeline-clusters pipeline-versions fuzz docs constraints clean distclean
+	generated-check sim bench bench-core bench-pipeline bench-audit interop core-clients demo kill chaos wheel pipeline-soak pipeline-clusters pipeline-versions fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -108,6 +108,9 @@ sim: setup ## run simulated worlds; SEEDS=200
 
 bench: setup ## measure, beside ActiveMQ Classic where it is installed; ARGS="..."
 	$(COMPILED) $(PY) bench/run.py $(ARGS)
+
+bench-core: setup ## measure CORE beside a real Artemis from Maven; ARGS="..."
+	$(COMPILED) $(PY) bench/core.py $(ARGS)
 
 bench-pipeline: setup ## measure the PySpark source and sink; ARGS="..."
 	$(COMPILED) $(PY) bench/pipeline.py $(ARGS)

@@ -82,13 +82,13 @@ def unavailable() -> str:
     if not shutil.which("javac"):
         return "no javac on the PATH; Debian: apt install default-jdk-headless"
     try:
-        _class_path()
+        class_path()
     except maven.Unavailable as why:
         return str(why)
     return ""
 
 
-def _class_path() -> str:
+def class_path() -> str:
     """Return where broker and program are; compiles the program when it is older than its source."""
     jars = maven.jars(*ARTIFACTS)
     classes = maven.CACHE / "artemis-classes"
@@ -152,5 +152,5 @@ class Artemis(JavaBroker):
         return f"tcp://{HOST}:{self.port}"
 
     def start(self) -> Artemis:
-        self.run("-cp", _class_path(), "Artemis", str(self.home / "broker.xml"), *self.users)
+        self.run("-cp", class_path(), "Artemis", str(self.home / "broker.xml"), *self.users)
         return self

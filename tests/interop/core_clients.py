@@ -6,6 +6,7 @@ The same source runs with every version: for ``jakarta`` the package of JMS is r
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -41,6 +42,14 @@ CLIENTS: Final = (
 )
 ALWAYS: Final = ("2.42", "jakarta")
 """Versions whose transcripts every run compares; `make core-clients` asks for all six, which takes minutes."""
+
+
+def speaks_core() -> bool:
+    """Say whether this build of ours has the server."""
+    try:
+        return importlib.util.find_spec("entrepot.protocols.artemis.server") is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def chosen() -> list[Client]:
@@ -103,9 +112,12 @@ CORE: Final = """
 """
 
 
+PREFIXES: Final = "anycastPrefix=/queue/;multicastPrefix=/topic/"  # names of STOMP, as ours has them without a word
+
+
 def theirs(home: Path) -> artemis.Artemis:
     """Return a real Artemis as the programs expect it."""
-    return artemis.Artemis(home, core=CORE, settings=SETTINGS, addresses=ADDRESSES)
+    return artemis.Artemis(home, core=CORE, settings=SETTINGS, addresses=ADDRESSES, acceptor=PREFIXES)
 
 
 def own(home: Path) -> ours.Entrepot:
@@ -116,10 +128,11 @@ def own(home: Path) -> ours.Entrepot:
 class Program:
     """The programs for one version of the client; `run` returns what one printed. Raises maven.Unavailable."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *others: Path) -> None:
+        """``others``: programs that use JMS alone, from elsewhere."""
         jars = maven.jars(client.library)
         names = [each for each in sorted(SOURCES.glob("*.java")) if not (client.old and each.name == CORE_API)]
-        sources = {each.name: each.read_text() for each in names}
+        sources = {each.name: each.read_text() for each in (*names, *others)}
         if client.jakarta:
             sources = {name: text.replace("javax.jms", "jakarta.jms") for name, text in sources.items()}
         self.path = f"{compiled(sources, f'{jars}/*')}:{jars}/*"

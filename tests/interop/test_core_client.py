@@ -7,7 +7,6 @@ brokers run the same ``broker.xml``. Two versions in every run; ``make core-clie
 from __future__ import annotations
 
 import difflib
-import importlib.util
 import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
@@ -35,13 +34,6 @@ class Transcripts(NamedTuple):
     ours: dict[str, str] | None
 
 
-def speaks_core() -> bool:
-    try:
-        return importlib.util.find_spec("entrepot.protocols.artemis.server") is not None
-    except ModuleNotFoundError:
-        return False
-
-
 def _seen(program: core_clients.Program, broker: artemis.Artemis | ours.Entrepot) -> dict[str, str]:
     broker.start().await_ready()
     try:
@@ -62,7 +54,7 @@ def transcripts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     program = core_clients.Program(request.param)
     with ThreadPoolExecutor() as pool:
         theirs = pool.submit(_seen, program, core_clients.theirs(home / "artemis"))
-        own = pool.submit(_seen, program, core_clients.own(home / "ours")) if speaks_core() else None
+        own = pool.submit(_seen, program, core_clients.own(home / "ours")) if core_clients.speaks_core() else None
         return Transcripts(theirs.result(), own.result() if own else None)
 
 
