@@ -19,6 +19,7 @@ from entrepot.model.message import (
     ENVELOPE_LAYOUT,
     ENVELOPE_STRETCHES,
     LANGUAGE_ANSWER,
+    LANGUAGE_CORE,
     LANGUAGE_LOST,
     LANGUAGE_OPENWIRE,
     LANGUAGE_SAMPLE,
@@ -135,6 +136,7 @@ LANGUAGES: Final = [
     Entry(LANGUAGE_SAMPLE, "sample", "a message that nobody sent; never stored"),
     Entry(LANGUAGE_STOMP, "STOMP", "a tail: header lines, an empty line, the body, a NUL"),
     Entry(LANGUAGE_OPENWIRE, "OpenWire", "from type octet to end: loose, without cache, version 12"),
+    Entry(LANGUAGE_CORE, "CORE", "length of the body + 13, body, headers and properties, as on channels from 129 on"),
     Entry(LANGUAGE_ANSWER, "management", "JSON: what a management address answers"),
     Entry(LANGUAGE_LOST, "lost", "nothing: the dead letter of a message whose record could not be read"),
 ]

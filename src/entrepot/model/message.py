@@ -76,6 +76,7 @@ BODY_EMPTY: Final = 6
 LANGUAGE_SAMPLE: Final = 0
 LANGUAGE_STOMP: Final = 1
 LANGUAGE_OPENWIRE: Final = 2
+LANGUAGE_CORE: Final = 3
 LANGUAGE_ANSWER: Final = 32
 LANGUAGE_LOST: Final = 33
 """Codes of languages: they are in journals, and `core/records.py` is their register."""

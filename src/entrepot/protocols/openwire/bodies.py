@@ -9,11 +9,8 @@ What a peer sent wrong raises `MalformedFrame`; a body that inflates beyond reas
 
 from __future__ import annotations
 
-import zlib
-from typing import Final
-
-from entrepot.base.environment import MIB
-from entrepot.base.errors import LimitExceeded, MalformedFrame
+from entrepot.base.errors import MalformedFrame
+from entrepot.base.inflation import INFLATED_OCTETS_MAX, inflate
 from entrepot.protocols.openwire.commands import (
     ActiveMQBytesMessage,
     ActiveMQMapMessage,
@@ -30,12 +27,6 @@ from entrepot.protocols.openwire.primitives import (
     write_map,
     write_row,
 )
-
-DEFLATE_RATIO_MAX: Final = 1032
-"""No deflate stream inflates to more (RFC 1951: 258 octets from two bits)."""
-PIECE_OCTETS: Final = 1024  # becomes a megabyte at most
-INFLATED_OCTETS_MAX: Final = 100 * MIB
-"""ActiveMQ's own limit (``maxInflatedDataSize``)."""
 
 
 def properties_of(message: Message, *, typed: bool = False) -> dict[str, object]:
@@ -62,39 +53,6 @@ def octets_of(message: Message, *, inflated_max: int = INFLATED_OCTETS_MAX) -> b
     if len(body) != int.from_bytes(content[:4], "big", signed=True):
         raise MalformedFrame("a compressed bytes body has another length than it says")
     return body
-
-
-def inflate(octets: bytes, inflated_max: int, *, unended: bool = False) -> bytes:
-    """Return the octets of a zlib stream. Raises LimitExceeded for one that has more than ``inflated_max``.
-
-    ``unended``: a stream that was flushed and not finished will do. One that could be too long is measured before
-    anything of it is kept.
-    """
-    if len(octets) * DEFLATE_RATIO_MAX > inflated_max:
-        _measure(octets, inflated_max)
-    stream = zlib.decompressobj()
-    try:
-        body = stream.decompress(octets, inflated_max + 1)
-    except zlib.error as error:
-        raise MalformedFrame(f"a compressed body cannot be inflated: {error}") from error
-    if len(body) > inflated_max:
-        raise LimitExceeded(f"a compressed body inflates to more than {inflated_max} octets")
-    if not stream.eof and not unended:
-        raise MalformedFrame("a compressed body ends too early")
-    return body
-
-
-def _measure(octets: bytes, inflated_max: int) -> None:
-    """Raise LimitExceeded when ``octets`` inflate to more than ``inflated_max``. Keeps one piece at a time."""
-    stream = zlib.decompressobj()
-    total = 0
-    try:
-        for at in range(0, len(octets), PIECE_OCTETS):
-            total += len(stream.decompress(octets[at : at + PIECE_OCTETS]))
-            if total > inflated_max:
-                raise LimitExceeded(f"a compressed body inflates to more than {inflated_max} octets")
-    except zlib.error:
-        return  # what follows says so
 
 
 def text_of_body(message: ActiveMQTextMessage, *, inflated_max: int = INFLATED_OCTETS_MAX) -> str | None:

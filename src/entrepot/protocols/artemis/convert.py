@@ -1,0 +1,502 @@
+"""CORE as one of the broker's languages: messages kept as they came, opened on demand, and said in other tongues.
+
+``Message.raw`` is a message as it travels on channels from 129 on: length, body, headers, properties (see `headers`);
+``body_at`` is where its headers begin. A large message has an empty body there. ``escaped`` marks a message whose
+octets may not go out as they are, since the broker changed its envelope; the id is always patched (`Encoder`).
+
+The names follow JMS as Artemis' own client maps it (artemis.md 5.2.4). [C]
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.base.errors import EntrepotError
+from entrepot.base.inflation import INFLATED_OCTETS_MAX, inflate
+from entrepot.base.primitive import BYTE, INT, LONG, Primitive
+from entrepot.model import address as names
+from entrepot.model.message import (
+    BODY_BYTES,
+    BODY_EMPTY,
+    BODY_MAP,
+    BODY_OBJECT,
+    BODY_STREAM,
+    BODY_TEXT,
+    HIGHEST_PRIORITY,
+    LANGUAGE_CORE,
+    USER,
+    Common,
+    Language,
+    Message,
+    Rare,
+    register,
+)
+from entrepot.model.predicate import Value
+from entrepot.protocols.artemis import properties as typed
+from entrepot.protocols.artemis.bodies import (
+    map_body,
+    map_of,
+    object_body,
+    object_of,
+    stream_body,
+    stream_of,
+    text_body,
+    text_of,
+)
+from entrepot.protocols.artemis.headers import (
+    NO_BODY,
+    TYPE_BYTES,
+    TYPE_DEFAULT,
+    TYPE_MAP,
+    TYPE_OBJECT,
+    TYPE_STREAM,
+    TYPE_TEXT,
+    USER_ID_OCTETS,
+    Headers,
+    assembled,
+    body_of,
+    headers_at,
+    read_headers,
+)
+from entrepot.protocols.artemis.primitives import OctetsReader
+from entrepot.protocols.artemis.properties import find, key_octets, read_properties, value_at, value_of
+
+ROUTING: Final = "_AMQ_ROUTING_TYPE"
+GROUP: Final = "_AMQ_GROUP_ID"
+GROUP_SEQUENCE: Final = "_AMQ_GROUP_SEQUENCE"
+DUPLICATE: Final = "_AMQ_DUPL_ID"
+DELIVER_AT: Final = "_AMQ_SCHED_DELIVERY"
+VALIDATED_USER: Final = "_AMQ_VALIDATED_USER"
+CONTENT_TYPE: Final = "_AMQ_CONTENT_TYPE"
+COMPRESSED: Final = "_AMQ_LARGE_COMPRESSED"
+LARGE_SIZE: Final = "_AMQ_LARGE_SIZE"
+CONNECTION: Final = "__AMQ_CID"
+NOTIFICATION: Final = "_AMQ_NotifType"
+REPLY_TO: Final = "JMSReplyTo"
+CORRELATION: Final = "JMSCorrelationID"
+TYPE: Final = "JMSType"
+
+ROUTING_MULTICAST: Final = 0
+ROUTING_ANYCAST: Final = 1
+ROUTING_NONE: Final = -1
+
+UNREADABLE: Final = "unreadable"
+"""The property that says why a body is shown as octets."""
+
+HIDDEN: Final = (
+    ROUTING,
+    CONNECTION,
+    GROUP,
+    GROUP_SEQUENCE,
+    VALIDATED_USER,
+    CONTENT_TYPE,
+    COMPRESSED,
+    LARGE_SIZE,
+    DELIVER_AT,
+    "_AMQ_PREFIX",
+    "_AMQ_BRIDGE_DUP",
+    REPLY_TO,
+    CORRELATION,
+    TYPE,
+)
+"""Properties that other languages say otherwise, or that are between Artemis and its clients."""
+ROUTES: Final = "_AMQ_ROUTE_TO"  # begins names of properties between nodes
+
+NOT_PROPERTIES: Final = ("priority", "expires", "timestamp", "persistent", "destination", "receipt", "transaction")
+"""Headers of STOMP that its language hands on as properties, and that CORE says in its headers."""
+FACTS: Final[dict[str, str]] = {
+    "JMSXGroupID": GROUP,
+    "AMQGroupID": GROUP,
+    "JMSXGroupSeq": GROUP_SEQUENCE,
+    USER: VALIDATED_USER,
+}
+"""What selectors call it, and what it is called in the octets."""
+WHOLE_NUMBERS: Final = ("_AMQ_ACTUAL_EXPIRY", "_AMQ_ORIG_MESSAGE_ID", "originalExpiration", "deliveryCount")
+
+_K_ROUTING: Final = key_octets(ROUTING)
+_K_COMPRESSED: Final = key_octets(COMPRESSED)
+_NOTED: Final[dict[bytes, str]] = {key_octets(name): name for name in (GROUP, GROUP_SEQUENCE, DUPLICATE, DELIVER_AT)}
+_UNDERSCORE: Final = ord("_")
+
+
+class CoreLanguage(Language):
+    """Opens messages."""
+
+    def __init__(self) -> None:
+        super().__init__(LANGUAGE_CORE, "CORE")
+        self._address: str = ""
+        self._written: bytes = b"\1\0\0\0\0"  # the empty address, as headers have it
+
+    def says_address(self, message: Message) -> bool:
+        """Return whether the octets of ``message`` have the address that it is kept under."""
+        if message.address is not self._address:
+            self._address = message.address
+            self._written = written_address(message.address)
+        written = self._written
+        at = message.body_at + 8
+        return message.raw[at : at + len(written)] == written
+
+    def identity(self, message: Message) -> str:
+        """Return the id that its sender gave it."""
+        return identity_of(read_headers(message.raw, message.body_at).user_id)
+
+    def changed(self, message: Message) -> None:
+        """Have the headers of ``message`` written anew for each of its readers."""
+        message.escaped = True
+
+    def bereave(self, message: Message) -> None:
+        """Say that there is no body: nothing that would have to be inflated either."""
+        headers = read_headers(message.raw, message.body_at)
+        properties = read_properties(message.raw, headers.properties_at, typed=True)
+        properties.pop(COMPRESSED, None)
+        properties.pop(LARGE_SIZE, None)
+        message.raw = assembled(b"", headers, properties)
+        message.body_at = len(NO_BODY)
+
+    def fact(self, message: Message, name: str) -> Value:
+        """Return one header or property; properties keep their types. What cannot be read is not there."""
+        raw = message.raw
+        try:
+            headers = read_headers(raw, message.body_at)
+            if name in ("JMSMessageID", "AMQUserID"):
+                return identity_of(headers.user_id) or None
+            if name == "AMQAddress":
+                return message.address
+            if name == "JMSDestination":
+                return destination_name(message.address, routing_at(raw, headers.properties_at))
+            value = value_of(raw, headers.properties_at, key_octets(FACTS.get(name, name)))
+        except EntrepotError:
+            return None
+        return _plain(value)
+
+    def exact(self, message: Message) -> dict[str, object] | None:
+        """Return a map's entries with their types. Raises MalformedFrame, LimitExceeded."""
+        headers = read_headers(message.raw, message.body_at)
+        return map_of(opened_body(message.raw, headers), typed=True) if headers.kind == TYPE_MAP else None
+
+    def common(self, message: Message) -> Common:
+        """Return the message in the common form, inflated.
+
+        Never raises: what its kind forbids, or inflates beyond reason, is octets as they came, with the property
+        `UNREADABLE`. Whoever reads is not to blame for what was sent, and may have to put it away.
+        """
+        raw = message.raw
+        properties: dict[str, object] = {}
+        try:
+            headers = read_headers(raw, message.body_at)
+            properties = read_properties(raw, headers.properties_at)
+            said = _said(headers.kind, opened_body(raw, headers), message)
+        except EntrepotError as error:
+            said = Common(BODY_BYTES, raw[4 : message.body_at])
+            said.properties[UNREADABLE] = error.message
+        _describe(said, properties)
+        return said
+
+
+def _said(kind: i64, body: bytes, message: Message) -> Common:
+    """Return the body of a message of ``kind``. Raises MalformedFrame."""
+    rare = message.rare
+    if rare is not None and rare.large_id:
+        return Common(BODY_BYTES, b"")
+    if kind == TYPE_TEXT:
+        return Common(BODY_TEXT, text_of(body) or "")
+    if kind == TYPE_MAP:
+        return Common(BODY_MAP, map_of(body))
+    if kind == TYPE_STREAM:
+        return Common(BODY_STREAM, stream_of(body))
+    if kind == TYPE_OBJECT:
+        return Common(BODY_OBJECT, object_of(body))
+    if kind == TYPE_DEFAULT:
+        text = text_of(body) if body[:1] == b"\1" else None  # a request of management has its parameters there
+        return Common(BODY_EMPTY, None) if text is None else Common(BODY_TEXT, text)
+    return Common(BODY_BYTES, body)
+
+
+def _describe(said: Common, properties: dict[str, object]) -> None:
+    """Set what ``properties`` say, under the names of the common form."""
+    said.correlation_id = _text(properties.get(CORRELATION))
+    said.type = _text(properties.get(TYPE))
+    said.user_id = _text(properties.get(VALIDATED_USER))
+    said.content_type = _text(properties.get(CONTENT_TYPE))
+    reply_to = _text(properties.get(REPLY_TO))
+    if reply_to is not None:
+        said.reply_to = common_name(reply_to)
+    for name, value in properties.items():
+        if value is not None and name not in HIDDEN and not name.startswith(ROUTES):
+            said.properties[name] = _plain(value)
+    group = _text(properties.get(GROUP))
+    if group:
+        sequence = properties.get(GROUP_SEQUENCE)
+        said.properties["JMSXGroupID"] = group
+        said.properties["JMSXGroupSeq"] = sequence if isinstance(sequence, int) else 0
+
+
+def _text(value: object) -> str | None:
+    """Return a property that other languages say as text; octets may stand there too."""
+    if value is None or isinstance(value, str):
+        return value
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _plain(value: object) -> Value:
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        return value
+    return str(value)
+
+
+CORE_LANGUAGE: Final = CoreLanguage()
+register(CORE_LANGUAGE)
+
+
+# -- octets --------------------------------------------------------------------------------------------------------
+
+
+def opened_body(raw: bytes, headers: Headers) -> bytes:
+    """Return the body as its sender wrote it, inflated if it was compressed. Raises MalformedFrame, LimitExceeded."""
+    body = body_of(raw)
+    if not body or value_of(raw, headers.properties_at, _K_COMPRESSED) is not True:
+        return body
+    return inflate(body, INFLATED_OCTETS_MAX)
+
+
+def routing_at(raw: bytes, properties_at: i64) -> i64:
+    """Return the routing type that the sender set (ROUTING_...)."""
+    at = find(raw, properties_at, _K_ROUTING)
+    value = value_at(raw, at) if at >= 0 else None
+    return int(value) if isinstance(value, int) else ROUTING_NONE
+
+
+def routing_of(message: Message) -> i64:
+    """Return the routing type that the sender of ``message`` set (ROUTING_...)."""
+    return routing_at(message.raw, read_headers(message.raw, message.body_at).properties_at)
+
+
+def message_of(octets: bytes, default_address: str) -> Message:
+    """Return what a SEND carries as a message of the broker. Raises MalformedFrame.
+
+    One without an address goes to ``default_address``.
+    """
+    at = headers_at(octets)
+    headers = read_headers(octets, at)
+    rare, octets = _read_rare(octets, headers)
+    if headers.address is None:
+        octets = readdressed(octets, at, default_address)
+        headers.address = default_address
+    message = Message(CORE_LANGUAGE, headers.address, octets)
+    message.body_at = at
+    message.durable = headers.durable
+    message.timestamp = headers.timestamp
+    message.expiration = max(headers.expiration, 0)
+    message.priority = min(max(headers.priority, 0), HIGHEST_PRIORITY)
+    message.rare = rare
+    return message
+
+
+def large_message_of(headers: bytes, default_address: str) -> Message:
+    """Return the message of which a SEND_LARGE has the ``headers``; its body is the caller's to store."""
+    return message_of(NO_BODY + headers, default_address)
+
+
+def _read_rare(octets: bytes, headers: Headers) -> tuple[Rare | None, bytes]:
+    """Return what few messages carry, and the octets without what stands behind the properties."""
+    source = OctetsReader(octets, headers.properties_at, len(octets))
+    rare: Rare | None = None
+    for _ in range(typed.entries_of(source)):
+        length = source.int32()
+        at = source.take(length)
+        name = _NOTED.get(octets[at : at + length]) if length > 0 and octets[at] == _UNDERSCORE else None
+        kind = source.byte()
+        if name is None:
+            typed.skip_value(source, kind)
+            continue
+        if rare is None:
+            rare = Rare()
+        _note(rare, name, typed.read_value(source, kind))
+    return rare, octets if source.at == len(octets) else octets[: source.at]
+
+
+def _note(rare: Rare, name: str, value: object) -> None:
+    """Set what the broker itself must know of a message; values of another type mean nothing to it."""
+    if name == GROUP and isinstance(value, str):
+        rare.group = value
+    elif name == GROUP_SEQUENCE and isinstance(value, int):
+        rare.group_sequence = i64(value)
+    elif name == DELIVER_AT and isinstance(value, int):
+        rare.deliver_at = i64(max(value, 0))
+    elif name == DUPLICATE and isinstance(value, bytes):
+        rare.duplicate_id = value
+    elif name == DUPLICATE and isinstance(value, str):
+        rare.duplicate_id = value.encode("utf-8", "surrogatepass")
+
+
+def readdressed(octets: bytes, at: i64, address: str) -> bytes:
+    """Return a message, whose headers begin at ``at``, with another address."""
+    source = OctetsReader(octets, at + 8, len(octets))
+    source.nullable_simple()
+    return octets[: at + 8] + written_address(address) + octets[source.at :]
+
+
+def written_address(address: str) -> bytes:
+    """Return an address as headers have it."""
+    text = key_octets(address)
+    return b"\1" + len(text).to_bytes(4, "big") + text
+
+
+def identity_of(user_id: bytes) -> str:
+    """Return a message id as JMS has it: ``ID:`` and a UUID; "" for none."""
+    if len(user_id) != USER_ID_OCTETS:
+        return ""
+    digits = user_id.hex()
+    return f"ID:{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def user_id_of(identity: str) -> bytes:
+    """Return the 16 octets of a message id: the UUID in it, or one made of its name (RFC 4122, version 3)."""
+    digits = identity.removeprefix("ID:").replace("-", "")
+    if len(digits) == 2 * USER_ID_OCTETS:
+        try:
+            octets = bytes.fromhex(digits)
+        except ValueError:
+            octets = b""
+        if identity_of(octets) == identity:
+            return octets
+    digest = hashlib.md5(identity.encode("utf-8", "replace"), usedforsecurity=False).digest()
+    return digest[:6] + bytes([digest[6] & 0x0F | 0x30]) + digest[7:8] + bytes([digest[8] & 0x3F | 0x80]) + digest[9:]
+
+
+# -- names ---------------------------------------------------------------------------------------------------------
+
+
+def common_name(text: str) -> str:
+    """Return a JMSReplyTo, ``queue://A``, as other protocols write it: ``/queue/A``, ``/remote-temp-queue/A``."""
+    try:
+        parsed = names.parse_one(text)
+    except EntrepotError:
+        return text
+    if "://" not in text:
+        return text
+    kind = "topic" if parsed.routing == names.MULTICAST else "queue"
+    return f"/{'remote-temp-' if parsed.temporary else ''}{kind}/{parsed.name}"
+
+
+def jms_name(text: str) -> str:
+    """Return a destination that another protocol wrote as JMSReplyTo has it; what is none of ours stays as it is."""
+    try:
+        parsed = names.parse_one(text)
+    except EntrepotError:
+        return text
+    return text if parsed.routing == names.UNTYPED else parsed.qualified()
+
+
+def destination_name(address: str, routing: i64) -> str:
+    """Return an address as a JMSDestination."""
+    return f"{'topic' if routing == ROUTING_MULTICAST else 'queue'}://{address}"
+
+
+# -- what a reader of CORE is shown --------------------------------------------------------------------------------
+
+
+def passes(message: Message) -> bool:
+    """Return whether the octets of ``message`` say what a reader should see, or must be changed."""
+    if message.language is not CORE_LANGUAGE or message.escaped or not CORE_LANGUAGE.says_address(message):
+        return False
+    rare = message.rare
+    return rare is None or not rare.annotations
+
+
+def presented(message: Message, routing: i64, identity: str, body: bytes | None = None) -> bytes:
+    """Return ``message`` as a RECEIVE carries it: its own octets, changed or converted where they must be.
+
+    ``routing`` (ROUTING_...) is that of the queue it is read from, ``identity`` its message id; ``body`` replaces one
+    that lies outside of a message of another language. Raises Inexpressible, MalformedFrame.
+    """
+    if passes(message):
+        return message.raw
+    if message.language is CORE_LANGUAGE:
+        headers = read_headers(message.raw, message.body_at)
+        properties = read_properties(message.raw, headers.properties_at, typed=True)
+        octets = body_of(message.raw)
+    else:
+        headers, properties, octets = _converted(message, identity, body)
+        if routing != ROUTING_NONE:
+            properties[ROUTING] = Primitive(BYTE, int(routing))
+    headers.number = message.number
+    headers.address = message.address
+    headers.durable = message.durable
+    headers.expiration = message.expiration
+    headers.priority = message.priority
+    if message.timestamp > 0:
+        headers.timestamp = message.timestamp
+    if message.rare is not None:
+        _annotate(properties, message.rare.annotations)
+    return assembled(octets, headers, properties)
+
+
+def presented_headers(message: Message, routing: i64, identity: str) -> bytes:
+    """Return the headers of a large ``message`` as RECEIVE_LARGE carries them. Raises as `presented`."""
+    octets = presented(message, routing, identity, b"")
+    return octets[headers_at(octets) :]
+
+
+def _annotate(properties: dict[str, object], annotations: dict[str, str]) -> None:
+    """Say as properties what the broker added."""
+    for name, text in annotations.items():
+        if name == USER:
+            properties[VALIDATED_USER] = text or None
+        elif name in WHOLE_NUMBERS and text.removeprefix("-").isdecimal() and text.isascii():
+            properties[name] = Primitive(LONG, int(text))
+        else:
+            properties[name] = text
+
+
+def _converted(message: Message, identity: str, body: bytes | None) -> tuple[Headers, dict[str, object], bytes]:
+    """Return headers, properties and body of a message of another language. Raises Inexpressible."""
+    said = message.common()
+    if body is not None:
+        said.body = body.decode("utf-8", "replace") if said.body_kind == BODY_TEXT else body
+    if said.body_kind == BODY_MAP:
+        said.body = message.language.exact(message)
+    headers = Headers()
+    headers.user_id = user_id_of(identity) if identity else b""
+    headers.kind, octets = _written(said)
+    properties: dict[str, object] = dict(said.properties)
+    for name in NOT_PROPERTIES:
+        properties.pop(name, None)
+    group = properties.pop("JMSXGroupID", None)
+    sequence = properties.pop("JMSXGroupSeq", None)
+    rare = message.rare
+    if rare is not None and rare.group:
+        properties[GROUP] = rare.group
+        properties[GROUP_SEQUENCE] = Primitive(INT, int(rare.group_sequence))
+    elif isinstance(group, str) and group:
+        properties[GROUP] = group
+        properties[GROUP_SEQUENCE] = Primitive(INT, sequence if isinstance(sequence, int) else 0)
+    for name, text in (
+        (CORRELATION, said.correlation_id),
+        (TYPE, said.type),
+        (CONTENT_TYPE, said.content_type),
+        (VALIDATED_USER, said.user_id),
+        (REPLY_TO, None if said.reply_to is None else jms_name(said.reply_to)),
+    ):
+        if text is not None:
+            properties[name] = text
+    return headers, properties, octets
+
+
+def _written(said: Common) -> tuple[i64, bytes]:
+    """Return the type of message and the octets of the body. Raises Inexpressible."""
+    body = said.body
+    if said.body_kind == BODY_TEXT and isinstance(body, str):
+        return TYPE_TEXT, text_body(body)
+    if said.body_kind == BODY_BYTES and isinstance(body, bytes):
+        return TYPE_BYTES, body
+    if said.body_kind == BODY_MAP and isinstance(body, dict):
+        return TYPE_MAP, map_body(body)
+    if said.body_kind == BODY_STREAM and isinstance(body, list):
+        return TYPE_STREAM, stream_body(body)
+    if said.body_kind == BODY_OBJECT and isinstance(body, bytes):
+        return TYPE_OBJECT, object_body(body)
+    return TYPE_DEFAULT, b""

@@ -1,0 +1,121 @@
+"""The headers of a CORE message: read from the octets in which it travels, and written anew where the broker must.
+
+```text
+message  length of body + 13:4  body  headers
+headers  id:8  address: 0, or 1 and simple  user id: 0, or 1 and 16 octets  type:1  durable:1  expiration:8
+         timestamp:8  priority:1  properties (see `properties`)                            artemis.md 5.2.4
+```
+
+A large message travels as headers alone, and so is kept: as a message with an empty body before them. [C]
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, read_i32_be, write_i32_be, write_i64_be
+from mypy_extensions import i32, i64
+
+from entrepot.base.errors import MalformedFrame
+from entrepot.protocols.artemis.primitives import HEAD_OCTETS, OctetsReader, write_simple
+from entrepot.protocols.artemis.properties import read_entries, skip_properties, write_entries
+
+TYPE_DEFAULT: Final = 0
+TYPE_OBJECT: Final = 2
+TYPE_TEXT: Final = 3
+TYPE_BYTES: Final = 4
+TYPE_MAP: Final = 5
+TYPE_STREAM: Final = 6
+TYPE_EMBEDDED: Final = 7
+TYPE_LARGE_EMBEDDED: Final = 8
+
+USER_ID_OCTETS: Final = 16
+NO_BODY: Final = HEAD_OCTETS.to_bytes(4, "big")
+"""What stands before the headers of a message without a body."""
+
+
+class Headers:
+    """What the headers say. ``properties_at`` is where the properties begin in the octets they were read from."""
+
+    def __init__(self) -> None:
+        self.number: i64 = 0
+        self.address: str | None = None
+        self.user_id: bytes = b""
+        self.kind: i64 = TYPE_DEFAULT
+        self.durable: bool = False
+        self.expiration: i64 = 0
+        self.timestamp: i64 = 0
+        self.priority: i64 = 4
+        self.properties_at: i64 = 0
+
+
+def headers_at(octets: bytes) -> i64:
+    """Return where the headers begin in a message. Raises MalformedFrame when its body is longer than it is."""
+    at = i64(read_i32_be(octets, 0)) - HEAD_OCTETS + 4 if len(octets) >= 4 else -1
+    if not 4 <= at <= len(octets):
+        raise MalformedFrame("a message ends within its body")
+    return at
+
+
+def read_headers(octets: bytes, at: i64) -> Headers:
+    """Return the headers that begin at ``octets[at]``, the properties closed. Raises MalformedFrame."""
+    source = OctetsReader(octets, at, len(octets))
+    found = Headers()
+    found.number = source.int64()
+    found.address = source.nullable_simple()
+    if source.boolean():
+        start = source.take(USER_ID_OCTETS)
+        found.user_id = octets[start : start + USER_ID_OCTETS]
+    found.kind = source.byte()
+    found.durable = source.boolean()
+    found.expiration = source.int64()
+    found.timestamp = source.int64()
+    found.priority = source.byte()
+    found.properties_at = source.at
+    return found
+
+
+def write_headers(target: BytesWriter, headers: Headers, properties: dict[str, object]) -> None:
+    """Append headers with ``properties``. Raises Inexpressible."""
+    write_i64_be(target, headers.number)
+    target.append(0 if headers.address is None else 1)
+    if headers.address is not None:
+        write_simple(target, headers.address)
+    target.append(1 if headers.user_id else 0)
+    target.write(headers.user_id)
+    target.append(int(headers.kind) & 0xFF)
+    target.append(1 if headers.durable else 0)
+    write_i64_be(target, headers.expiration)
+    write_i64_be(target, headers.timestamp)
+    target.append(int(headers.priority) & 0xFF)
+    write_entries(target, properties)
+
+
+def assembled(body: bytes, headers: Headers, properties: dict[str, object]) -> bytes:
+    """Return the octets of a message. Raises Inexpressible."""
+    target = BytesWriter()
+    write_i32_be(target, i32(len(body) + HEAD_OCTETS))
+    target.write(body)
+    write_headers(target, headers, properties)
+    return target.getvalue()
+
+
+def body_of(octets: bytes) -> bytes:
+    """Return the body of a message as it travels. Raises MalformedFrame."""
+    return octets[4 : headers_at(octets)]
+
+
+def properties_in(octets: bytes, *, typed: bool = False) -> dict[str, object]:
+    """Return the properties of a message. Raises MalformedFrame."""
+    source = OctetsReader(octets, read_headers(octets, headers_at(octets)).properties_at, len(octets))
+    return read_entries(source, typed=typed)
+
+
+def trimmed(octets: bytes, headers: Headers) -> bytes:
+    """Return a message without what stands behind its properties: a reader looks for its own fields there.
+
+    Raises MalformedFrame.
+    """
+    source = OctetsReader(octets, headers.properties_at, len(octets))
+    skip_properties(source)
+    return octets if source.at == len(octets) else octets[: source.at]

@@ -1,0 +1,273 @@
+"""Typed properties of CORE: what a message says in names and values, and the body of a map; read and written.
+
+```text
+properties  0 (none), or 1  count:4  count x (key: simple, type:1, value)      see artemis.md 5.2.2
+```
+
+Java keeps them in a hash map: their order means nothing. What a peer sent wrong raises `MalformedFrame`, what has no
+form here Inexpressible. [C]
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import (
+    BytesWriter,
+    read_f32_be,
+    read_f64_be,
+    write_f32_be,
+    write_f64_be,
+    write_i16_be,
+    write_i32_be,
+    write_i64_be,
+)
+from mypy_extensions import i64
+
+from entrepot.base import primitive
+from entrepot.base.errors import Inexpressible, MalformedFrame
+from entrepot.base.primitive import Primitive
+from entrepot.protocols.artemis.primitives import OctetsReader, write_simple
+
+NULL: Final = 0
+BOOLEAN: Final = 2
+BYTE: Final = 3
+OCTETS: Final = 4
+SHORT: Final = 5
+INT: Final = 6
+LONG: Final = 7
+FLOAT: Final = 8
+DOUBLE: Final = 9
+TEXT: Final = 10
+CHAR: Final = 11
+
+TYPES: Final[dict[int, int]] = {
+    primitive.NULL: NULL,
+    primitive.BOOLEAN: BOOLEAN,
+    primitive.BYTE: BYTE,
+    primitive.CHAR: CHAR,
+    primitive.SHORT: SHORT,
+    primitive.INT: INT,
+    primitive.LONG: LONG,
+    primitive.DOUBLE: DOUBLE,
+    primitive.FLOAT: FLOAT,
+    primitive.TEXT: TEXT,
+    primitive.OCTETS: OCTETS,
+    primitive.LONG_TEXT: TEXT,
+}
+"""The type octet of a tag of `Primitive`; maps and lists have none."""
+TAGS: Final[dict[int, int]] = {
+    NULL: primitive.NULL,
+    BOOLEAN: primitive.BOOLEAN,
+    BYTE: primitive.BYTE,
+    OCTETS: primitive.OCTETS,
+    SHORT: primitive.SHORT,
+    INT: primitive.INT,
+    LONG: primitive.LONG,
+    FLOAT: primitive.FLOAT,
+    DOUBLE: primitive.DOUBLE,
+    TEXT: primitive.TEXT,
+    CHAR: primitive.CHAR,
+}
+
+ENTRY_OCTETS_MIN: Final = 5  # an empty key 4, null 1
+_SIZES: Final[list[int]] = [0, -1, 1, 1, -1, 2, 4, 8, 4, 8, -1, 2]  # octets of a value by its type; -1: it says itself
+
+
+def read_value(source: OctetsReader, kind: i64) -> object:
+    """Read the value of type ``kind``."""
+    if kind == TEXT:
+        return source.simple()
+    if kind == INT:
+        return int(source.int32())
+    if kind == LONG:
+        return int(source.int64())
+    if kind == BOOLEAN:
+        return source.boolean()
+    if kind == BYTE:
+        return int(source.byte())
+    if kind == NULL:
+        return None
+    if kind == DOUBLE:
+        return read_f64_be(source.data, source.take(8))
+    if kind == FLOAT:
+        return read_f32_be(source.data, source.take(4))
+    if kind == SHORT:
+        return int(source.int16())
+    if kind == OCTETS:
+        return source.octets()
+    if kind == CHAR:
+        return chr(int(source.int16()) & 0xFFFF)
+    raise MalformedFrame(f"no property has the type {kind}")
+
+
+def typed_value(source: OctetsReader, kind: i64) -> Primitive:
+    """Read the value of type ``kind`` as one that knows its Java type."""
+    value = read_value(source, kind)
+    return Primitive(TAGS[int(kind)], value)
+
+
+def skip_value(source: OctetsReader, kind: i64) -> None:
+    """Read over the value of type ``kind``."""
+    size: i64 = _SIZES[kind] if 0 <= kind <= CHAR else -1
+    if size < 0:
+        if kind not in (TEXT, OCTETS):
+            raise MalformedFrame(f"no property has the type {kind}")
+        size = source.int32()
+    source.take(size)
+
+
+def entries_of(source: OctetsReader) -> i64:
+    """Read how many entries follow."""
+    return source.count(ENTRY_OCTETS_MIN) if source.boolean() else 0
+
+
+def read_entries(source: OctetsReader, *, typed: bool = False) -> dict[str, object]:
+    """Read all entries; ``typed`` makes each value a `Primitive`. Of equal keys the last one wins, as in Java."""
+    found: dict[str, object] = {}
+    for _ in range(entries_of(source)):
+        key = source.simple()
+        kind = source.byte()
+        found[key] = typed_value(source, kind) if typed else read_value(source, kind)
+    return found
+
+
+def read_properties(data: bytes, at: i64, *, typed: bool = False) -> dict[str, object]:
+    """Return the properties that begin at ``data[at]``; what is behind them is ignored."""
+    return read_entries(OctetsReader(data, at, len(data)), typed=typed)
+
+
+def skip_properties(source: OctetsReader) -> None:
+    """Read over all entries."""
+    for _ in range(entries_of(source)):
+        source.take(source.int32())
+        skip_value(source, source.byte())
+
+
+def find(data: bytes, at: i64, key: bytes) -> i64:
+    """Return where the type octet of the property ``key`` (as `key_octets` has it) is, -1 when it is not there."""
+    source = OctetsReader(data, at, len(data))
+    length: i64 = len(key)
+    for _ in range(entries_of(source)):
+        octets = source.int32()
+        start = source.take(octets)
+        if octets == length and data[start : start + octets] == key:
+            return source.at
+        skip_value(source, source.byte())
+    return -1
+
+
+def value_at(data: bytes, at: i64) -> object:
+    """Return the value whose type octet is ``data[at]``."""
+    source = OctetsReader(data, at, len(data))
+    return read_value(source, source.byte())
+
+
+def value_of(data: bytes, at: i64, key: bytes) -> object:
+    """Return the property ``key`` of those that begin at ``data[at]``; None when it is not there."""
+    found = find(data, at, key)
+    return None if found < 0 else value_at(data, found)
+
+
+def key_octets(key: str) -> bytes:
+    """Return a key as it travels, without its length."""
+    return key.encode("utf-16-le", "surrogatepass")
+
+
+# -- writing -------------------------------------------------------------------------------------------------------
+
+
+def type_of(value: object) -> int:
+    """Return the type that a plain value is written with: the narrowest of int and long, double for floats."""
+    if value is None:
+        return NULL
+    if isinstance(value, bool):
+        return BOOLEAN
+    if isinstance(value, int):
+        return INT if -(2**31) <= value < 2**31 else LONG
+    if isinstance(value, float):
+        return DOUBLE
+    if isinstance(value, str):
+        return TEXT
+    if isinstance(value, bytes):
+        return OCTETS
+    raise Inexpressible(f"a {type(value).__name__} has no form among the properties of CORE")
+
+
+def write_entries(target: BytesWriter, entries: dict[str, object]) -> None:
+    """Write properties; values may be plain or `Primitive`. Raises Inexpressible; then ``target`` is as it was."""
+    if not entries:
+        target.append(0)
+        return
+    start: i64 = len(target)
+    target.append(1)
+    write_i32_be(target, len(entries))
+    try:
+        for key, value in entries.items():
+            write_simple(target, key)
+            write_typed(target, value)
+    except Inexpressible:
+        target.truncate(start)
+        raise
+
+
+def write_typed(target: BytesWriter, value: object) -> None:
+    """Write a type octet and the value. Raises Inexpressible."""
+    if isinstance(value, Primitive):
+        kind = TYPES.get(int(value.tag), -1)
+        plain = value.value
+        if kind < 0:
+            raise Inexpressible("a map or list has no form among the properties of CORE")
+        if plain is None:
+            kind = NULL
+    else:
+        plain = value
+        kind = type_of(value)
+    target.append(kind)
+    try:
+        write_value(target, kind, plain)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise Inexpressible(f"{plain!r:.80} does not fit a property of type {kind}") from error
+
+
+def write_value(target: BytesWriter, kind: int, value: object) -> None:
+    """Write ``value`` without its type. Raises OverflowError, TypeError, ValueError when it does not fit."""
+    if kind == NULL:
+        return
+    if kind == TEXT and isinstance(value, str):
+        write_simple(target, value)
+    elif kind == OCTETS and isinstance(value, bytes):
+        write_i32_be(target, len(value))
+        target.write(value)
+    elif kind == DOUBLE and isinstance(value, (float, int)):
+        write_f64_be(target, float(value))
+    elif kind == FLOAT and isinstance(value, (float, int)):
+        write_f32_be(target, float(value))
+    elif kind == BOOLEAN and isinstance(value, (bool, int)):
+        target.append(1 if value else 0)
+    elif kind == CHAR and isinstance(value, str):
+        unit = ord(value)
+        if unit > 0xFFFF:
+            raise OverflowError
+        write_i16_be(target, unit - 0x10000 if unit > 0x7FFF else unit)
+    elif isinstance(value, int):
+        write_whole(target, kind, int(value))
+    else:
+        raise TypeError
+
+
+def write_whole(target: BytesWriter, kind: int, value: int) -> None:
+    """Write an integer of type ``kind``. The bounds are checked here: native integers would drop what does not fit."""
+    bits = 8 if kind == BYTE else 16 if kind == SHORT else 32 if kind == INT else 64
+    if kind not in (BYTE, SHORT, INT, LONG):
+        raise TypeError
+    if not -(1 << (bits - 1)) <= value < (1 << (bits - 1)):
+        raise OverflowError
+    if kind == BYTE:
+        target.append(value & 0xFF)
+    elif kind == SHORT:
+        write_i16_be(target, value)
+    elif kind == INT:
+        write_i32_be(target, value)
+    else:
+        write_i64_be(target, value)
