@@ -10,7 +10,7 @@ from source_tree import SOURCE
 
 sys.path.insert(0, str(SOURCE))
 
-from entrepot.config.artemis.acceptors import NO_EFFECT, OTHERWISE  # the line above must come first
+from entrepot.config.artemis.acceptors import NO_EFFECT, ONLY_CORE, OTHERWISE  # the line above must come first
 from entrepot.config.artemis.elements import CONTENT, CORE, KINDS
 from entrepot.config.vocabulary import SEVERITY, Attribute, Does, Kind, Slot
 
@@ -109,6 +109,8 @@ def _acceptor_options() -> Iterator[str]:
     yield "\n## Options of acceptors\n\nOptions of TLS, and those that listeners have in `entrepot run --listen`, "
     yield "are obeyed. Options that begin with the name\nof a protocol that is not spoken yet have no effect.\n\n"
     yield "| Option | State here | Why |\n|---|---|---|\n"
+    for name in sorted(ONLY_CORE):
+        yield f"| `{name}` | {Does.OBEYED.value} | for clients of CORE |\n"
     for table, state in ((NO_EFFECT, Does.NO_EFFECT), (OTHERWISE, Does.OTHERWISE)):
         for name, why in sorted(table.items()):
             yield f"| `{name}` | {state.value} | {_cell(why)} |\n"

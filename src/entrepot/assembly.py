@@ -32,6 +32,9 @@ from entrepot.core.operators.management import install
 from entrepot.core.options import BrokerOptions
 from entrepot.core.recovery import recover
 from entrepot.journal.log import JournalCore, RecoveryReport
+from entrepot.protocols.artemis.acceptor import CoreAcceptor
+from entrepot.protocols.artemis.options import CoreOptions
+from entrepot.protocols.artemis.server import CoreServerSession
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.openwire.server import OpenWireSession
@@ -136,6 +139,7 @@ class Assembly:
         self.connections = 0  # how many sessions were made
         self.connectors: Final = plan.connectors() if connectors is None else list(connectors)
         self._acceptor: Acceptor | None = None
+        self._core: CoreAcceptor | None = None
         self._neighbourhood: Neighbourhood | None = None
         self._door: Reception | None = None
 
@@ -159,6 +163,7 @@ class Assembly:
         broker.begin_trace()
         install(broker, Census() if census is None else census)
         self._acceptor = acceptor = Acceptor(broker)
+        self._core = CoreAcceptor(broker)
         if config is not None:
             set_advisories(config, acceptor.advisories)
             if config.plugins.statistics:
@@ -207,6 +212,13 @@ class Assembly:
         """Make the session of a connection that speaks OpenWire: a client's, or another broker's."""
         self.connections += 1
         return OpenWireSession(shell, self.acceptor, options, self.connections, peer, self._door)
+
+    def greet_core(self, shell: Shell, options: CoreOptions, peer: str) -> Session:
+        """Make the session of a connection that speaks CORE. Raises InvalidOption before `equip`."""
+        if self._core is None:
+            raise InvalidOption("the broker is not running", remedy="start it first")
+        self.connections += 1
+        return CoreServerSession(shell, self._core, options, self.connections, peer)
 
     # -- bridges and the end -------------------------------------------------------------------------------------------
 

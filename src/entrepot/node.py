@@ -40,16 +40,18 @@ from entrepot.io.options import no_option
 from entrepot.io.places import SPOKEN, Places, published
 from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.io.standby import Standby
-from entrepot.io.tcp import Listener, Listening
+from entrepot.io.tcp import Greeter, Listener, Listening
 from entrepot.io.traces import LIMIT_OCTETS, TraceFiles
 from entrepot.io.web import WebGreeter
 from entrepot.journal.log import JournalCore, JournalOptions, RecoveryReport
 from entrepot.journal.memory import MemoryJournal
 from entrepot.management.census import OpenConnections
 from entrepot.management.fact_log import FactLog
+from entrepot.protocols.artemis.options import CoreOptions
+from entrepot.protocols.artemis.uri import read_option as read_core_option
 from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.openwire.options import read_option as read_openwire_option
-from entrepot.protocols.session import HTTP, OPENWIRE, STOMP, Session, Shell
+from entrepot.protocols.session import CORE, HTTP, OPENWIRE, STOMP, Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
 from entrepot.protocols.stomp.uri import read_option
 
@@ -129,9 +131,10 @@ class Node:
         self.plan: Final = plan_of(options)
         self.stomp: Final = [StompOptions() for _ in options.listen]
         self.openwire: Final = [OpenWireOptions() for _ in options.listen]
+        self.core: Final = [CoreOptions() for _ in options.listen]
         self.listening: Final = [
-            Listening(text, partial(_read_option, stomp, openwire), SPOKEN)
-            for text, stomp, openwire in zip(options.listen, self.stomp, self.openwire, strict=True)
+            Listening(text, partial(_read_option, stomp, openwire, core), SPOKEN)
+            for text, stomp, openwire, core in zip(options.listen, self.stomp, self.openwire, self.core, strict=True)
         ]
         for one in self.openwire:
             read_filter(one.update_filter)
@@ -200,8 +203,9 @@ class Node:
         try:
             self._start_core(loop, journal)
             self._recovered()
-            for listening, stomp, openwire in zip(self.listening, self.stomp, self.openwire, strict=True):
-                listener = self._listener(listening, stomp, openwire)
+            options = zip(self.listening, self.stomp, self.openwire, self.core, strict=True)
+            for listening, stomp, openwire, core in options:
+                listener = self._listener(listening, stomp, openwire, core)
                 await listener.open()
                 self.listeners.append(listener)
                 made = self.made
@@ -231,7 +235,7 @@ class Node:
     async def _appear(self, loop: asyncio.AbstractEventLoop) -> None:
         """Open the door for this process, and announce to others where this broker is. Raises OperatorError."""
         listening = Listening("openwire://127.0.0.1:0", no_option, SPOKEN)
-        indoors = self._listener(listening, StompOptions(), OpenWireOptions())
+        indoors = self._listener(listening, StompOptions(), OpenWireOptions(), CoreOptions())
         self.listeners.append(indoors)
         self._door = Door(self.options.name, loop, indoors.adopt)
         self._door.open()
@@ -403,7 +407,9 @@ class Node:
         made.found(turn.run)
         turn.catch_up()
 
-    def _listener(self, listening: Listening, stomp: StompOptions, openwire: OpenWireOptions) -> Listener:
+    def _listener(
+        self, listening: Listening, stomp: StompOptions, openwire: OpenWireOptions, core: CoreOptions
+    ) -> Listener:
         made = self.made
 
         def greet(shell: Shell, peer: str) -> Session:
@@ -412,8 +418,12 @@ class Node:
         def greet_stomp(shell: Shell, peer: str) -> Session:
             return made.greet_stomp(shell, stomp, peer)
 
+        def greet_core(shell: Shell, peer: str) -> Session:
+            return made.greet_core(shell, core, peer)
+
         web = WebGreeter(self.turn, greet, frame_max=openwire.wire.max_frame_size)
-        listener = Listener(listening, self.turn, {OPENWIRE: greet, STOMP: greet_stomp, HTTP: web})
+        greeters: dict[str, Greeter] = {OPENWIRE: greet, STOMP: greet_stomp, HTTP: web, CORE: greet_core}
+        listener = Listener(listening, self.turn, greeters)
         web.carry = partial(listener.carry, greet)
         return listener
 
@@ -487,9 +497,10 @@ class Node:
             log.warning("%s: %s", self.options.name, told)
 
 
-def _read_option(stomp: StompOptions, openwire: OpenWireOptions, written: str, text: str) -> bool:
-    """Ask each language about an option of a listener; some, like maxFrameSize, both have."""
+def _read_option(stomp: StompOptions, openwire: OpenWireOptions, core: CoreOptions, written: str, text: str) -> bool:
+    """Ask each language about an option of a listener; some, like maxFrameSize, several have."""
     known = read_openwire_option(openwire, written, text)
+    known = read_core_option(core, written, text) or known
     return read_option(stomp, written, text) or known
 
 

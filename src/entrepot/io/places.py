@@ -13,9 +13,9 @@ from entrepot.cluster.networks.discovery import Beacon, parse_beacon
 from entrepot.io.announcing import public_uri, published_uri
 from entrepot.io.tcp import AUTO, Listener
 from entrepot.protocols.openwire.options import Published
-from entrepot.protocols.session import HTTP, OPENWIRE, STOMP
+from entrepot.protocols.session import CORE, HTTP, OPENWIRE, STOMP
 
-SPOKEN: Final = [OPENWIRE, STOMP, HTTP]
+SPOKEN: Final = [OPENWIRE, STOMP, HTTP, CORE]
 SPOKEN_OVER: Final = {"tcp": OPENWIRE}  # what ActiveMQ's clients call it
 
 

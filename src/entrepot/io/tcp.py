@@ -30,7 +30,7 @@ from entrepot.io.options import TransportOptions, read
 from entrepot.io.proxy import read_header
 from entrepot.io.tls import client_context, server_context
 from entrepot.protocols.detection import DetectingSession
-from entrepot.protocols.session import AMQP, HTTP, MQTT, OPENWIRE, STOMP, Session, Shell
+from entrepot.protocols.session import AMQP, CORE, HTTP, MQTT, OPENWIRE, STOMP, Session, Shell
 
 HTTPS: Final = "https"
 DEFAULT_PORTS: Final[Mapping[str, int]] = {
@@ -60,7 +60,7 @@ class Listening:
         names = [HTTP if word == HTTPS else word for word in words if word not in LAYERS]
         self.protocol: str = names[0] if names else AUTO
         self.unix: bool = "unix" in words
-        if len(names) > 1 or self.protocol not in (AUTO, STOMP, OPENWIRE, AMQP, MQTT, HTTP):
+        if len(names) > 1 or self.protocol not in (AUTO, STOMP, OPENWIRE, AMQP, MQTT, HTTP, CORE):
             raise InvalidURI(
                 f"nothing listens on the scheme {self.endpoint.scheme!r}",
                 remedy="use " + ", ".join(f"{name}://" for name in [*known, AUTO]) + ", with +ssl or +unix",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from entrepot.base.environment import SECOND, Duration, Instant
-from entrepot.protocols.session import AMQP, HTTP, MQTT, NEVER, OPENWIRE, STOMP, UNKNOWN, Session, Shell, detect
+from entrepot.protocols.session import AMQP, CORE, HTTP, MQTT, NEVER, OPENWIRE, STOMP, UNKNOWN, Session, Shell, detect
 
 DETECTION_TIMEOUT: Final = 30 * SECOND  # Classic's protocolDetectionTimeOut
 DETECTION_OCTETS_MAX: Final = 1024  # line ends before a STOMP frame are heart-beats and may be many, but not endless
@@ -25,6 +25,7 @@ NAMES: Final[Mapping[str, str]] = {
     AMQP: "AMQP",
     MQTT: "MQTT",
     HTTP: "HTTP",
+    CORE: "CORE",
 }
 
 

@@ -31,6 +31,7 @@ OPENWIRE: Final = "openwire"
 AMQP: Final = "amqp"
 MQTT: Final = "mqtt"
 HTTP: Final = "http"
+CORE: Final = "core"
 UNKNOWN: Final = "unknown"
 
 STOP_SPACE: Final = 1  # why a session reads nothing: the broker has no room,
@@ -145,7 +146,8 @@ def detect(start: bytes) -> str:
     """Return the protocol that ``start`` begins (classic.md 6.2), "" when more octets are needed, UNKNOWN for none.
 
     OpenWire: 0x01 and the magic ``ActiveMQ`` behind the frame size (or without one); STOMP: CONNECT or STOMP, after
-    any line ends; AMQP: its name; MQTT: a CONNECT packet with ``MQTT`` or ``MQIsdp``; HTTP: a method.
+    any line ends; AMQP and CORE (``ARTEMIS``): a name; MQTT: a CONNECT packet with ``MQTT`` or ``MQIsdp``; HTTP: a
+    method.
     """
     text = start.lstrip(b"\r\n")
     for word, protocol in (
@@ -154,6 +156,7 @@ def detect(start: bytes) -> str:
         (b"STOMP\n", STOMP),
         (b"STOMP\r", STOMP),
         (b"AMQP", AMQP),
+        (b"ARTEMIS", CORE),
         (b"GET ", HTTP),
         (b"HEAD ", HTTP),
         (b"POST ", HTTP),

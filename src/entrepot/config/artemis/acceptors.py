@@ -41,11 +41,6 @@ NO_EFFECT: Final[Mapping[str, str]] = {
     "enable-ingress-timestamp": "it is a setting of addresses",
 }
 OTHERWISE: Final[Mapping[str, str]] = {
-    "anycastPrefix": "the protocols have prefixes of their own",
-    "multicastPrefix": "the protocols have prefixes of their own",
-    "connectionTtl": "connections are watched by the heart-beats of their protocol",
-    "connectionTtlMin": "connections are watched by the heart-beats of their protocol",
-    "connectionTtlMax": "connections are watched by the heart-beats of their protocol",
     "router": "clients are not redirected",
     "supportAdvisory": "advisories are published when somebody reads them",
     "suppressInternalManagementObjects": "there are no objects for advisories",
@@ -53,6 +48,14 @@ OTHERWISE: Final[Mapping[str, str]] = {
     "stompMaxFramePayloadLength": "frames are limited by maxFrameSize",
     "stompMinLargeMessageSize": "bodies are large from a size of our own",
 }
+ONLY_CORE: Final[Mapping[str, str]] = {
+    "anycastPrefix": "the other protocols have prefixes of their own",
+    "multicastPrefix": "the other protocols have prefixes of their own",
+    "connectionTtl": "connections of the other protocols are watched by their heart-beats",
+    "connectionTtlMin": "connections of the other protocols are watched by their heart-beats",
+    "connectionTtlMax": "connections of the other protocols are watched by their heart-beats",
+}
+"""Options that hold for clients of CORE, and why for no others."""
 
 
 class Acceptors:
@@ -72,7 +75,7 @@ class Acceptors:
         if not beans:
             self.reader.warn(core, "no client can connect: it has no acceptor", "add one in <acceptors>")
         elif not self.found:
-            self.reader.error(core, "none of its acceptors can start", "add one for OPENWIRE or STOMP")
+            self.reader.error(core, "none of its acceptors can start", "add one for CORE, OPENWIRE or STOMP")
         return tuple(self.found)
 
     def _acceptor(self, bean: Bean, name: str) -> None:
@@ -98,7 +101,9 @@ class Acceptors:
             return
         secure = boolean_or(place.options.get("sslEnabled", ""), False)
         protocol = protocols[0] if len(protocols) == 1 else AUTO
-        options = dict(self._options(bean, place))
+        options = dict(self._options(bean, place, "core" in protocols))
+        if protocol == AUTO and place.options.get("protocols"):
+            options["auto.protocols"] = ",".join(protocols)
         scheme = f"{protocol}+ssl" if secure else protocol
         uri = replace(place, scheme=scheme, options=options).format()
         self.found.append(Connector(name=name, uri=uri, protocol=protocol, line=bean.line()))
@@ -121,11 +126,11 @@ class Acceptors:
             self.reader.warn(bean, what, "its other protocols are served")
         elif missing:
             what = f"the acceptor {name!r} speaks {', '.join(here)}, and not yet {', '.join(missing)}"
-            self.reader.warn(bean, what, "protocols=STOMP,OPENWIRE says what is meant")
+            self.reader.warn(bean, what, "protocols=CORE,STOMP,OPENWIRE says what is meant")
         return list(dict.fromkeys(here))
 
-    def _options(self, bean: Bean, place: Endpoint) -> Iterator[tuple[str, str]]:
-        """Yield the options that a listener is to read; what means nothing here is a finding."""
+    def _options(self, bean: Bean, place: Endpoint, core: bool) -> Iterator[tuple[str, str]]:
+        """Yield the options of a listener, which speaks ``core`` or not; what means nothing here is a finding."""
         for name, value in place.options.items():
             if name in ("protocols", "sslEnabled"):
                 continue
@@ -134,6 +139,8 @@ class Acceptors:
                 self.reader.note(bean, f"the option {name}={value} has no effect here: {why}")
             elif name in OTHERWISE:
                 self.reader.warn(bean, f"the option {name}={value} is not done here: {OTHERWISE[name]}")
+            elif name in ONLY_CORE and not core:
+                self.reader.warn(bean, f"the option {name}={value} is not done here: {ONLY_CORE[name]}")
             elif name == "connectionsAllowed":
                 yield "maximumConnections", value if value != "-1" else str(2**31 - 1)
             else:

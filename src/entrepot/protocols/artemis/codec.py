@@ -140,6 +140,7 @@ class Decoder:
         packet = prototype.fresh()
         packet.form = number
         packet.channel = read_i64_be(data, at + 5)
+        packet.octets = end - at
         reader = self._reader
         reader.data = data
         reader.at = at + HEAD_OCTETS

@@ -2,7 +2,7 @@
 
 Every class takes its fields as keywords; a field that the version of a channel has no room for keeps its default.
 ``channel`` is where a packet came from or goes to. ``form`` is the id under which it came; 0: it is written in the
-newest form that the channel has.
+newest form that the channel has. ``octets``: the length of the frame in which it came.
 
 Messages are kept closed: see `headers`, `properties` and `bodies`. [C]
 """
@@ -23,6 +23,7 @@ class Packet:
 
     channel: i64 = 0
     form: i64 = 0
+    octets: i64 = 0
 
     def number(self, version: i64) -> i64:
         """Return the id under which it is written on a channel of ``version``."""

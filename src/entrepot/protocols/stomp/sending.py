@@ -13,6 +13,7 @@ from entrepot.core.broker import BrokerCore
 from entrepot.core.sending.flow import BLOCKED
 from entrepot.model import address as names
 from entrepot.model.message import Message
+from entrepot.protocols.inflow import PACE_OCTETS, Pace
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.session import STOP_DISK
 from entrepot.protocols.stomp import codec
@@ -20,7 +21,7 @@ from entrepot.protocols.stomp.answers import Answers
 from entrepot.protocols.stomp.codec import V10, V11, V12, Reader, octets_of, text_of
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
 from entrepot.protocols.stomp.headers import whole_number, write_headers
-from entrepot.protocols.stomp.large import PACE_OCTETS, Inflow, Pace
+from entrepot.protocols.stomp.large import Inflow
 from entrepot.protocols.stomp.places import Places
 from entrepot.protocols.stomp.transacting import Transacting
 

@@ -277,7 +277,7 @@ def acceptor(text: str, **given: tuple[str, ...]) -> tuple[list[str], Reading]:
     [
         ("tcp://h:1?protocols=STOMP", "stomp://h:1"),
         ("tcp://h:1?protocols=OPENWIRE;connectionsAllowed=5", "openwire://h:1?maximumConnections=5"),
-        ("tcp://h:1?protocols=STOMP,OPENWIRE", "auto://h:1"),
+        ("tcp://h:1?protocols=STOMP,OPENWIRE", "auto://h:1?auto.protocols=stomp,openwire"),
         ("tcp://h:1", "auto://h:1"),
         ("tcp://h:1?protocols=STOMP;sslEnabled=true;keyStorePath=k", "stomp+ssl://h:1?keyStorePath=k"),
         ("tcp://h:1?protocols=AMQP,MQTT", ""),

@@ -1,0 +1,132 @@
+"""What all CORE connections of one broker share: sessions by their names, what names them, branches begun. [C]
+
+Sessions with a confirmation window are found here when their client brings them to another connection; a pair of
+metadata that must be unique (``jms-client-id``) is compared with those of all others. Branches of distributed
+transactions belong to nobody's connection: one session begins them, another one may end them (artemis.md 5.2.10).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.base.environment import SECOND
+from entrepot.core.broker import BrokerCore
+from entrepot.core.scheduling.timed import Alarm
+from entrepot.core.transactions.transaction import Transaction
+from entrepot.protocols.artemis.refusals import XA_DUPID, XA_RMERR, BranchRefused
+from entrepot.protocols.serving.outlet import Outlet
+from entrepot.protocols.session import Session, Shell
+
+ADDRESSES_KEPT: Final = 100_000  # whose routing types are remembered
+BRANCH_SECONDS: Final = 300  # that a branch may last before it is prepared (transaction-timeout)
+
+
+class Bearer:
+    """Whoever has metadata: a session."""
+
+
+class Reattachable:
+    """What is found by the name of a session that can be reattached: its commands."""
+
+
+class OpenBranch:
+    """A branch that was begun and is not prepared. ``due``: when it must be (ns)."""
+
+    def __init__(self, key: bytes, transaction: Transaction, user: str) -> None:
+        self.key: bytes = key
+        self.transaction: Transaction = transaction
+        self.user: str = user
+        self.due: int = 0
+        self.timed_out: bool = False
+
+
+class _TimeOut(Alarm):
+    """Looks at the oldest branch when its time may be over."""
+
+    def __init__(self, due: int, acceptor: CoreAcceptor) -> None:
+        super().__init__(due)
+        self.acceptor = acceptor
+
+    def ring(self, now: int) -> None:
+        self.acceptor.time_out(now)
+
+
+class CoreAcceptor:
+    """Made once a broker, before its first connection of CORE."""
+
+    def __init__(self, broker: BrokerCore) -> None:
+        self.broker: BrokerCore = broker
+        self.sessions: dict[str, Reattachable] = {}  # that can be reattached, by name
+        self.metadata: dict[str, dict[Bearer, None]] = {}  # pair -> who has it
+        self.routing_types: dict[str, int] = {}  # of addresses that clients made, as bits
+        self.branches: dict[bytes, OpenBranch] = {}
+        self.branch_seconds: i64 = BRANCH_SECONDS
+        self.watching: bool = False  # an alarm is set for the oldest branch
+        self.limbo: Outlet = Outlet(Session(Shell()), 0)  # of sessions without a connection: nothing is delivered
+        self.limbo.choked = True
+        self.started: i64 = broker.wall  # which is told with the place of this broker
+
+    def declare(self, address: str, types: int) -> None:
+        """``address`` was made for these routing types."""
+        if address in self.routing_types or len(self.routing_types) < ADDRESSES_KEPT:
+            self.routing_types[address] = self.routing_types.get(address, 0) | types
+
+    def delete_all(self, temporaries: dict[str, None]) -> None:
+        """A connection is gone, and its temporary queues with it."""
+        queues = self.broker.queues
+        for name in temporaries:
+            queue = self.broker.table.queues.get(name)
+            if queue is not None:
+                queues.delete(queue, "its connection is gone")
+
+    # -- metadata ------------------------------------------------------------------------------------------------------
+
+    def has_pair(self, pair: str, session: Bearer) -> bool:
+        """Return whether another session than ``session`` has ``pair``."""
+        holders = self.metadata.get(pair)
+        return holders is not None and any(holder is not session for holder in holders)
+
+    def note_pair(self, pair: str, session: Bearer) -> None:
+        """``session`` has ``pair``."""
+        self.metadata.setdefault(pair, {})[session] = None
+
+    def forget_pair(self, pair: str, session: Bearer) -> None:
+        """``session`` has it no more."""
+        holders = self.metadata.get(pair)
+        if holders is not None:
+            holders.pop(session, None)
+            if not holders:
+                del self.metadata[pair]
+
+    # -- branches ------------------------------------------------------------------------------------------------------
+
+    def begin(self, key: bytes, name: str, user: str, most: i64) -> OpenBranch:
+        """Begin the branch ``key``. Raises BranchRefused when there is one, or the user has too many."""
+        if key in self.branches or key in self.broker.branches.prepared:
+            raise BranchRefused(f"the branch {name} exists already", XA_DUPID)
+        mine = 0
+        if len(self.branches) >= most:
+            mine = sum(1 for branch in self.branches.values() if branch.user == user)
+        if mine >= most:
+            raise BranchRefused(f"{most} branches are open and not prepared", XA_RMERR)
+        branch = OpenBranch(key, Transaction(name), user)
+        self.branches[key] = branch
+        branch.due = int(self.broker.now) + int(self.branch_seconds) * SECOND
+        if not self.watching:
+            self.watching = True
+            self.broker.timetable.add(_TimeOut(branch.due, self))
+        return branch
+
+    def time_out(self, now: int) -> None:
+        """Nobody ended the oldest branches in time: nothing of them is done."""
+        self.watching = False
+        for key, branch in list(self.branches.items()):
+            if branch.due > now:
+                self.watching = True
+                self.broker.timetable.add(_TimeOut(branch.due, self))
+                return
+            branch.timed_out = True
+            del self.branches[key]
+            self.broker.transactions.roll_back(branch.transaction)

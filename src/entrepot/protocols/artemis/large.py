@@ -1,0 +1,160 @@
+"""Large messages: headers first, then the body in pieces, straight to disk and straight from it. [C]
+
+A body of CORE lies on disk as it travels. That of a text in another language is converted on its way out: a text of
+CORE is its length and UTF-16 units, little-endian, so it is read twice, to count and to write.
+"""
+
+from __future__ import annotations
+
+import codecs
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.base.errors import BodyLost
+from entrepot.base.primitive import LONG, Primitive
+from entrepot.core.broker import BrokerCore
+from entrepot.core.queue.queue import Queue
+from entrepot.model.message import BODY_TEXT, LANGUAGE_CORE, Message
+from entrepot.protocols.artemis.convert import LARGE_SIZE, large_message_of
+from entrepot.protocols.artemis.headers import NO_BODY, assembled, read_headers
+from entrepot.protocols.artemis.properties import read_properties
+from entrepot.protocols.inflow import Inflow, Pace
+from entrepot.protocols.session import STOP_DISK, Session
+
+CHUNK_OCTETS_MIN: Final = 256  # smaller pieces would be all heads
+CHUNK_OCTETS_MAX: Final = 1024 * 1024
+ASKED_MAX: Final = 2  # stretches of 8 MiB that the disk may be behind
+CHUNK_OCTETS: Final = 100 * 1024  # minLargeMessageSize of a client that says nothing
+
+
+class LargeArrival(Inflow):
+    """A large message on its way in."""
+
+    def __init__(self, broker: BrokerCore, headers: bytes, default_address: str) -> None:
+        super().__init__(broker, large_message_of(headers, default_address))
+
+    def complete(self, body_size: i64) -> Message:
+        """Return the message; ``body_size``: of its body before it was compressed, -1 for not said.
+
+        Raises StorageError when the disk did not take it.
+        """
+        if self.refusal is not None:
+            raise self.refusal
+        message = self.message_now()
+        if body_size >= 0:
+            headers = read_headers(message.raw, message.body_at)
+            properties = read_properties(message.raw, headers.properties_at, typed=True)
+            properties[LARGE_SIZE] = Primitive(LONG, int(body_size))
+            message.raw = assembled(b"", headers, properties)
+            message.body_at = len(NO_BODY)
+        return message
+
+
+class DiskPace(Pace):
+    """Stops the reading of a connection while the disk is far behind. ``asked``: how often it has not answered."""
+
+    def __init__(self) -> None:
+        self.session: Session | None = None
+        self.asked: i64 = 0
+
+    def ask(self, session: Session, large: LargeArrival) -> None:
+        """Ask the disk how far it is; when it has not answered so often, ``session`` is read no further."""
+        self.session = session
+        self.asked += 1
+        if self.asked >= ASKED_MAX:
+            session.stop_reading(STOP_DISK)
+        large.ask_the_disk(self)
+
+    def reached(self) -> None:
+        """The disk came nearer: read on."""
+        self.asked -= 1
+        session = self.session
+        if session is not None and not session.closing:
+            session.read_on(STOP_DISK)
+
+
+class LargeDelivery:
+    """A large message on its way out, whose body it holds until `finish`.
+
+    ``owner``: the queue of which it is settled already, because its consumer does not acknowledge; or None.
+    """
+
+    def __init__(self, broker: BrokerCore, message: Message, owner: Queue | None) -> None:
+        rare = message.need_rare()
+        flaw = broker.journal.overflow.flaw(message)
+        if flaw:
+            raise BodyLost(flaw)
+        self.broker: BrokerCore = broker
+        self.message: Message = message
+        self.owner: Queue | None = owner
+        self.blob: i64 = rare.large_id
+        self.at: i64 = 0
+        self.left: i64 = rare.large_length
+        self.length: i64 = rare.large_length  # of what is written
+        self.ahead: bytes = b""  # of the stretch that was read last
+        self.ahead_at: i64 = 0
+        self.decoder: codecs.IncrementalDecoder | None = None
+        if message.language.code != LANGUAGE_CORE and message.common().body_kind == BODY_TEXT:
+            units = self._text_octets()
+            self.length = units + 5
+            self.ahead = b"\1" + int(units).to_bytes(4, "big")
+            self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        elif self.left > 0:
+            self._read()  # it may be damaged: better found here
+        broker.journal.overflow.hold(self.blob)
+
+    def _text_octets(self) -> int:
+        """Return how many octets the text has in UTF-16. Raises BodyLost, StorageError."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        overflow = self.broker.journal.overflow
+        total = 0
+        at: i64 = 0
+        while at < self.left:
+            octets = overflow.read(self.message, at)
+            at += len(octets)
+            total += len(decoder.decode(octets, at >= self.left).encode("utf-16-le", "surrogatepass"))
+        return total
+
+    def _read(self) -> None:
+        """Read the next stretch. Raises BodyLost, StorageError."""
+        octets = self.broker.journal.overflow.read(self.message, self.at)
+        self.at += len(octets)
+        self.left -= len(octets)
+        decoder = self.decoder
+        if decoder is not None:
+            octets = decoder.decode(octets, self.left <= 0).encode("utf-16-le", "surrogatepass")
+        self.ahead = octets
+        self.ahead_at = 0
+
+    def piece(self, most: i64) -> bytes:
+        """Return the next octets, at most as many as one packet of the client has. Raises BodyLost, StorageError."""
+        size = most if most >= CHUNK_OCTETS_MIN else i64(CHUNK_OCTETS)
+        size = min(size, CHUNK_OCTETS_MAX)
+        octets = self.ahead[self.ahead_at : self.ahead_at + size]
+        self.ahead_at += len(octets)
+        while len(octets) < size and self.left > 0:
+            self._read()
+            more = self.ahead[: size - len(octets)]
+            self.ahead_at = len(more)
+            octets += more
+        return octets
+
+    def is_done(self) -> bool:
+        """Return whether all of the body was written."""
+        return self.left <= 0 and self.ahead_at >= len(self.ahead)
+
+    def lost(self) -> None:
+        """The body is damaged behind what was written: where nobody else has the message, it becomes a dead letter."""
+        owner = self.owner
+        self.owner = None
+        if owner is not None:
+            owner.bereaved(self.message)
+
+    def finish(self) -> None:
+        """Let go of the body."""
+        if self.blob != 0:
+            blob = self.blob
+            self.blob = 0
+            self.ahead = b""
+            self.broker.journal.overflow.release(blob)

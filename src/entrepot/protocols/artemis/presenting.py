@@ -1,0 +1,50 @@
+"""Messages as this server reads and writes them, and the one that says that there are no more. [C]"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, write_i32_be
+
+from entrepot.base.primitive import LONG, Primitive
+from entrepot.core.identities import Identities
+from entrepot.core.queue.queue import Queue
+from entrepot.model.address import UNTYPED
+from entrepot.model.message import Message
+from entrepot.protocols.artemis.convert import passes, presented, presented_headers, routing_of
+from entrepot.protocols.artemis.headers import Headers, write_headers
+from entrepot.protocols.artemis.places import ROUTING, octet_of
+from entrepot.protocols.artemis.primitives import HEAD_OCTETS
+
+FORCED: Final = "_hornetq.forced.delivery.seq"
+NUMBER_OCTETS: Final = 8
+
+
+def routing_in(message: Message) -> int:
+    """Return the routing type that ``message`` says, UNTYPED for none."""
+    return ROUTING.get(int(routing_of(message)), UNTYPED)
+
+
+def octets_of(message: Message, queue: Queue, ids: Identities) -> bytes:
+    """Return ``message``, read from ``queue``, as a RECEIVE carries it. Raises EntrepotError."""
+    if passes(message):
+        return message.raw
+    return presented(message, octet_of(queue.routing), ids.identity_of(message))
+
+
+def headers_of(message: Message, queue: Queue, ids: Identities) -> bytes:
+    """Return the headers of a large ``message`` as a RECEIVE_LARGE carries them. Raises EntrepotError."""
+    headers = presented_headers(message, octet_of(queue.routing), ids.identity_of(message))
+    return int(message.number).to_bytes(NUMBER_OCTETS, "big") + headers[NUMBER_OCTETS:]
+
+
+def forced_delivery(queue: str, sequence: int) -> bytes:
+    """Return the message that says that all was delivered; its body is empty and was opened (artemis.md 5.2.4)."""
+    headers = Headers()
+    headers.address = queue
+    headers.priority = 0
+    target = BytesWriter()
+    write_i32_be(target, HEAD_OCTETS + 4)
+    write_i32_be(target, 0)
+    write_headers(target, headers, {FORCED: Primitive(LONG, sequence)})
+    return target.getvalue()

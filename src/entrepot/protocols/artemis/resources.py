@@ -1,0 +1,318 @@
+"""Addresses and queues that a client of CORE asks about, makes and removes. [C]
+
+What a queue is given is what `QueueDefinition` can say; what queues do not obey is refused there, by name.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from entrepot.base.errors import InvalidSelector
+from entrepot.core.addressing.definition import ConnectionOwner, Owner, QueueDefinition, connection_of
+from entrepot.core.addressing.routing import default_routing
+from entrepot.core.broker import BrokerCore, selector_or_none
+from entrepot.core.queue.queue import Queue
+from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
+from entrepot.model.predicate import Predicate
+from entrepot.protocols.artemis.packets import (
+    BindingQuery,
+    BindingQueryReply,
+    CreateAddress,
+    CreateQueue,
+    CreateSharedQueue,
+    DeleteQueue,
+    QueueQuery,
+    QueueQueryReply,
+)
+from entrepot.protocols.artemis.places import octet_of, place, queue_named, routing_of
+from entrepot.protocols.artemis.refusals import (
+    BAD_FILTER,
+    ILLEGAL_STATE,
+    NO_QUEUE,
+    OTHER_SUBSCRIPTION,
+    QUEUE_EXISTS,
+    CoreRefused,
+)
+from entrepot.protocols.artemis.session import CoreSession
+
+CONSUMER_WINDOW: Final = 1024 * 1024  # default-consumer-window-size
+MULTICAST_BIT: Final = 1
+ANYCAST_BIT: Final = 2
+
+
+class Resources:
+    """What one session says about addresses and queues."""
+
+    def __init__(self, session: CoreSession) -> None:
+        self.session: CoreSession = session
+        self.broker: BrokerCore = session.broker
+
+    # -- questions -----------------------------------------------------------------------------------------------------
+
+    def query_queue(self, packet: QueueQuery) -> None:
+        """Say what a queue is like, or would be."""
+        session = self.session
+        queue = queue_named(self.broker, packet.queue, session.options)
+        if queue is not None:
+            session.replies.answer(described(self.broker, queue), False)
+            return
+        where = place(packet.queue, UNTYPED, session.options)
+        session.replies.answer(imagined(self.broker, where), False)
+
+    def query_address(self, packet: BindingQuery) -> None:
+        """Say which queues an address leads to."""
+        session = self.session
+        where = place(packet.address, UNTYPED, session.options)
+        policy = self.broker.policies.of(where.name)
+        address = self.broker.table.addresses.get(where.name)
+        names: list[str] = []
+        exists = address is not None or self.broker.addresses.service_at(where.name) is not None
+        multicast = anycast = False
+        if address is not None:
+            names = [queue.name for queue in [*address.anycast, *address.multicast]]
+            declared = session.acceptor.routing_types.get(where.name, 0)
+            multicast = len(address.multicast) > 0 or declared & MULTICAST_BIT != 0
+            anycast = len(address.anycast) > 0 or declared & ANYCAST_BIT != 0
+            if not multicast and not anycast:
+                multicast = anycast = True
+        reply = BindingQueryReply(
+            exists=exists,
+            queues=names,
+            auto_create_queues=policy.auto_create,
+            auto_create_addresses=policy.auto_create,
+            default_purge_on_no_consumers=False,
+            default_max_consumers=policy.max_consumers,
+            default_exclusive=policy.exclusive,
+            default_last_value=False,
+            default_non_destructive=False,
+            default_consumers_before_dispatch=int(policy.consumers_before_dispatch),
+            default_delay_before_dispatch=milliseconds(int(policy.delay_before_dispatch)),
+            multicast=multicast,
+            anycast=anycast,
+        )
+        session.replies.answer(reply, False)
+
+    # -- making --------------------------------------------------------------------------------------------------------
+
+    def create_address(self, packet: CreateAddress) -> None:
+        """Make an address; one that exists is no error. Raises Refused and what is below it."""
+        session = self.session
+        where = place(packet.address, UNTYPED, session.options)
+        table = self.broker.table
+        types = 0
+        for octet in packet.routing_types:
+            types |= MULTICAST_BIT if routing_of(octet) == MULTICAST else ANYCAST_BIT
+        if where.name not in table.addresses:
+            routing = MULTICAST if types == MULTICAST_BIT else ANYCAST
+            self.broker.access.create(session.subject, Destination(where.name, routing))
+            table.address(where.name)
+        session.acceptor.declare(where.name, types)
+        session.replies.done(packet.require_response, False)
+
+    def create(self, packet: CreateQueue) -> None:
+        """Make a queue. Raises Refused and what is below it."""
+        session = self.session
+        where = self._place(packet.address, int(packet.routing))
+        name = place(packet.queue, UNTYPED, session.options)
+        queue = name.queue or name.name
+        if queue in self.broker.table.queues:
+            raise CoreRefused(f"AMQ229019: Queue {queue} already exists on address {where.name}", QUEUE_EXISTS)
+        owner: Owner | None = None
+        if packet.temporary:
+            owner = ConnectionOwner(session.name)
+        condition = filter_of(packet.filter)
+        definition = QueueDefinition(
+            name=queue,
+            address=where.name,
+            routing=where.routing,
+            selector="" if condition is None else condition.text,
+            durable=packet.durable and not packet.temporary,
+            temporary=packet.temporary and where.routing == ANYCAST,
+            auto_created=packet.auto_created,
+            owner=owner,
+            max_consumers=int(packet.max_consumers),
+            exclusive=bool(packet.exclusive),
+            purge_on_no_consumers=packet.purge_on_no_consumers,
+            consumers_before_dispatch=packet.consumers_before_dispatch or 0,
+            delay_before_dispatch_ms=or_off(packet.delay_before_dispatch),
+            group_rebalance=bool(packet.group_rebalance),
+            group_rebalance_pause=bool(packet.group_rebalance_pause_dispatch),
+            group_buckets=or_off(packet.group_buckets),
+            group_first_key=packet.group_first_key or "",
+            last_value=bool(packet.last_value),
+            last_value_key=packet.last_value_key or "",
+            non_destructive=bool(packet.non_destructive),
+            ring_size=or_off(packet.ring_size),
+            enabled=packet.enabled is not False,
+            auto_delete=bool(packet.auto_delete),
+            auto_delete_delay_ms=or_off(packet.auto_delete_delay) if packet.auto_delete else -1,
+            auto_delete_messages=or_off(packet.auto_delete_message_count) if packet.auto_delete else -1,
+        )
+        self._make(definition, condition)
+        if packet.temporary:
+            session.need_temporaries()[queue] = None
+        session.replies.done(packet.require_response, definition.durable)
+
+    def create_shared(self, packet: CreateSharedQueue) -> None:
+        """Make the queue of a shared subscription, unless it is there. Raises Refused and what is below it."""
+        session = self.session
+        where = self._place(packet.address, int(packet.routing))
+        condition = filter_of(packet.filter)
+        selector = "" if condition is None else condition.text
+        existing = self.broker.table.queues.get(packet.queue)
+        if existing is not None:
+            had = existing.definition
+            if had.address != where.name:
+                text = f"AMQ229037: Queue subscription {packet.queue} belongs to a different address {had.address}"
+                raise CoreRefused(text, OTHER_SUBSCRIPTION)
+            if had.selector != selector:
+                text = f"AMQ229038: Queue subscription {packet.queue} has a different filter"
+                raise CoreRefused(text, OTHER_SUBSCRIPTION)
+            session.replies.done(packet.require_response, existing.durable)
+            return
+        place(packet.queue, UNTYPED, session.options)
+        definition = QueueDefinition(
+            name=packet.queue,
+            address=where.name,
+            routing=where.routing,
+            selector=selector,
+            durable=packet.durable,
+            temporary=not packet.durable and where.routing == MULTICAST,  # it goes with its last consumer
+            max_consumers=or_off(packet.max_consumers),
+            exclusive=bool(packet.exclusive),
+            purge_on_no_consumers=bool(packet.purge_on_no_consumers),
+            consumers_before_dispatch=packet.consumers_before_dispatch or 0,
+            delay_before_dispatch_ms=or_off(packet.delay_before_dispatch),
+            group_rebalance=bool(packet.group_rebalance),
+            group_rebalance_pause=bool(packet.group_rebalance_pause_dispatch),
+            group_buckets=or_off(packet.group_buckets),
+            group_first_key=packet.group_first_key or "",
+            last_value=bool(packet.last_value),
+            last_value_key=packet.last_value_key or "",
+            non_destructive=bool(packet.non_destructive),
+            ring_size=or_off(packet.ring_size),
+            enabled=packet.enabled is not False,
+            auto_delete=bool(packet.auto_delete),
+            auto_delete_delay_ms=or_off(packet.auto_delete_delay) if packet.auto_delete else -1,
+            auto_delete_messages=or_off(packet.auto_delete_message_count) if packet.auto_delete else -1,
+        )
+        self._make(definition, condition)
+        session.replies.done(packet.require_response, definition.durable)
+
+    def _place(self, address: str, octet: int) -> Destination:
+        """Return the address of a queue that is to be made, with its routing type."""
+        where = place(address, routing_of(octet), self.session.options)
+        routing = where.routing
+        if routing == UNTYPED:
+            routing = default_routing(self.broker.table, where.name)
+        return Destination(where.name, MULTICAST if routing == UNTYPED else routing)
+
+    def _make(self, definition: QueueDefinition, condition: Predicate | None) -> None:
+        where = Destination(definition.address, definition.routing, False, definition.name)
+        self.broker.access.create(self.session.subject, where)
+        self.broker.queues.create(definition, condition)
+
+    def delete(self, packet: DeleteQueue) -> None:
+        """Remove a queue that nobody reads. Raises Refused and what is below it."""
+        session = self.session
+        queue = queue_named(self.broker, packet.queue, session.options)
+        if queue is None:
+            raise CoreRefused("", NO_QUEUE)
+        temporaries = session.temporaries
+        mine = temporaries is not None and queue.name in temporaries
+        if not mine:
+            where = Destination(queue.address, queue.routing, False, queue.name)
+            self.broker.access.delete(session.subject, where)
+        if queue.roster.readers() > 0:
+            text = f"AMQ229025: Cannot delete queue {queue.name} on binding {queue.name} - it has consumers"
+            raise CoreRefused(text, ILLEGAL_STATE)
+        durable = queue.durable
+        self.broker.queues.delete(queue, "a client removed it")
+        if temporaries is not None:
+            temporaries.pop(queue.name, None)
+        session.replies.done(True, durable)
+
+
+def filter_of(text: str | None) -> Predicate | None:
+    """Return the filter that ``text`` is. Raises CoreRefused for what cannot be read."""
+    try:
+        return selector_or_none(text or "")
+    except InvalidSelector as error:
+        raise CoreRefused(f"AMQ229020: Invalid filter: {text}: {error.message}", BAD_FILTER) from None
+
+
+def or_off(value: int | None) -> int:
+    """Return ``value``, -1 for none."""
+    return -1 if value is None else value
+
+
+def milliseconds(nanoseconds: int) -> int:
+    """Return ms; what is off stays so."""
+    return nanoseconds if nanoseconds < 0 else nanoseconds // 1_000_000
+
+
+def described(broker: BrokerCore, queue: Queue) -> QueueQueryReply:
+    """Return what ``queue`` is like."""
+    definition = queue.definition
+    policy = queue.policy
+    return QueueQueryReply(
+        exists=True,
+        durable=queue.durable,
+        temporary=connection_of(definition.owner) != "" or queue.temporary,
+        consumer_count=queue.roster.readers(),
+        message_count=queue.count,
+        filter=definition.selector or None,
+        address=queue.address,
+        name=queue.name,
+        auto_create_queues=policy.auto_create,
+        auto_created=definition.auto_created,
+        purge_on_no_consumers=definition.purge_on_no_consumers,
+        routing=octet_of(queue.routing),
+        max_consumers=policy.max_consumers if definition.max_consumers < 0 else definition.max_consumers,
+        exclusive=definition.exclusive or policy.exclusive,
+        last_value=definition.last_value,
+        default_consumer_window=CONSUMER_WINDOW,
+        last_value_key=definition.last_value_key or None,
+        non_destructive=definition.non_destructive,
+        consumers_before_dispatch=definition.consumers_before_dispatch or int(policy.consumers_before_dispatch),
+        delay_before_dispatch=milliseconds(int(policy.delay_before_dispatch)),
+        group_rebalance=definition.group_rebalance or policy.group_rebalance,
+        group_buckets=definition.group_buckets if definition.group_buckets >= 0 else int(policy.group_buckets),
+        auto_delete=definition.auto_delete,
+        auto_delete_delay=max(definition.auto_delete_delay_ms, 0),
+        auto_delete_message_count=max(definition.auto_delete_messages, 0),
+        group_first_key=definition.group_first_key or None,
+        ring_size=definition.ring_size,
+        enabled=definition.enabled,
+        group_rebalance_pause_dispatch=definition.group_rebalance_pause,
+        configuration_managed=False,
+    )
+
+
+def imagined(broker: BrokerCore, where: Destination) -> QueueQueryReply:
+    """Return what a queue would be like that does not exist."""
+    name = where.queue or where.name
+    policy = broker.policies.of(where.name)
+    return QueueQueryReply(
+        exists=False,
+        durable=True,
+        address=where.name,
+        name=name,
+        auto_create_queues=policy.auto_create,
+        routing=octet_of(MULTICAST),
+        max_consumers=policy.max_consumers,
+        exclusive=policy.exclusive,
+        last_value=False,
+        default_consumer_window=CONSUMER_WINDOW,
+        non_destructive=False,
+        consumers_before_dispatch=int(policy.consumers_before_dispatch),
+        delay_before_dispatch=milliseconds(int(policy.delay_before_dispatch)),
+        group_rebalance=policy.group_rebalance,
+        group_buckets=int(policy.group_buckets),
+        auto_delete=policy.auto_delete,
+        auto_delete_delay=milliseconds(int(policy.auto_delete_delay)),
+        auto_delete_message_count=0,
+        ring_size=-1,
+        group_rebalance_pause_dispatch=False,
+        configuration_managed=False,
+    )

@@ -1,0 +1,185 @@
+"""What one session sends: messages, the pieces of large ones, and what its producers may send. [C]
+
+A message goes at once, or with the transaction of the session. The reply to one that asks for it comes when the disk
+has it. Producers need not be known: after a failover a client names them without making them again (artemis.md 5.2.6).
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from entrepot.base.errors import EntrepotError, ProtocolViolation, Refused, StorageError
+from entrepot.core.addressing.routing import Target
+from entrepot.core.broker import BrokerCore
+from entrepot.core.sending.flow import BLOCKED
+from entrepot.model.address import UNTYPED
+from entrepot.model.message import Message
+from entrepot.protocols.artemis.convert import message_of
+from entrepot.protocols.artemis.crediting import Crediting
+from entrepot.protocols.artemis.large import DiskPace, LargeArrival
+from entrepot.protocols.artemis.packets import (
+    CreateProducer,
+    RemoveProducer,
+    RequestCredits,
+    Send,
+    SendContinuation,
+    SendLarge,
+)
+from entrepot.protocols.artemis.places import place
+from entrepot.protocols.artemis.presenting import routing_in
+from entrepot.protocols.artemis.session import CoreSession
+from entrepot.protocols.inflow import PACE_OCTETS
+from entrepot.protocols.serving.targets import keep_target
+
+
+class Sending:
+    """The producers of one session."""
+
+    def __init__(self, session: CoreSession) -> None:
+        self.session: CoreSession = session
+        self.broker: BrokerCore = session.broker
+        self.crediting: Crediting = Crediting(session.broker, session.channel)
+        self.targets: dict[str, Target] = {}  # by routing type and address, as the client says it
+        self.large: LargeArrival | None = None
+        self.pace: DiskPace = DiskPace()
+
+    # -- producers -----------------------------------------------------------------------------------------------------
+
+    def produce(self, packet: CreateProducer) -> None:
+        """A producer is opened: nothing has to be known of it."""
+        self.session.replies.done(False, False)
+
+    def remove(self, packet: RemoveProducer) -> None:
+        """A producer is closed."""
+        self.session.replies.done(False, False)
+
+    def credit(self, packet: RequestCredits) -> None:
+        """Grant credits, now or when there is room."""
+        session = self.session
+        session.replies.done(False, False)
+        address = packet.address
+        try:
+            target = self.broker.target([place(address, UNTYPED, session.options)])
+        except Refused:  # it does not exist and may not: the send says so
+            target = Target(address, UNTYPED)
+        self.crediting.ask(address, packet.credits, target)
+
+    # -- messages ------------------------------------------------------------------------------------------------------
+
+    def send(self, packet: Send) -> None:
+        """Send a message, now or with the transaction."""
+        session = self.session
+        try:
+            message, target = self._taken(packet.message)
+            self._send(message, target)
+            stored = message.durable and not session.is_transacted(session.commits_sends)
+        except (Refused, StorageError) as error:
+            self._refuse(error, packet.require_response, packet.correlation)
+            return
+        session.replies.done(packet.require_response, stored, packet.correlation)
+
+    def _taken(self, octets: bytes) -> tuple[Message, Target]:
+        """Return the message in ``octets``, and where it goes. Raises Refused, MalformedFrame."""
+        session = self.session
+        message = message_of(octets, session.default_address)
+        return message, self._prepared(message)
+
+    def _prepared(self, message: Message) -> Target:
+        """Say of ``message`` what the broker knows; return where it goes. Raises Refused."""
+        session = self.session
+        broker = self.broker
+        self.crediting.check()
+        written = message.address
+        routing = routing_in(message)
+        key = f"{routing}{written}"
+        target = self.targets.get(key)
+        if target is None:
+            target = self._target(key, written, routing)
+        message.address = target.name
+        message.origin = session.number
+        if message.timestamp == 0:
+            message.timestamp = broker.wall
+        stamps = broker.options.stamps
+        if stamps is not None:
+            stamps.put_on(message, session.subject.name)
+        return target
+
+    def _target(self, key: str, written: str, routing: int) -> Target:
+        session = self.session
+        where = place(written, routing, session.options)
+        self.broker.access.send(session.subject, [where], written)
+        target = self.broker.target([where])
+        keep_target(self.targets, key, target)
+        return target
+
+    def _send(self, message: Message, target: Target) -> None:
+        session = self.session
+        if session.is_transacted(session.commits_sends):
+            session.need_transaction().send(message, target)
+            return
+        if self.broker.sending.send(message, target) == BLOCKED and not self.waits_for_credit(message.address):
+            connection = session.connection
+            if connection is not None:
+                connection.stop_for(target)
+
+    def waits_for_credit(self, address: str) -> bool:
+        """Return whether the client asks for credit before it sends to ``address``: then it need not be stopped."""
+        return address in self.crediting.asked
+
+    def _refuse(self, error: EntrepotError, wanted: bool, correlation: i64) -> None:
+        session = self.session
+        if session.is_transacted(session.commits_sends):
+            session.doom(error)
+        if wanted:
+            session.replies.refuse(error, correlation)
+        else:
+            session.replies.done(False, False)
+
+    # -- large messages ------------------------------------------------------------------------------------------------
+
+    def begin_large(self, packet: SendLarge) -> None:
+        """The headers of a large message: its body follows in pieces, straight to disk."""
+        session = self.session
+        if self.large is not None:
+            raise ProtocolViolation("a large message begins in the middle of another one")
+        self.large = LargeArrival(self.broker, packet.headers, session.default_address)
+        session.replies.done(False, False)
+
+    def go_on(self, packet: SendContinuation) -> None:
+        """A piece of a large message; with the last one it is sent."""
+        session = self.session
+        large = self.large
+        if large is None:
+            raise ProtocolViolation("a piece of a large message came, and none has begun")
+        large.write(packet.body)
+        if packet.continues:
+            session.replies.done(packet.require_response, False, packet.correlation)
+            if large.written >= PACE_OCTETS and large.refusal is None:
+                self._ask_the_disk(large)
+            return
+        self.large = None
+        try:
+            message = large.complete(packet.body_size)
+            target = self._prepared(message)
+            self._send(message, target)
+        except (Refused, StorageError) as error:
+            self._refuse(error, packet.require_response, packet.correlation)
+            return
+        finally:
+            large.finish()
+        stored = message.durable and not session.is_transacted(session.commits_sends)
+        session.replies.done(packet.require_response, stored, packet.correlation)
+
+    def _ask_the_disk(self, large: LargeArrival) -> None:
+        """Stop reading while the disk is behind: what it has not written yet is in memory."""
+        connection = self.session.connection
+        if connection is not None:
+            self.pace.ask(connection, large)
+
+    def end(self) -> None:
+        """The session ends: what was half sent was not sent."""
+        large = self.large
+        if large is not None:
+            self.large = None
+            large.finish()
+        self.crediting.end()

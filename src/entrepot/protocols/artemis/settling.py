@@ -1,0 +1,208 @@
+"""What one session settles: in the order of delivery, one at a time, and what it gives back. [C]
+
+In a session that commits what it settles by itself an acknowledgement takes effect at once, in the others with the
+transaction. A rollback gives back what its consumers have: what was settled in the transaction has been tried, what
+lies in the client's buffer has not (artemis.md 5.2.10).
+"""
+
+from __future__ import annotations
+
+from entrepot.base.errors import EntrepotError, Refused, StorageError
+from entrepot.core.broker import BrokerCore
+from entrepot.core.queue.consumer import Consumer, Pause
+from entrepot.core.transactions.transaction import State
+from entrepot.protocols.artemis.packets import Acknowledge, Expired, IndividualAcknowledge, Rollback
+from entrepot.protocols.artemis.refusals import ILLEGAL_STATE, CoreRefused
+from entrepot.protocols.artemis.session import CoreSession, Opened
+
+
+class Settling:
+    """The acknowledgements of one session."""
+
+    def __init__(self, session: CoreSession) -> None:
+        self.session: CoreSession = session
+        self.broker: BrokerCore = session.broker
+
+    # -- settling ------------------------------------------------------------------------------------------------------
+
+    def acknowledge(self, packet: Acknowledge) -> None:
+        """Settle all that a consumer was delivered up to one message."""
+        self._settle(packet.consumer, packet.message, packet.require_response, False)
+
+    def acknowledge_one(self, packet: IndividualAcknowledge) -> None:
+        """Settle one message."""
+        self._settle(packet.consumer, packet.message, packet.require_response, True)
+
+    def _settle(self, consumer_id: int, number: int, wanted: bool, single: bool) -> None:
+        session = self.session
+        try:
+            subscription = self._consumer(consumer_id)
+            if subscription.tracked:
+                numbers = [number] if single else covered(subscription, number)
+                if single and not is_held(subscription, number):
+                    raise missing(number)
+                self._settle_all(subscription, numbers)
+        except (Refused, StorageError) as error:
+            self._refuse(error, wanted)
+            return
+        session.replies.done(wanted, not session.is_transacted(session.commits_acks))
+
+    def _consumer(self, consumer_id: int) -> Opened:
+        subscription = self.session.consumers.get(int(consumer_id))
+        if subscription is None:
+            raise CoreRefused(f"AMQ229101: there is no consumer {consumer_id}", ILLEGAL_STATE)
+        return subscription
+
+    def _refuse(self, error: EntrepotError, wanted: bool) -> None:
+        session = self.session
+        if session.is_transacted(session.commits_acks):
+            session.doom(error)
+        if wanted:
+            session.replies.refuse(error)
+        else:
+            session.replies.done(False, False)
+
+    def _settle_all(self, subscription: Opened, numbers: list[int]) -> None:
+        session = self.session
+        unsettled = subscription.unsettled
+        if session.is_transacted(session.commits_acks):
+            transaction = session.need_transaction()
+            for consumer in subscription.consumers:
+                for number in numbers:
+                    transaction.settle(consumer, number)
+                    if unsettled is not None:
+                        unsettled.pop(number, None)
+            return
+        for consumer in subscription.consumers:
+            queue = consumer.queue
+            if queue is not None:
+                for number in numbers:
+                    queue.settle(consumer, number)
+
+    def expire(self, packet: Expired) -> None:
+        """The client found that the time of a message is over."""
+        session = self.session
+        subscription = session.consumers.get(int(packet.consumer))
+        number = int(packet.message)
+        if subscription is not None:
+            if subscription.unsettled is not None:
+                subscription.unsettled.pop(number, None)
+            for consumer in list(subscription.consumers):
+                self._expire(consumer, number)
+        session.replies.done(False, True)
+
+    def _expire(self, consumer: Consumer, number: int) -> None:
+        queue = consumer.queue
+        reference = consumer.in_flight.get(number)
+        if queue is None or reference is None:
+            return
+        if reference.message.expiration > 0:
+            reference.message.expiration = min(reference.message.expiration, self.broker.wall)
+            queue.give_back(consumer, number, False)
+            queue.sweep(1)
+        else:
+            queue.settle(consumer, number)
+
+    # -- giving back ---------------------------------------------------------------------------------------------------
+
+    def roll_back(self, packet: Rollback) -> None:
+        """Undo what the transaction did, and give back all that the consumers of this session have.
+
+        With ``consider_last_delivered`` the client has seen the first message that it has not settled (JMS recover).
+        """
+        session = self.session
+        settled = self.forget_transaction()
+        session.replies.done(True, True)
+        self.give_back(settled, packet.consider_last_delivered)
+
+    def forget_transaction(self) -> dict[int, Consumer]:
+        """Roll the session's own transaction back; return what it would have settled, by number."""
+        session = self.session
+        transaction = session.transaction
+        session.transaction = None
+        settled: dict[int, Consumer] = {}
+        if transaction is not None and transaction.state in (State.ACTIVE, State.DOOMED):
+            for each in transaction.settlements:
+                settled[each.number] = each.consumer
+            self.broker.transactions.roll_back(transaction)
+        return settled
+
+    def give_back(self, settled: dict[int, Consumer], seen: bool) -> None:
+        """Give back all that the consumers have; ``settled`` counts as tried, and the first other one if ``seen``."""
+        subscriptions = list(self.session.consumers.values())
+        for subscription in subscriptions:
+            subscription.window.pause(Pause.ANSWER)
+        for subscription in subscriptions:
+            self._give_back(subscription, settled, seen)
+        for subscription in subscriptions:
+            subscription.window.lift(Pause.ANSWER)
+        for subscription in subscriptions:
+            if not subscription.closed:
+                subscription.window.reopen()
+
+    def _give_back(self, subscription: Opened, settled: dict[int, Consumer], seen: bool) -> None:
+        if subscription.unsettled is not None:
+            subscription.unsettled.clear()
+        for consumer in list(subscription.consumers):
+            queue = consumer.queue
+            if queue is None:
+                continue
+            first = seen
+            for number in list(consumer.in_flight):
+                if number in consumer.promised:
+                    continue  # by a branch that the session works on no longer
+                tried = number in settled
+                if not tried and first:
+                    first = False
+                    tried = True
+                queue.give_back(consumer, number, tried)
+
+    def give_back_settled(self, settled: dict[int, Consumer]) -> None:
+        """A commit failed: what it would have settled is delivered again; what the client has besides stays there."""
+        for subscription in self.session.consumers.values():
+            subscription.window.pause(Pause.ANSWER)
+        self.give_back_tried(settled)
+        for subscription in list(self.session.consumers.values()):
+            subscription.window.lift(Pause.ANSWER)
+            subscription.window.reopen()
+
+    def give_back_tried(self, settled: dict[int, Consumer]) -> None:
+        """Give back what was settled in a transaction that is rolled back."""
+        for number, consumer in settled.items():
+            queue = consumer.queue
+            if queue is not None:
+                queue.give_back(consumer, number, True)
+
+
+def covered(subscription: Opened, last: int) -> list[int]:
+    """Return what is unsettled up to ``last``, in the order of delivery. Raises CoreRefused if that is not there."""
+    numbers: list[int] = []
+    unsettled = subscription.unsettled
+    if unsettled is not None:
+        if last in unsettled:
+            for number in unsettled:
+                numbers.append(number)
+                if number == last:
+                    return numbers
+        raise missing(last)
+    for consumer in subscription.consumers:
+        in_flight = consumer.in_flight
+        if last in in_flight:
+            for number in in_flight:
+                numbers.append(number)
+                if number == last:
+                    return numbers
+    raise missing(last)
+
+
+def is_held(subscription: Opened, number: int) -> bool:
+    """Return whether the client has message ``number`` and has not settled it."""
+    unsettled = subscription.unsettled
+    if unsettled is not None:
+        return number in unsettled
+    return any(number in consumer.in_flight for consumer in subscription.consumers)
+
+
+def missing(number: int) -> CoreRefused:
+    """Return what is said of a message that is not here."""
+    return CoreRefused(f"AMQ229027: Could not find reference on consumer ID={number}", ILLEGAL_STATE)

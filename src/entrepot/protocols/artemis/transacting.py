@@ -1,0 +1,315 @@
+"""The transactions of one session: its own, and branches of distributed ones (XA). [C]
+
+A commit is answered when it is on disk. A large one takes turns, and its connection is read no further meanwhile. A
+branch that was begun is the broker's (`acceptor.py`): any session of its user may go on with it, prepare it or end it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.base.errors import EntrepotError, Refused, StorageError, TransactionError
+from entrepot.core.broker import BrokerCore
+from entrepot.core.queue.consumer import Consumer
+from entrepot.core.transactions.carrying import Work
+from entrepot.core.transactions.transaction import State, Transaction
+from entrepot.protocols.artemis.acceptor import OpenBranch
+from entrepot.protocols.artemis.packets import (
+    Commit,
+    Packet,
+    XaCommit,
+    XaEnd,
+    XaFailed,
+    XaForget,
+    XaGetTimeout,
+    XaGetTimeoutReply,
+    XaInDoubtXids,
+    XaInDoubtXidsReply,
+    XaJoin,
+    XaPrepare,
+    XaReply,
+    XaResume,
+    XaRollback,
+    XaSetTimeout,
+    XaSetTimeoutReply,
+    XaStart,
+    XaSuspend,
+)
+from entrepot.protocols.artemis.primitives import Xid
+from entrepot.protocols.artemis.refusals import XA_DUPID, XA_NOTA, XA_PROTO, XA_RMERR, BranchRefused
+from entrepot.protocols.artemis.replies import UNASKED, branch_exception_of, null_reply
+from entrepot.protocols.artemis.session import CoreSession
+from entrepot.protocols.artemis.settling import Settling
+
+XA_ROLLED_BACK_TIMEOUT: Final = 106
+SECONDS_MAX: Final = 86_400
+
+
+class Commitment:
+    """A large transaction that is being carried out, and what answers its commit."""
+
+    def __init__(self, work: Work, answer: Packet, correlation: i64, settled: dict[int, Consumer], octets: i64) -> None:
+        self.work: Work = work
+        self.answer: Packet = answer
+        self.correlation: i64 = correlation
+        self.settled: dict[int, Consumer] = settled
+        self.octets: i64 = octets
+
+
+class Transacting:
+    """Steps of transactions of one session."""
+
+    def __init__(self, session: CoreSession, settling: Settling) -> None:
+        self.session: CoreSession = session
+        self.broker: BrokerCore = session.broker
+        self.settling: Settling = settling
+        self.commitment: Commitment | None = None
+
+    # -- the session's own ---------------------------------------------------------------------------------------------
+
+    def commit(self, packet: Commit) -> None:
+        """Commit what the session did since the last time."""
+        session = self.session
+        correlation: i64 = UNASKED if packet.correlation is None else packet.correlation
+        transaction = session.transaction
+        session.transaction = None
+        if transaction is None:
+            session.replies.done(True, False, correlation)
+            return
+        self._carry_out(transaction, null_reply(correlation), correlation)
+
+    def _carry_out(self, transaction: Transaction, answer: Packet, correlation: i64) -> None:
+        """Do all of ``transaction``, and say ``answer`` when that is on disk."""
+        session = self.session
+        settled: dict[int, Consumer] = {each.number: each.consumer for each in transaction.settlements}
+        connection = session.connection
+        try:
+            if transaction.state is State.DOOMED:
+                cause = transaction.cause
+                self.broker.transactions.roll_back(transaction)
+                raise cause if cause is not None else TransactionError(transaction.why)
+            work = self.broker.transactions.commit(transaction, None if connection is None else connection.rest)
+        except (Refused, StorageError) as error:
+            self._failed(error, answer, correlation, settled)
+            return
+        if work is None:
+            session.replies.answer(answer, True)
+        else:
+            self.commitment = Commitment(work, answer, correlation, settled, session.replies.octets)
+
+    def _failed(self, error: EntrepotError, answer: Packet, correlation: i64, settled: dict[int, Consumer]) -> None:
+        replies = self.session.replies
+        self.settling.give_back_settled(settled)
+        if isinstance(answer, XaReply):
+            replies.answer(branch_exception_of(error), False)
+        else:
+            replies.refuse(error, correlation)
+
+    def is_busy(self) -> bool:
+        """Return whether a large transaction is being carried out; its commit is answered when it is done."""
+        commitment = self.commitment
+        if commitment is None:
+            return False
+        work = commitment.work
+        if not work.done:
+            return True
+        self.commitment = None
+        replies = self.session.replies
+        replies.octets = commitment.octets
+        if work.error is not None:
+            self._failed(work.error, commitment.answer, commitment.correlation, commitment.settled)
+        else:
+            replies.answer(commitment.answer, True)
+        return False
+
+    # -- branches ------------------------------------------------------------------------------------------------------
+
+    def step(self, packet: Packet) -> None:
+        """Do a step of a distributed transaction, and answer it."""
+        replies = self.session.replies
+        try:
+            self._step(packet)
+        except (Refused, StorageError) as error:
+            replies.answer(branch_exception_of(error), False)
+
+    def _step(self, packet: Packet) -> None:
+        replies = self.session.replies
+        if isinstance(packet, XaStart):
+            self._start(packet.xid)
+            replies.answer(XaReply(), False)
+        elif isinstance(packet, XaEnd):
+            self._end(packet)
+            replies.answer(XaReply(), False)
+        elif isinstance(packet, XaPrepare):
+            self._prepare(packet.xid)
+            replies.answer(XaReply(), True)
+        elif isinstance(packet, XaCommit):
+            self._commit(packet)
+        elif isinstance(packet, XaRollback):
+            self._roll_back(packet.xid)
+            replies.answer(XaReply(), True)
+        elif isinstance(packet, (XaJoin, XaResume)):
+            self._join(packet.xid)
+            replies.answer(XaReply(), False)
+        elif isinstance(packet, XaSuspend):
+            self._suspend()
+            replies.answer(XaReply(), False)
+        elif isinstance(packet, XaForget):
+            raise BranchRefused("", XA_NOTA)  # nothing is decided by hand here
+        elif isinstance(packet, XaFailed):
+            self._give_up(packet.xid)
+        elif isinstance(packet, XaInDoubtXids):
+            replies.answer(XaInDoubtXidsReply(xids=self._in_doubt()), False)
+        elif isinstance(packet, XaSetTimeout):
+            replies.answer(XaSetTimeoutReply(ok=0 < packet.seconds <= SECONDS_MAX), False)
+        elif isinstance(packet, XaGetTimeout):
+            replies.answer(XaGetTimeoutReply(seconds=self.session.acceptor.branch_seconds), False)
+
+    def _start(self, xid: Xid) -> None:
+        session = self.session
+        if session.branch is not None:
+            raise BranchRefused("the session works on another branch", XA_PROTO)
+        key = key_of(xid)
+        most = session.options.branches_max
+        session.branch = session.acceptor.begin(key, name_of(xid), session.subject.name, most)
+
+    def _known(self, xid: Xid) -> OpenBranch:
+        """Return the branch that was begun and is not prepared. Raises BranchRefused."""
+        branch = self.session.acceptor.branches.get(key_of(xid))
+        if branch is None or branch.user != self.session.subject.name:
+            raise BranchRefused(f"AMQ229047: Cannot find xid in resource manager: {name_of(xid)}", XA_NOTA)
+        return branch
+
+    def _end(self, packet: XaEnd) -> None:
+        session = self.session
+        branch = session.branch
+        if branch is not None and branch.key == key_of(packet.xid):
+            session.branch = None
+            if branch.timed_out:
+                raise BranchRefused("the time of the branch is over", XA_ROLLED_BACK_TIMEOUT)
+        else:
+            branch = self._known(packet.xid)
+        if packet.failed and branch.transaction.state is State.ACTIVE:
+            branch.transaction.fail(TransactionError("its session ended the work on it as failed"))
+
+    def _join(self, xid: Xid) -> None:
+        if self.session.branch is not None:
+            raise BranchRefused("the session works on another branch", XA_PROTO)
+        self.session.branch = self._known(xid)
+
+    def _suspend(self) -> None:
+        if self.session.branch is None:
+            raise BranchRefused("the session works on no branch", XA_PROTO)
+        self.session.branch = None
+
+    def _given_up(self, xid: Xid) -> OpenBranch:
+        """Return an open branch that is about to end: this session works on it no more. Raises BranchRefused."""
+        branch = self._known(xid)
+        if self.session.branch is branch:
+            raise BranchRefused("a session works on the branch still", XA_PROTO)
+        return branch
+
+    def _prepare(self, xid: Xid) -> None:
+        session = self.session
+        key = key_of(xid)
+        if key in self.broker.branches.prepared:
+            raise BranchRefused("the branch is prepared already", XA_PROTO)
+        branch = self._given_up(xid)
+        transaction = branch.transaction
+        if transaction.state is State.DOOMED:
+            settled: dict[int, Consumer] = {each.number: each.consumer for each in transaction.settlements}
+            del session.acceptor.branches[key]
+            self.broker.transactions.roll_back(transaction)
+            self.settling.give_back_settled(settled)
+            raise BranchRefused(transaction.why, XA_RMERR)
+        try:
+            self.broker.branches.prepare(transaction, key, session.subject.name)
+        except TransactionError as error:
+            if key in self.broker.branches.prepared:
+                raise BranchRefused(error.message, XA_DUPID) from error
+            raise
+        del session.acceptor.branches[key]
+
+    def _check_user(self, key: bytes) -> None:
+        self.broker.branches.check_user(key, self.session.subject)
+
+    def _commit(self, packet: XaCommit) -> None:
+        session = self.session
+        key = key_of(packet.xid)
+        if key in self.broker.branches.prepared:
+            self._check_user(key)
+            if packet.one_phase:
+                raise BranchRefused("a branch that is prepared is committed in two phases", XA_PROTO)
+            self.broker.branches.commit(key)
+            session.replies.answer(XaReply(), True)
+            return
+        branch = self._given_up(packet.xid)
+        if not packet.one_phase:
+            raise BranchRefused("the branch is not prepared", XA_PROTO)
+        del session.acceptor.branches[key]
+        self._carry_out(branch.transaction, XaReply(), UNASKED)
+
+    def _roll_back(self, xid: Xid) -> None:
+        key = key_of(xid)
+        if key in self.broker.branches.prepared:
+            self._check_user(key)
+            branch = self.broker.branches.prepared[key]
+            settled: dict[int, Consumer] = {}
+            for hold in branch.holds:
+                if hold.consumer is not None:
+                    settled[hold.number] = hold.consumer
+            self.broker.branches.roll_back(key)
+            self.settling.give_back_settled(settled)
+            return
+        opened = self._given_up(xid)
+        settled = {each.number: each.consumer for each in opened.transaction.settlements}
+        del self.session.acceptor.branches[key]
+        self.broker.transactions.roll_back(opened.transaction)
+        self.settling.give_back_settled(settled)
+
+    def _give_up(self, xid: Xid) -> None:
+        """A failover hit the branch at work: it can only be rolled back."""
+        session = self.session
+        try:
+            branch = self._known(xid)
+        except BranchRefused:
+            branch = session.acceptor.begin(
+                key_of(xid), name_of(xid), session.subject.name, session.options.branches_max
+            )
+        if branch.transaction.state is State.ACTIVE:
+            branch.transaction.fail(TransactionError("the connection failed over while the branch was at work"))
+        session.branch = branch
+        session.replies.done(False, False)
+
+    def _in_doubt(self) -> list[Xid]:
+        """Name the branches that are prepared and not ended, and that this user may end."""
+        found: list[Xid] = []
+        for key in self.broker.branches.seen_by(self.session.subject):
+            found.append(xid_of(key))
+        return found
+
+    def end(self) -> None:
+        """The session ends: branches stay for others, and what is being carried out goes on without it."""
+        if self.commitment is not None:
+            self.commitment.work.asker = None
+            self.commitment = None
+        self.session.branch = None
+
+
+def key_of(xid: Xid) -> bytes:
+    """Return under what a branch is kept: format id, length of the global id, global id, branch qualifier."""
+    octets = int(xid.format_id).to_bytes(4, "big", signed=True)
+    return octets + len(xid.global_id).to_bytes(4, "big") + xid.global_id + xid.branch
+
+
+def xid_of(key: bytes) -> Xid:
+    """Return the identity of the branch that is kept under ``key``."""
+    length = int.from_bytes(key[4:8], "big")
+    return Xid(int.from_bytes(key[:4], "big", signed=True), key[8 + length :], key[8 : 8 + length])
+
+
+def name_of(xid: Xid) -> str:
+    """Return a branch's name, for people."""
+    return f"XID:[{xid.format_id},globalId={xid.global_id.hex()},branchId={xid.branch.hex()}]"
