@@ -17,7 +17,7 @@ from entrepot.core.sending.arrival import AS_SENT, Stamps
 from entrepot.ha.lease import DURATION, LeaseOptions
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.journal.limits import StoreLimits
-from entrepot.model.address import MULTICAST
+from entrepot.model.address import ANYCAST
 from entrepot.model.predicate import compile_selector
 from entrepot.protocols.openwire.advisories import Advisories
 
@@ -82,7 +82,7 @@ def found(config: BrokerConfig, broker: BrokerCore) -> None:
         if queue_entry.name not in broker.table.queues:
             _make(queue_entry, broker)
     for place in config.destinations:
-        if place.routing == MULTICAST:
+        if place.routing != ANYCAST:
             broker.table.address(place.name).created_by_operator = True
         elif place.name not in broker.table.queues:
             broker.queues.create(QueueDefinition(name=place.name, address=place.name))

@@ -54,8 +54,8 @@ def queues(reader: PartReader, core: Bean) -> tuple[tuple[Destination, ...], tup
             if kind is None:
                 continue
             named = kind.many("queue")
-            if routing == MULTICAST and not named:
-                places.append(Destination(name=address, routing=MULTICAST))
+            if not named:  # an address without queues: nobody has to make it
+                places.append(Destination(name=address, routing=MULTICAST if routing == MULTICAST else UNTYPED))
             for queue in named:
                 made = _queue(reader, queue, address, routing)
                 if made.name in found:

@@ -229,7 +229,10 @@ class AddressSettings(Options, frozen=True):
         False, artemis="default-group-rebalance", about="a new consumer resets group owners"
     )
     group_first_key: str = setting(
-        "JMSXGroupFirstForConsumer", artemis="default-group-first-key", about="property on the first of a group"
+        "JMSXGroupFirstForConsumer",
+        artemis="default-group-first-key",
+        artemis_default="",
+        about="property on the first of a group",
     )
     consumers_before_dispatch: int = setting(
         0,

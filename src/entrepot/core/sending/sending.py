@@ -90,7 +90,9 @@ class Sending(ScheduleOutlet):
         return self._admit(message, target)
 
     def _admit(self, message: Message, target: Target) -> int:
-        if self.options.scheduler and asks_for_schedule(message):
+        rare = message.rare
+        dated = rare is not None and rare.deliver_at > 0  # as its own language says: it takes no option for that
+        if (dated or self.options.scheduler) and asks_for_schedule(message):
             self.scheduled.take(message, written(target))
             return SCHEDULED
         return self._route(message, target)

@@ -16,6 +16,7 @@ from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.core.transactions.transaction import Transaction
 from entrepot.protocols.artemis.refusals import XA_DUPID, XA_RMERR, BranchRefused
+from entrepot.protocols.inflow import Inflow
 from entrepot.protocols.serving.outlet import Outlet
 from entrepot.protocols.session import Session, Shell
 
@@ -39,6 +40,7 @@ class OpenBranch:
         self.transaction: Transaction = transaction
         self.user: str = user
         self.due: int = 0
+        self.bodies: list[Inflow] = []  # of large messages that it sends: held until they are sent
         self.timed_out: bool = False
 
 
@@ -51,6 +53,13 @@ class _TimeOut(Alarm):
 
     def ring(self, now: int) -> None:
         self.acceptor.time_out(now)
+
+
+def let_go(bodies: list[Inflow]) -> None:
+    """Let go of large bodies: records of the journal hold them now, or nobody wants them."""
+    for body in bodies:
+        body.finish()
+    bodies.clear()
 
 
 class CoreAcceptor:
@@ -130,3 +139,4 @@ class CoreAcceptor:
             branch.timed_out = True
             del self.branches[key]
             self.broker.transactions.roll_back(branch.transaction)
+            let_go(branch.bodies)

@@ -61,12 +61,9 @@ def unprefixed(name: str, options: CoreOptions) -> str:
 
 
 def queue_named(broker: BrokerCore, name: str, options: CoreOptions) -> Queue | None:
-    """Return the queue that ``name``, or ``address::name``, is; None when there is none."""
+    """Return the queue that ``name``, or the last part of ``address::name``, is; None when there is none."""
     where = place(name, UNTYPED, options)
-    queue = broker.table.queues.get(where.queue or where.name)
-    if queue is not None and where.queue and queue.address != where.name:
-        return None
-    return queue
+    return broker.table.queues.get(where.queue or where.name)  # in Artemis the address before it means nothing
 
 
 def need_queue(broker: BrokerCore, name: str, options: CoreOptions) -> Queue:

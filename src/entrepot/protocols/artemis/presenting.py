@@ -9,9 +9,10 @@ from librt.strings import BytesWriter, write_i32_be
 from entrepot.base.primitive import LONG, Primitive
 from entrepot.core.identities import Identities
 from entrepot.core.queue.queue import Queue
+from entrepot.core.scheduling.timed import SCHEDULED_JOB
 from entrepot.model.address import UNTYPED
 from entrepot.model.message import Message
-from entrepot.protocols.artemis.convert import passes, presented, presented_headers, routing_of
+from entrepot.protocols.artemis.convert import CORE_LANGUAGE, passes, presented, presented_headers, routing_of
 from entrepot.protocols.artemis.headers import Headers, write_headers
 from entrepot.protocols.artemis.places import ROUTING, octet_of
 from entrepot.protocols.artemis.primitives import HEAD_OCTETS
@@ -27,9 +28,18 @@ def routing_in(message: Message) -> int:
 
 def octets_of(message: Message, queue: Queue, ids: Identities) -> bytes:
     """Return ``message``, read from ``queue``, as a RECEIVE carries it. Raises EntrepotError."""
-    if passes(message):
+    if passes(message) or is_only_late(message):
         return message.raw
     return presented(message, octet_of(queue.routing), ids.identity_of(message))
+
+
+def is_only_late(message: Message) -> bool:
+    """Return whether nothing was added to a message of CORE but what says that it waited for its date."""
+    rare = message.rare
+    if rare is None or message.language is not CORE_LANGUAGE or message.escaped:
+        return False
+    annotations = rare.annotations
+    return len(annotations) == 1 and SCHEDULED_JOB in annotations and CORE_LANGUAGE.says_address(message)
 
 
 def headers_of(message: Message, queue: Queue, ids: Identities) -> bytes:

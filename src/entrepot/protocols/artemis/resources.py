@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from entrepot.base.errors import InvalidSelector
 from entrepot.core.addressing.definition import ConnectionOwner, Owner, QueueDefinition, connection_of
+from entrepot.core.addressing.policy import Policy
 from entrepot.core.addressing.routing import default_routing
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.queue.queue import Queue
@@ -28,6 +31,7 @@ from entrepot.protocols.artemis.places import octet_of, place, queue_named, rout
 from entrepot.protocols.artemis.refusals import (
     BAD_FILTER,
     ILLEGAL_STATE,
+    NO_ADDRESS,
     NO_QUEUE,
     OTHER_SUBSCRIPTION,
     QUEUE_EXISTS,
@@ -113,12 +117,14 @@ class Resources:
         """Make a queue. Raises Refused and what is below it."""
         session = self.session
         where = self._place(packet.address, int(packet.routing))
+        if not packet.queue:
+            raise CoreRefused("AMQ229205: Queue name cannot be empty", ILLEGAL_STATE)
         name = place(packet.queue, UNTYPED, session.options)
         queue = name.queue or name.name
         if queue in self.broker.table.queues:
             raise CoreRefused(f"AMQ229019: Queue {queue} already exists on address {where.name}", QUEUE_EXISTS)
         owner: Owner | None = None
-        if packet.temporary:
+        if packet.temporary:  # others may send there and read, as the rules for its name say: no more is private
             owner = ConnectionOwner(session.name)
         condition = filter_of(packet.filter)
         definition = QueueDefinition(
@@ -127,7 +133,6 @@ class Resources:
             routing=where.routing,
             selector="" if condition is None else condition.text,
             durable=packet.durable and not packet.temporary,
-            temporary=packet.temporary and where.routing == ANYCAST,
             auto_created=packet.auto_created,
             owner=owner,
             max_consumers=int(packet.max_consumers),
@@ -208,9 +213,13 @@ class Resources:
         return Destination(where.name, MULTICAST if routing == UNTYPED else routing)
 
     def _make(self, definition: QueueDefinition, condition: Predicate | None) -> None:
+        broker = self.broker
         where = Destination(definition.address, definition.routing, False, definition.name)
-        self.broker.access.create(self.session.subject, where)
-        self.broker.queues.create(definition, condition)
+        broker.access.create(self.session.subject, where)
+        policy = broker.policies.of(definition.address, definition.routing)
+        if not policy.auto_create and definition.address not in broker.table.addresses:
+            raise CoreRefused(f"AMQ229203: Address Does Not Exist: {definition.address}", NO_ADDRESS)
+        broker.queues.create(beyond(definition, policy), condition)
 
     def delete(self, packet: DeleteQueue) -> None:
         """Remove a queue that nobody reads. Raises Refused and what is below it."""
@@ -239,6 +248,26 @@ def filter_of(text: str | None) -> Predicate | None:
         return selector_or_none(text or "")
     except InvalidSelector as error:
         raise CoreRefused(f"AMQ229020: Invalid filter: {text}: {error.message}", BAD_FILTER) from None
+
+
+def beyond(definition: QueueDefinition, policy: Policy) -> QueueDefinition:
+    """Return ``definition`` without what ``policy`` says anyway: a client that makes a queue repeats that."""
+    same: dict[str, object] = {}
+    if definition.max_consumers == policy.max_consumers:
+        same["max_consumers"] = -1
+    if definition.exclusive == policy.exclusive:
+        same["exclusive"] = False
+    if definition.consumers_before_dispatch == policy.consumers_before_dispatch:
+        same["consumers_before_dispatch"] = 0
+    if definition.delay_before_dispatch_ms == milliseconds(int(policy.delay_before_dispatch)):
+        same["delay_before_dispatch_ms"] = -1
+    if definition.group_buckets == policy.group_buckets:
+        same["group_buckets"] = -1
+    if definition.group_rebalance == policy.group_rebalance:
+        same["group_rebalance"] = False
+    if definition.group_first_key == policy.group_first_key:
+        same["group_first_key"] = ""
+    return replace(definition, **same)
 
 
 def or_off(value: int | None) -> int:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from entrepot.base.errors import EntrepotError, ProtocolViolation, Refused, StorageError
+from entrepot.base.errors import EntrepotError, InvalidDestination, ProtocolViolation, Refused, StorageError
+from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
+from entrepot.core.scheduling.timed import SCHEDULED_TIME
 from entrepot.core.sending.flow import BLOCKED
-from entrepot.model.address import UNTYPED
-from entrepot.model.message import Message
+from entrepot.model.address import MULTICAST, UNTYPED
+from entrepot.model.message import Message, Rare
 from entrepot.protocols.artemis.convert import message_of
 from entrepot.protocols.artemis.crediting import Crediting
 from entrepot.protocols.artemis.large import DiskPace, LargeArrival
@@ -30,6 +32,14 @@ from entrepot.protocols.artemis.presenting import routing_in
 from entrepot.protocols.artemis.session import CoreSession
 from entrepot.protocols.inflow import PACE_OCTETS
 from entrepot.protocols.serving.targets import keep_target
+
+
+def schedule(message: Message, rare: Rare, wall: i64) -> None:
+    """Have ``message`` wait for the date that its sender gave it, if that is to come."""
+    if rare.deliver_at > wall:
+        rare.annotations[SCHEDULED_TIME] = str(rare.deliver_at)
+    else:
+        rare.deliver_at = 0
 
 
 class Sending:
@@ -99,6 +109,9 @@ class Sending:
         message.origin = session.number
         if message.timestamp == 0:
             message.timestamp = broker.wall
+        rare = message.rare
+        if rare is not None and rare.deliver_at > 0:
+            schedule(message, rare, broker.wall)
         stamps = broker.options.stamps
         if stamps is not None:
             stamps.put_on(message, session.subject.name)
@@ -108,7 +121,13 @@ class Sending:
         session = self.session
         where = place(written, routing, session.options)
         self.broker.access.send(session.subject, [where], written)
-        target = self.broker.target([where])
+        try:
+            target = self.broker.target([where])
+        except InvalidDestination:
+            if where.name in self.broker.table.addresses or is_pattern(where.name, MIXED):
+                raise
+            target = Target(where.name, MULTICAST)  # nothing is bound there: as Artemis, take it and drop it
+            return target
         keep_target(self.targets, key, target)
         return target
 
@@ -159,16 +178,26 @@ class Sending:
             return
         self.large = None
         try:
-            message = large.complete(packet.body_size)
-            target = self._prepared(message)
-            self._send(message, target)
+            self._send_large(large, packet.body_size)
         except (Refused, StorageError) as error:
+            large.finish()
             self._refuse(error, packet.require_response, packet.correlation)
             return
-        finally:
-            large.finish()
+        message = large.message
         stored = message.durable and not session.is_transacted(session.commits_sends)
         session.replies.done(packet.require_response, stored, packet.correlation)
+
+    def _send_large(self, large: LargeArrival, body_size: i64) -> None:
+        """Send a large message whose body is complete. Raises Refused, StorageError."""
+        session = self.session
+        message = large.complete(body_size)
+        target = self._prepared(message)
+        transacted = session.is_transacted(session.commits_sends)
+        if transacted:
+            session.hold_body(large)
+        self._send(message, target)
+        if not transacted:
+            large.finish()
 
     def _ask_the_disk(self, large: LargeArrival) -> None:
         """Stop reading while the disk is behind: what it has not written yet is in memory."""

@@ -6,6 +6,8 @@ it, with all that it holds, until the client brings it to another one (`take_ove
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, Refused, TransactionError
@@ -22,10 +24,13 @@ from entrepot.protocols.artemis.codec import Encoder
 from entrepot.protocols.artemis.options import CoreOptions
 from entrepot.protocols.artemis.packets import CreateSession, DisconnectConsumer
 from entrepot.protocols.artemis.replies import Replies
+from entrepot.protocols.inflow import Inflow
 from entrepot.protocols.serving.confirmations import Confirmations
 from entrepot.protocols.serving.outlet import Outlet, ServedSubscription
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.session import Shell
+
+BODIES_MAX: Final = 1_000  # of large messages in one transaction: each is a file
 
 
 class CoreConnection(ServerSession):
@@ -114,6 +119,7 @@ class CoreSession(Bearer):
         self.transaction: Transaction | None = None
         self.sent: i64 = 0
         self.branch: OpenBranch | None = None  # that what it does belongs to now
+        self.bodies: list[Inflow] | None = None  # of large messages that the transaction sends
         self.begun: i64 = 0  # transactions so far
         self.temporaries: dict[str, None] | None = None  # queues that go with the connection
 
@@ -130,6 +136,25 @@ class CoreSession(Bearer):
             transaction = Transaction(f"{self.name}:{self.begun}")
             self.transaction = transaction
         return transaction
+
+    def hold_body(self, body: Inflow) -> None:
+        """Keep a large body until the transaction, to which its message was added, ends. Raises TransactionError."""
+        branch = self.branch
+        if branch is not None:
+            bodies = branch.bodies
+        else:
+            if self.bodies is None:
+                self.bodies = []
+            bodies = self.bodies
+        if len(bodies) >= BODIES_MAX:
+            raise TransactionError(f"a transaction has {BODIES_MAX} large messages", remedy="commit sooner")
+        bodies.append(body)
+
+    def take_bodies(self) -> list[Inflow]:
+        """Return the large bodies that the session's own transaction sends: they are the caller's to let go of."""
+        bodies = self.bodies
+        self.bodies = None
+        return [] if bodies is None else bodies
 
     def is_transacted(self, commits: bool) -> bool:
         """Return whether what is done now waits for a commit; ``commits``: what the session chose for that."""

@@ -11,6 +11,7 @@ from entrepot.base.errors import EntrepotError, Refused, StorageError
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.consumer import Consumer, Pause
 from entrepot.core.transactions.transaction import State
+from entrepot.protocols.artemis.acceptor import let_go
 from entrepot.protocols.artemis.packets import Acknowledge, Expired, IndividualAcknowledge, Rollback
 from entrepot.protocols.artemis.refusals import ILLEGAL_STATE, CoreRefused
 from entrepot.protocols.artemis.session import CoreSession, Opened
@@ -125,15 +126,20 @@ class Settling:
             for each in transaction.settlements:
                 settled[each.number] = each.consumer
             self.broker.transactions.roll_back(transaction)
+        let_go(session.take_bodies())
         return settled
 
     def give_back(self, settled: dict[int, Consumer], seen: bool) -> None:
-        """Give back all that the consumers have; ``settled`` counts as tried, and the first other one if ``seen``."""
+        """Give back all that the consumers have; ``settled`` counts as tried, and the first other one if ``seen``.
+
+        What was settled at consumers of another session (of the same branch) is given back as well.
+        """
         subscriptions = list(self.session.consumers.values())
         for subscription in subscriptions:
             subscription.window.pause(Pause.ANSWER)
         for subscription in subscriptions:
             self._give_back(subscription, settled, seen)
+        self.give_back_tried(settled)
         for subscription in subscriptions:
             subscription.window.lift(Pause.ANSWER)
         for subscription in subscriptions:

@@ -12,10 +12,11 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, Refused, StorageError, TransactionError
 from entrepot.core.broker import BrokerCore
+from entrepot.core.effort import Rest
 from entrepot.core.queue.consumer import Consumer
 from entrepot.core.transactions.carrying import Work
 from entrepot.core.transactions.transaction import State, Transaction
-from entrepot.protocols.artemis.acceptor import OpenBranch
+from entrepot.protocols.artemis.acceptor import OpenBranch, let_go
 from entrepot.protocols.artemis.packets import (
     Commit,
     Packet,
@@ -42,6 +43,7 @@ from entrepot.protocols.artemis.refusals import XA_DUPID, XA_NOTA, XA_PROTO, XA_
 from entrepot.protocols.artemis.replies import UNASKED, branch_exception_of, null_reply
 from entrepot.protocols.artemis.session import CoreSession
 from entrepot.protocols.artemis.settling import Settling
+from entrepot.protocols.inflow import Inflow
 
 XA_ROLLED_BACK_TIMEOUT: Final = 106
 SECONDS_MAX: Final = 86_400
@@ -50,12 +52,32 @@ SECONDS_MAX: Final = 86_400
 class Commitment:
     """A large transaction that is being carried out, and what answers its commit."""
 
-    def __init__(self, work: Work, answer: Packet, correlation: i64, settled: dict[int, Consumer], octets: i64) -> None:
+    def __init__(
+        self,
+        work: Work,
+        answer: Packet,
+        correlation: i64,
+        settled: dict[int, Consumer],
+        bodies: list[Inflow],
+        octets: i64,
+    ) -> None:
         self.work: Work = work
+        self.bodies: list[Inflow] = bodies
         self.answer: Packet = answer
         self.correlation: i64 = correlation
         self.settled: dict[int, Consumer] = settled
         self.octets: i64 = octets
+
+
+class _LettingGo(Rest):
+    """Lets go of large bodies when the work that sends them is done, though the session is gone."""
+
+    def __init__(self, bodies: list[Inflow]) -> None:
+        super().__init__()
+        self.bodies: list[Inflow] = bodies
+
+    def resume(self) -> None:
+        let_go(self.bodies)
 
 
 class Transacting:
@@ -75,13 +97,14 @@ class Transacting:
         correlation: i64 = UNASKED if packet.correlation is None else packet.correlation
         transaction = session.transaction
         session.transaction = None
+        bodies = session.take_bodies()
         if transaction is None:
             session.replies.done(True, False, correlation)
             return
-        self._carry_out(transaction, null_reply(correlation), correlation)
+        self._carry_out(transaction, bodies, null_reply(correlation), correlation)
 
-    def _carry_out(self, transaction: Transaction, answer: Packet, correlation: i64) -> None:
-        """Do all of ``transaction``, and say ``answer`` when that is on disk."""
+    def _carry_out(self, transaction: Transaction, bodies: list[Inflow], answer: Packet, correlation: i64) -> None:
+        """Do all of ``transaction``, and say ``answer`` when that is on disk; it sends ``bodies``."""
         session = self.session
         settled: dict[int, Consumer] = {each.number: each.consumer for each in transaction.settlements}
         connection = session.connection
@@ -92,12 +115,14 @@ class Transacting:
                 raise cause if cause is not None else TransactionError(transaction.why)
             work = self.broker.transactions.commit(transaction, None if connection is None else connection.rest)
         except (Refused, StorageError) as error:
+            let_go(bodies)
             self._failed(error, answer, correlation, settled)
             return
         if work is None:
+            let_go(bodies)
             session.replies.answer(answer, True)
         else:
-            self.commitment = Commitment(work, answer, correlation, settled, session.replies.octets)
+            self.commitment = Commitment(work, answer, correlation, settled, bodies, session.replies.octets)
 
     def _failed(self, error: EntrepotError, answer: Packet, correlation: i64, settled: dict[int, Consumer]) -> None:
         replies = self.session.replies
@@ -116,6 +141,7 @@ class Transacting:
         if not work.done:
             return True
         self.commitment = None
+        let_go(commitment.bodies)
         replies = self.session.replies
         replies.octets = commitment.octets
         if work.error is not None:
@@ -222,8 +248,11 @@ class Transacting:
             settled: dict[int, Consumer] = {each.number: each.consumer for each in transaction.settlements}
             del session.acceptor.branches[key]
             self.broker.transactions.roll_back(transaction)
+            let_go(branch.bodies)
             self.settling.give_back_settled(settled)
             raise BranchRefused(transaction.why, XA_RMERR)
+        if branch.bodies and not self.broker.journal.pages:
+            raise BranchRefused("a large message cannot be prepared without a disk", XA_RMERR)
         try:
             self.broker.branches.prepare(transaction, key, session.subject.name)
         except TransactionError as error:
@@ -231,6 +260,7 @@ class Transacting:
                 raise BranchRefused(error.message, XA_DUPID) from error
             raise
         del session.acceptor.branches[key]
+        let_go(branch.bodies)
 
     def _check_user(self, key: bytes) -> None:
         self.broker.branches.check_user(key, self.session.subject)
@@ -249,7 +279,7 @@ class Transacting:
         if not packet.one_phase:
             raise BranchRefused("the branch is not prepared", XA_PROTO)
         del session.acceptor.branches[key]
-        self._carry_out(branch.transaction, XaReply(), UNASKED)
+        self._carry_out(branch.transaction, branch.bodies, XaReply(), UNASKED)
 
     def _roll_back(self, xid: Xid) -> None:
         key = key_of(xid)
@@ -258,16 +288,20 @@ class Transacting:
             branch = self.broker.branches.prepared[key]
             settled: dict[int, Consumer] = {}
             for hold in branch.holds:
-                if hold.consumer is not None:
-                    settled[hold.number] = hold.consumer
+                consumer = hold.consumer
+                if consumer is not None and consumer.queue is hold.queue:
+                    settled[hold.number] = consumer
+                elif hold.reference is not None:  # its consumer has left: it was tried all the same
+                    hold.reference.deliveries += 1
             self.broker.branches.roll_back(key)
-            self.settling.give_back_settled(settled)
+            self.settling.give_back(settled, False)
             return
         opened = self._given_up(xid)
         settled = {each.number: each.consumer for each in opened.transaction.settlements}
         del self.session.acceptor.branches[key]
         self.broker.transactions.roll_back(opened.transaction)
-        self.settling.give_back_settled(settled)
+        let_go(opened.bodies)
+        self.settling.give_back(settled, False)
 
     def _give_up(self, xid: Xid) -> None:
         """A failover hit the branch at work: it can only be rolled back."""
@@ -292,9 +326,12 @@ class Transacting:
 
     def end(self) -> None:
         """The session ends: branches stay for others, and what is being carried out goes on without it."""
-        if self.commitment is not None:
-            self.commitment.work.asker = None
+        commitment = self.commitment
+        if commitment is not None:
             self.commitment = None
+            commitment.work.asker = _LettingGo(commitment.bodies)
+            if commitment.work.done:
+                let_go(commitment.bodies)
         self.session.branch = None
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from entrepot.base.primitive import LONG, Primitive
+from entrepot.core.security.access import EVERYTHING, SEND, Rule
+from entrepot.core.security.directory import Directory, User
+from entrepot.model.address import UNTYPED
 from entrepot.protocols.artemis.codec import PREFACE
 from entrepot.protocols.artemis.options import CoreOptions
 from entrepot.protocols.artemis.packets import (
@@ -210,7 +214,8 @@ def test_a_queue_is_described_and_one_that_could_be_made(client: Client) -> None
     client.make("q", address="a", filter="x = 1")
     known = client.ask(QueueQuery(queue="a::q"), QueueQueryReply)
     assert (known.exists, known.address, known.name, known.filter, known.routing) == (True, "a", "q", "x = 1", 1)
-    assert not client.ask(QueueQuery(queue="b::q"), QueueQueryReply).exists
+    assert client.ask(QueueQuery(queue="b::q"), QueueQueryReply).address == "a"
+    assert not client.ask(QueueQuery(queue="a::z"), QueueQueryReply).exists
     address = client.ask(BindingQuery(address="a"), BindingQueryReply)
     assert (address.exists, address.queues, address.anycast, address.multicast) == (True, ["q"], True, False)
 
@@ -425,6 +430,24 @@ def test_a_branch_that_nobody_prepares_is_rolled_back_when_its_time_is_over(hub:
     assert [int(one.delivery_count) for one in other.take(Receive)] == [2]
 
 
+def test_a_message_with_a_date_waits_for_it_and_then_goes_out_as_it_came(hub: Hub) -> None:
+    client = Client(hub)
+    client.open(auto_commit_sends=False)
+    client.make("q")
+    due = Primitive(LONG, hub.rig.wall + 5_000)
+    client.send("q", "later", _AMQ_SCHED_DELIVERY=due)
+    client.send("q", "now", _AMQ_SCHED_DELIVERY=Primitive(LONG, 1))
+    client.say(Commit(correlation=-2), 10)
+    client.consume("q")
+    assert client.texts() == ["now"]
+    hub.rig.wait(4_000)
+    hub.turn()
+    assert client.texts() == []
+    hub.rig.restart("crash")
+    hub.rig.wait(2_000)
+    assert hub.rig.queue("q").count == 2  # nobody acknowledged the other one
+
+
 # -- large messages ----------------------------------------------------------------------------------------------------
 
 
@@ -459,6 +482,51 @@ def test_a_large_message_goes_to_disk_and_from_it_in_pieces(hub: Hub, client: Cl
     rest = client.take(ReceiveContinuation)
     assert b"".join([*got, *(one.body for one in rest)]) == b"".join(body)
     assert [one.continues for one in rest][-2:] == [True, False]
+
+
+def test_large_messages_of_a_transaction_are_there_when_it_is_committed(hub: Hub) -> None:
+    client = Client(hub)
+    client.open(auto_commit_sends=False)
+    client.make("q")
+    for byte in (b"x", b"y"):
+        large(client, [byte * 150_000, byte * 1])
+        client.say(Commit(correlation=-5) if byte == b"y" else Rollback(), 10)
+    assert len(hub.rig.journal.overflow.sizes) == 1
+    client.consume("q", credits=-1)
+    assert [int(one.body_size) for one in client.take(ReceiveLarge)] == [150_001]
+    assert b"".join(one.body for one in client.take(ReceiveContinuation)) == b"y" * 150_001
+
+
+def test_large_messages_of_a_branch_are_there_when_it_is_committed(hub: Hub, client: Client) -> None:
+    branch, other = Xid(1, b"b", b"g"), Xid(1, b"c", b"g")
+    client.make("q")
+    for xid in (branch, other):
+        client.ask(XaStart(xid=xid), XaReply)
+        large(client, [b"x" * 150_000])
+        client.ask(XaEnd(xid=xid), XaReply)
+        assert not client.ask(XaPrepare(xid=xid), XaReply).error
+    client.ask(XaCommit(xid=branch), XaReply)
+    client.ask(XaRollback(xid=other), XaReply)
+    assert len(hub.rig.journal.overflow.sizes) == 1
+    client.consume("q", credits=-1)
+    assert sum(len(one.body) for one in client.take(ReceiveContinuation)) == 150_000
+
+
+def test_a_branch_that_is_rolled_back_gives_back_what_lay_in_the_buffer_too(hub: Hub, client: Client) -> None:
+    branch = Xid(1, b"b", b"g")
+    client.make("q")
+    for number in range(2):
+        client.send("q", str(number))
+    client.consume("q")
+    first = client.take(Receive)[0]
+    client.ask(XaStart(xid=branch), XaReply)
+    client.say(Acknowledge(consumer=0, message=number_of(first)), 10)
+    client.ask(XaEnd(xid=branch), XaReply)
+    client.ask(XaRollback(xid=branch), XaReply)
+    again = client.take(Receive)
+    assert [int(one.delivery_count) for one in again] == [2, 1]
+    client.say(Acknowledge(consumer=0, message=number_of(again[0])), 10)
+    assert hub.rig.queue("q").count == 1
 
 
 def test_what_was_half_sent_was_not_sent(hub: Hub, client: Client) -> None:
@@ -583,6 +651,51 @@ def test_a_session_taken_elsewhere_ends_nothing_with_its_old_connection(hub: Hub
 
 
 # -- who may, and floods -----------------------------------------------------------------------------------------------
+
+
+def protected() -> Hub:
+    """Return a broker where ``app`` may do everything below ``open``, and with names that nobody else guesses."""
+    hub = Hub()
+    users = [User(name, "plain:secret", [name]) for name in ("app", "other")]
+    rules = [Rule("open.>", UNTYPED, {"app": EVERYTHING}), Rule("open.>", UNTYPED, {"other": SEND})]
+    hub.protect(Directory(users), rules)
+    return hub
+
+
+def test_who_is_not_known_does_not_come_in_and_may_try_again() -> None:
+    client = Client(protected())
+    client.say(CreateSession(name="s", session_channel=10, version=136, user="app", password="wrong"), 1)
+    assert code(client) == 105
+    client.open(user="app", password="secret")
+    assert client.session.subject.name == "app"
+
+
+def test_sessions_of_one_connection_may_be_those_of_several_users() -> None:
+    client = Client(protected())
+    client.open(10, user="app", password="secret")
+    client.open(11, user="other", password="secret")
+    client.make("open.q")
+    client.send("open.q", correlation=-2, channel=11)
+    assert [one.correlation for one in client.take(NullReply, 11)] == [-2]
+    client.say(CreateConsumer(consumer=0, queue="open.q", require_response=True), 11)
+    assert code(client) == 105
+    client.consume("open.q")
+    assert client.texts() == ["x"]
+    client.send("secret", correlation=-3, channel=11)
+    assert code(client) == 105
+    client.make("secret")
+    assert code(client) == 105
+
+
+def test_an_answer_goes_to_the_temporary_queue_of_somebody_else() -> None:
+    hub = protected()
+    asks, answers = Client(hub), Client(hub)
+    asks.open(user="app", password="secret")
+    answers.open(user="other", password="secret")
+    asks.make("open.temporary", temporary=True)
+    asks.consume("open.temporary")
+    answers.send("open.temporary", "answer", correlation=-2)
+    assert asks.texts() == ["answer"]
 
 
 def test_a_consumer_whose_queue_is_deleted_is_told(hub: Hub, client: Client) -> None:

@@ -1,1 +1,0 @@
-"""What a program decides that reads ranges and commits stages on many brokers. No sockets, threads or clocks."""
