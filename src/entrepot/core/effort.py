@@ -7,6 +7,8 @@ simulated world stops at the same places as the real one, and a run can be repla
 Whoever works stops between two steps when the turn's allowance is used up, and asks to go on later (`Rest`). Rests go
 on in the order in which they stopped, so that those who have much to do take turns. While there are any, a new event
 gets a smaller allowance: enough for what a well-behaved client sends at once, and a flood soon waits with the others.
+And where events come between the turns of those who wait, these get the smaller one, too: somebody else is being
+served, and waits for the end of each of them.
 """
 
 from __future__ import annotations
@@ -42,10 +44,12 @@ class Effort:
         self.spent: i64 = 0  # whoever does something adds to it
         self.stride: i64 = STRIDE  # what one step of a long verb looks at, though nothing were left of the allowance
         self.rests: list[Rest] = []
+        self.turns: i64 = 0  # that began since those that wait had one, theirs too
 
     def begin(self) -> None:
         """A turn begins."""
         self.spent = 0
+        self.turns += 1
         self.allowance = max(self.units // FIRST_SHARE, 1) if self.rests else self.units
 
     def is_over(self) -> bool:
@@ -61,7 +65,8 @@ class Effort:
     def go_on(self) -> None:
         """Let those that wait go on, the longest waiting first, as far as the allowance of one turn reaches."""
         self.spent = 0
-        self.allowance = self.units
+        self.allowance = max(self.units // FIRST_SHARE, 1) if self.turns > 1 else self.units
+        self.turns = 0
         rests = self.rests
         most = len(rests)
         while most > 0 and self.spent < self.allowance:

@@ -58,3 +58,19 @@ def test_a_new_event_gets_less_while_others_wait() -> None:
     effort.units = 1
     effort.begin()
     assert effort.allowance == 1  # or nothing would ever be done
+
+
+def test_those_that_wait_get_less_while_others_are_served() -> None:
+    effort = Effort()
+    effort.units = 12
+    done: list[str] = []
+    effort.later(Chore(effort, "a", 100, done))
+    steps = []
+    for events in (0, 0, 1, 2, 0):
+        for _ in range(events):  # each in a turn of its own
+            effort.begin()
+        before = len(done)
+        effort.begin()
+        effort.go_on()
+        steps.append(len(done) - before)
+    assert steps == [12, 12, 12 // FIRST_SHARE, 12 // FIRST_SHARE, 12]
