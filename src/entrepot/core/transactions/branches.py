@@ -16,9 +16,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+from mypy_extensions import i64
 
 from entrepot.base.errors import AccessDenied, StorageError, TransactionError
 from entrepot.core.addressing.addresses import written
+from entrepot.core.effort import Rest
 from entrepot.core.events import trace as facts
 from entrepot.core.events.facts import MESSAGE_CONSUMED
 from entrepot.core.queue.backlog import Reference
@@ -26,6 +28,7 @@ from entrepot.core.queue.consumer import Consumer
 from entrepot.core.queue.queue import Queue
 from entrepot.core.records import KIND_BRANCH, PREPARED_QUEUE
 from entrepot.core.security.directory import Subject
+from entrepot.core.transactions.carrying import Work
 from entrepot.core.transactions.transaction import Signal, Transaction
 from entrepot.model import address as names
 from entrepot.model.message import Message
@@ -54,6 +57,7 @@ class Hold:
         self.number = number
         self.reference: Reference | None = None
         self.consumer: Consumer | None = None
+        self.ended = False
 
 
 class Branch:
@@ -66,6 +70,7 @@ class Branch:
         self.numbers: list[int] = []  # of its messages in the journal
         self.recovered: list[tuple[int, str]] = []  # (number, destination) of its sends, after a restart
         self.holds: list[Hold] = []
+        self.ending: bool = False  # it is being committed or rolled back, over turns
 
 
 class Branches:
@@ -74,40 +79,20 @@ class Branches:
     def __init__(self, broker: BrokerCore) -> None:
         self.broker = broker
         self.prepared: dict[bytes, Branch] = {}
+        self.preparing: dict[bytes, Branch] = {}  # the one that is being prepared, over turns
         self.records: list[tuple[bytes, BranchRecord]] = []
 
-    def prepare(self, transaction: Transaction, key: bytes, user: str = "") -> None:
+    def prepare(self, transaction: Transaction, key: bytes, user: str = "", asker: Rest | None = None) -> Work | None:
         """Promise to commit ``transaction`` when asked; confirm the journal before telling. Raises Refused.
 
-        A failover client says all of a branch again that it has prepared already: it is kept as it is.
+        A failover client says all of a branch again that it has prepared already: it is kept as it is. A large one
+        takes turns where ``asker`` is given, as `Transactions.commit` does; so do `commit` and `roll_back`.
         """
-        broker = self.broker
         if key in self.prepared:
             self._check_repeated(self.prepared[key], transaction)
-            broker.transactions.roll_back(transaction)
-            return
-        broker.transactions.check(transaction)
-        transaction.signal(Signal.PREPARE)
-        branch = Branch(key, transaction, user)
-        sends: list[tuple[int, str]] = []
-        journal = broker.journal
-        journal.begin()
-        try:
-            for message, target in zip(transaction.sends, transaction.targets, strict=True):
-                kept = message.twin(message.address)
-                kept.number = broker.ids.next_number()
-                if journal.pages:
-                    journal.store(kept, [PREPARED_QUEUE])
-                branch.numbers.append(int(kept.number))
-                sends.append((int(kept.number), written(target)))
-            for each in transaction.settlements:
-                self._hold(branch, each.queue, each.consumer, each.number)
-            settlements = [(int(hold.queue.identity), hold.number) for hold in branch.holds]
-            record = BranchRecord(transaction.name, sends, settlements, user)
-            journal.put(KIND_BRANCH, key, msgspec.msgpack.encode(record))
-        finally:
-            journal.end()
-        self.prepared[key] = branch
+            self.broker.transactions.roll_back(transaction)
+            return None
+        return self.broker.transactions.carry(_Preparing(self, Branch(key, transaction, user)), asker)
 
     def seen_by(self, subject: Subject) -> list[bytes]:
         """Return the keys of those that ``subject`` may finish."""
@@ -132,51 +117,20 @@ class Branches:
                 remedy="give every branch an id of its own",
             )
 
-    def commit(self, key: bytes) -> None:
+    def commit(self, key: bytes, asker: Rest | None = None) -> Work | None:
         """Do all of a prepared branch. Raises TransactionError when it is not prepared, StorageError to try again."""
-        branch = self._need(key)
-        broker = self.broker
-        refusal = broker.journal.refusal()
-        if refusal is not None:
-            raise StorageError(f"the branch {branch.transaction.name} cannot be stored now: {refusal.message}")
-        journal = broker.journal
-        sends = self._sends(branch)
-        journal.begin()
-        broker.flow.granted = True
-        try:
-            for message, text in sends:
-                broker.send(message, broker.target(names.parse(text)))
-            for message, target in zip(branch.transaction.sends, branch.transaction.targets, strict=True):
-                broker.send(message, target)
-            for hold in branch.holds:
-                self._settle(hold)
-            self._end(branch)
-        finally:
-            broker.flow.granted = False
-            journal.end()
-        branch.transaction.signal(Signal.COMMIT)
+        return self.broker.transactions.carry(_Committing(self, self._need(key)), asker)
 
-    def roll_back(self, key: bytes) -> None:
+    def roll_back(self, key: bytes, asker: Rest | None = None) -> Work | None:
         """Forget the sends of a prepared branch; what it settles goes back to its consumer, or to its queue."""
-        branch = self._need(key)
-        journal = self.broker.journal
-        journal.begin()
-        try:
-            self._end(branch)
-            for hold in branch.holds:
-                self._return(hold)
-        finally:
-            journal.end()
-        for queue in {int(hold.queue.identity): hold.queue for hold in branch.holds}.values():
-            queue.dispatch()  # not sooner: a branch may settle in any order, and they go out in that of the queue
-        branch.transaction.signal(Signal.ROLL_BACK)
+        return self.broker.transactions.carry(_RollingBack(self, self._need(key)), asker)
 
     def check(self) -> list[Message]:
         """Return the messages that branches hold in memory, for `BrokerCore.check`."""
         held: list[Message] = []
-        for branch in self.prepared.values():
+        for branch in [*self.prepared.values(), *self.preparing.values()]:
             for hold in branch.holds:
-                if hold.reference is not None:
+                if hold.reference is not None and not hold.ended:
                     held.append(hold.reference.message)
         return held
 
@@ -222,9 +176,12 @@ class Branches:
         branch = self.prepared.get(key)
         if branch is None:
             raise TransactionError("there is no such prepared branch")
+        if branch.ending:
+            raise TransactionError(f"the branch {branch.transaction.name} is being finished by another session")
         return branch
 
-    def _hold(self, branch: Branch, queue: Queue, consumer: Consumer, number: int) -> None:
+    def hold(self, branch: Branch, queue: Queue, consumer: Consumer, number: int) -> None:
+        """Let ``branch`` have message ``number``, if ``consumer`` has it still."""
         reference = queue.hold(consumer, number)
         if reference is not None:
             hold = Hold(queue, number)
@@ -235,16 +192,14 @@ class Branches:
     def _sends(self, branch: Branch) -> list[tuple[Message, str]]:
         return [(self.broker.journal.reading.load(number), text) for number, text in branch.recovered]
 
-    def _end(self, branch: Branch) -> None:
-        """Drop what the journal keeps for the branch itself."""
-        journal = self.broker.journal
-        if journal.pages:
-            for number in branch.numbers:
-                journal.settle(number, PREPARED_QUEUE)
-        journal.delete(KIND_BRANCH, branch.key)
+    def forget(self, branch: Branch) -> None:
+        """Drop what the journal keeps of the branch itself; its messages are settled."""
+        self.broker.journal.delete(KIND_BRANCH, branch.key)
         del self.prepared[branch.key]
 
-    def _settle(self, hold: Hold) -> None:
+    def settle(self, hold: Hold) -> None:
+        """Settle what a branch that is committed holds."""
+        hold.ended = True
         queue = hold.queue
         queue.leased -= 1
         queue.settled += 1
@@ -257,7 +212,9 @@ class Branches:
             self.broker.journal.settle(hold.number, queue.identity)
             queue.attempts.pop(hold.number, 0)
 
-    def _return(self, hold: Hold) -> None:
+    def give_back(self, hold: Hold) -> None:
+        """Give back what a branch that is rolled back holds."""
+        hold.ended = True
         queue = hold.queue
         queue.leased -= 1
         reference = hold.reference
@@ -277,3 +234,133 @@ class Branches:
             queue.regain(consumer, reference)  # the client has the message, and delivers it again by itself
         else:
             queue.put_back(reference)
+
+
+class _Preparing(Work):
+    """Makes the promise: its messages under the pseudo queue, then what names all of it."""
+
+    def __init__(self, branches: Branches, branch: Branch) -> None:
+        broker = branches.broker
+        super().__init__(broker.sending, broker.letters, branch.transaction)
+        self.signal = Signal.PREPARE
+        self.rolls_back = False
+        self.branches = branches
+        self.branch = branch
+        self.names: list[tuple[int, str]] = []
+
+    def look(self, most: i64) -> bool:
+        """Look whether all of it can be granted; nobody else may have prepared it meanwhile."""
+        branch = self.branch
+        if branch.key in self.branches.prepared:
+            raise TransactionError(f"the branch {branch.transaction.name} is prepared already")
+        complete = super().look(most)
+        if complete:
+            self.branches.preparing[branch.key] = branch
+        return complete
+
+    def send_one(self, at: i64) -> None:
+        """Store a copy that nobody sees."""
+        broker = self.branches.broker
+        message = self.transaction.sends[at]
+        kept = message.twin(message.address)
+        kept.number = broker.ids.next_number()
+        if broker.journal.pages:
+            broker.journal.store(kept, [PREPARED_QUEUE])
+        self.branch.numbers.append(int(kept.number))
+        self.names.append((int(kept.number), written(self.transaction.targets[at])))
+
+    def settle_one(self, at: i64) -> None:
+        """Take it out of its consumer's hands."""
+        each = self.transaction.settlements[at]
+        self.branches.hold(self.branch, each.queue, each.consumer, each.number)
+
+    def close(self) -> None:
+        """Write what names it."""
+        branches, branch = self.branches, self.branch
+        settlements = [(int(hold.queue.identity), hold.number) for hold in branch.holds]
+        record = BranchRecord(branch.transaction.name, self.names, settlements, branch.user)
+        branches.broker.journal.put(KIND_BRANCH, branch.key, msgspec.msgpack.encode(record))
+        branches.preparing.pop(branch.key, None)
+        branches.prepared[branch.key] = branch
+
+
+class _Ending(Work):
+    """Ends a prepared branch."""
+
+    def __init__(self, branches: Branches, branch: Branch) -> None:
+        broker = branches.broker
+        super().__init__(broker.sending, broker.letters, branch.transaction)
+        self.rolls_back = False
+        self.branches = branches
+        self.branch = branch
+        self.journal = broker.journal
+        branch.ending = True
+        self.to_send = len(branch.numbers)
+        self.to_settle = len(branch.holds)
+
+    def look(self, most: i64) -> bool:
+        """Begin at once: all of it was promised. Raises StorageError."""
+        try:
+            self.check()
+        except StorageError:
+            self.branch.ending = False
+            raise
+        return True
+
+    def check(self) -> None:
+        """Raise what stands against it now."""
+
+    def forget_copy(self, at: i64) -> None:
+        """Forget the copy of a message that was kept with the promise."""
+        if self.journal.pages:
+            self.journal.settle(self.branch.numbers[at], PREPARED_QUEUE)
+
+    def close(self) -> None:
+        """Forget the promise."""
+        self.branches.forget(self.branch)
+
+
+class _Committing(_Ending):
+    """Does what was promised."""
+
+    def check(self) -> None:
+        """Raise StorageError when it cannot be stored now."""
+        refusal = self.journal.refusal()
+        if refusal is not None:
+            name = self.branch.transaction.name
+            raise StorageError(f"the branch {name} cannot be stored now: {refusal.message}")
+
+    def send_one(self, at: i64) -> None:
+        """Send it: from memory, or as the journal kept it."""
+        if self.branch.recovered:
+            number, text = self.branch.recovered[at]
+            self.send(self.journal.reading.load(number), self.branches.broker.target(names.parse(text)))
+        else:
+            super().send_one(at)
+        self.forget_copy(at)
+
+    def settle_one(self, at: i64) -> None:
+        """Settle it."""
+        self.branches.settle(self.branch.holds[at])
+
+
+class _RollingBack(_Ending):
+    """Takes the promise back."""
+
+    def __init__(self, branches: Branches, branch: Branch) -> None:
+        super().__init__(branches, branch)
+        self.signal = Signal.ROLL_BACK
+
+    def send_one(self, at: i64) -> None:
+        """Send nothing."""
+        self.forget_copy(at)
+
+    def settle_one(self, at: i64) -> None:
+        """Give it back."""
+        self.branches.give_back(self.branch.holds[at])
+
+    def close(self) -> None:
+        """Let those go out that were given back: not sooner, for a branch settles in any order."""
+        super().close()
+        for queue in {int(hold.queue.identity): hold.queue for hold in self.branch.holds}.values():
+            queue.dispatch()

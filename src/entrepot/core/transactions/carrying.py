@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import DuplicateRejected, EntrepotError, Refused, StorageError, TransactionError
 from entrepot.core.addressing.addresses import written
@@ -37,10 +37,12 @@ SETTLE_UNITS: Final = 2
 LIGHT_SHIFT: Final = 2  # to look whether a message can be sent, or to forget it, is a quarter of a unit
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Work:
     """A transaction that is being carried out. When it is ``done``, all of it was, or nothing: then ``error`` is why.
 
-    ``asker`` goes on then; None: nobody does.
+    ``asker`` goes on then; None: nobody does. What is refused before it has ``begun`` is rolled back if it
+    ``rolls_back``. What is done with a prepared branch is another kind of work (`core/transactions/branches.py`).
     """
 
     def __init__(self, sending: Sending, letters: DeadLetters, transaction: Transaction) -> None:
@@ -55,6 +57,10 @@ class Work:
         self.looked: i64 = 0
         self.sent: i64 = 0
         self.settled: i64 = 0
+        self.signal: Signal = Signal.COMMIT  # what it is for its transaction
+        self.rolls_back: bool = True
+        self.to_send: i64 = len(transaction.sends)
+        self.to_settle: i64 = len(transaction.settlements)
         self.identities: dict[str, bool] = {}
 
     def portion(self, most: i64) -> bool:
@@ -70,7 +76,7 @@ class Work:
         journal.space.limits.pledged = True
         try:
             most -= self._send(most)
-            if self.sent == len(self.transaction.sends):
+            if self.sent == self.to_send:
                 self._settle(most)
         finally:
             journal.space.limits.pledged = False
@@ -79,8 +85,10 @@ class Work:
 
     def is_complete(self) -> bool:
         """Return whether nothing is left to be done."""
-        transaction = self.transaction
-        return self.begun and self.sent == len(transaction.sends) and self.settled == len(transaction.settlements)
+        return self.begun and self.sent == self.to_send and self.settled == self.to_settle
+
+    def close(self) -> None:
+        """All of it is done: write what comes last, within the bracket."""
 
     def look(self, most: i64) -> bool:
         """Look whether the next ``most`` sends can be done; return whether all can be. Raises Refused."""
@@ -101,7 +109,7 @@ class Work:
         return last == len(sends)
 
     def _begin(self) -> None:
-        self.transaction.signal(Signal.COMMIT)
+        self.transaction.signal(self.signal)
         self.identities.clear()
         self.host.journal.begin()
         self.begun = True
@@ -118,31 +126,38 @@ class Work:
 
     def _send(self, most: i64) -> i64:
         """Send the next messages; return how many."""
-        sending = self.sending
-        sends = self.transaction.sends
-        targets = self.transaction.targets
         first: i64 = self.sent
-        last: i64 = min(first + most, len(sends))
+        last: i64 = min(first + most, self.to_send)
         while self.sent < last:
-            message = sends[self.sent]
-            target = targets[self.sent]
             self.sent += 1
-            try:
-                sending.send(message, target)
-            except Refused as refusal:  # where it was to go is gone, since that was looked at
-                self.letters.bury_unsendable(message, written(target), refusal)
+            self.send_one(self.sent - 1)
         self.host.effort.spent += (last - first) * SEND_UNITS
         return last - first
 
+    def send_one(self, at: i64) -> None:
+        """Send message ``at`` of those that are to be sent."""
+        message = self.transaction.sends[at]
+        self.send(message, self.transaction.targets[at])
+
+    def send(self, message: Message, target: Target) -> None:
+        """Send ``message``."""
+        try:
+            self.sending.send(message, target)
+        except Refused as refusal:  # where it was to go is gone, since that was looked at
+            self.letters.bury_unsendable(message, written(target), refusal)
+
     def _settle(self, most: i64) -> None:
-        settlements = self.transaction.settlements
-        last: i64 = min(self.settled + most, len(settlements))
+        last: i64 = min(self.settled + most, self.to_settle)
         self.host.effort.spent += (last - self.settled) * SETTLE_UNITS
         while self.settled < last:
-            each = settlements[self.settled]
             self.settled += 1
-            each.consumer.promised.pop(each.number, "")
-            each.queue.settle(each.consumer, each.number)
+            self.settle_one(self.settled - 1)
+
+    def settle_one(self, at: i64) -> None:
+        """Settle message ``at`` of those that are to be settled."""
+        each = self.transaction.settlements[at]
+        each.consumer.promised.pop(each.number, "")
+        each.queue.settle(each.consumer, each.number)
 
 
 class Forgetting(Rest):
@@ -193,19 +208,24 @@ class Transactions(Rest):
         A large one takes turns, where ``asker`` is given: it goes on when the work that is returned is ``done``.
         Raises Refused when it cannot be done: it is rolled back then.
         """
-        work = Work(self.sending, self.letters, transaction)
-        size = len(transaction.sends) + len(transaction.settlements)
+        return self.carry(Work(self.sending, self.letters, transaction), asker)
+
+    def carry(self, work: Work, asker: Rest | None) -> Work | None:
+        """Do all of ``work``, as `commit` does."""
+        size: i64 = work.to_send + work.to_settle
         if asker is not None and (size > self.host.effort.stride or self.queued):
             return self._begin(work, asker)
         try:
             while not work.begun:
                 work.portion(size + 1)
         except Refused:
-            self.roll_back(transaction)
+            if work.rolls_back:
+                self.roll_back(work.transaction)
             raise
         try:
             while not work.portion(size + 1):
                 pass
+            work.close()
         finally:
             self.host.journal.end()
         return None
@@ -288,8 +308,10 @@ class Transactions(Rest):
         self.under_way = None
         self._ended_at = self.host.now
         if work.begun:
+            if error is None:
+                work.close()
             self.host.journal.end()
-        elif error is not None:
+        elif error is not None and work.rolls_back:
             self.roll_back(work.transaction)
         work.error = error
         work.done = True

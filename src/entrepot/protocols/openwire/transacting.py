@@ -59,7 +59,7 @@ class Debt(Reply):
 
 
 class Commitment:
-    """A large transaction that is being carried out, and what answers its commit; None: nobody asked."""
+    """A large step that is being carried out: what asked for it, and what answers it; None: nobody waits for that."""
 
     def __init__(self, work: Work, command: TransactionInfo, debt: Debt | None) -> None:
         self.work: Work = work
@@ -99,8 +99,7 @@ class Transacting:
         elif step == int(TransactionStep.COMMIT_TWO_PHASE):
             self._commit_prepared(command, transaction_id)
         elif step == int(TransactionStep.ROLLBACK) or step == int(TransactionStep.FORGET):
-            self._roll_back(transaction_id)
-            self.replies.answer(command, True)
+            self._roll_back(command, transaction_id)
         else:
             raise ProtocolViolation(f"a transaction has no step {step}")
 
@@ -126,14 +125,9 @@ class Transacting:
             debt = self._indebted(transaction, Response(correlation_id=command.command_id))
         try:
             work = session.broker.transactions.commit(transaction, session.rest)
-        except EntrepotError:
-            if debt is not None:
-                debt.repay()
-            raise
-        if work is not None:
-            self.commitment = Commitment(work, command, debt)
-        elif debt is not None:
-            self.replies.confirmations.ask(debt)
+        except EntrepotError as error:
+            raise self._undone(command, debt, error) from None
+        self._carried(work, command, debt, transaction)
 
     def is_busy(self) -> bool:
         """Return whether a large transaction is being carried out; its commit is answered when it is done."""
@@ -144,19 +138,56 @@ class Transacting:
         if not work.done:
             return True
         self.commitment = None
-        debt = commitment.debt
-        if work.error is not None:
-            if debt is not None:
-                debt.repay()
-            self.replies.refuse(commitment.command, work.error)
-        elif debt is not None:
-            self.replies.confirmations.ask(debt)
+        error = work.error
+        if error is None:
+            self._done(commitment.command, commitment.debt, work.transaction)
+        else:
+            self.replies.refuse(commitment.command, self._undone(commitment.command, commitment.debt, error))
         return False
+
+    def _done(self, command: TransactionInfo, debt: Debt | None, transaction: Transaction) -> None:
+        """A step was carried out: answer it when that is on disk."""
+        if command.type == int(TransactionStep.PREPARE):
+            self._forget_settled(transaction)
+            transaction_id = command.transaction_id
+            if transaction_id is not None:
+                self.transactions.open.pop(transaction_id, None)
+        if debt is None:
+            return
+        if command.response_required:
+            self.replies.confirmations.ask(debt)
+        else:
+            debt.repay()
+
+    def _undone(self, command: TransactionInfo, debt: Debt | None, error: EntrepotError) -> EntrepotError:
+        """A step was refused, and did nothing: return what to say of it."""
+        if debt is not None:
+            debt.repay()
+        transaction_id = command.transaction_id
+        if isinstance(transaction_id, XATransactionId):
+            if isinstance(error, StorageError) and command.type == int(TransactionStep.COMMIT_TWO_PHASE):
+                return BranchRefused(error.message, XA_RETRY)
+            prepared = branch_key(transaction_id) in self.session.broker.branches.prepared
+            if isinstance(error, TransactionError) and prepared and command.type == int(TransactionStep.PREPARE):
+                return BranchRefused(error.message, XA_DUPID)
+        return error
+
+    def _carried(self, work: Work | None, command: TransactionInfo, debt: Debt | None, done: Transaction) -> None:
+        """A step was carried out, or is being: ``work``."""
+        if work is None:
+            self._done(command, debt, done)
+        else:
+            self.commitment = Commitment(work, command, debt)
 
     def end(self) -> None:
         """The connection is gone: what is open is rolled back; what is being carried out goes on without it."""
-        if self.commitment is not None:
-            self.commitment.work.asker = None
+        commitment = self.commitment
+        if commitment is not None:
+            commitment.work.asker = None
+            if commitment.command.type == int(TransactionStep.PREPARE):
+                commitment.work.rolls_back = True  # if it is refused: nobody else would
+            if commitment.command.transaction_id is not None:
+                self.transactions.open.pop(commitment.command.transaction_id, None)  # one that is being prepared
         self.transactions.roll_back_all()
 
     def _indebted(self, transaction: Transaction, response: Response) -> Debt:
@@ -200,15 +231,10 @@ class Transacting:
             return
         debt = self._indebted(transaction, IntegerResponse(correlation_id=correlation, result=XA_OK))
         try:
-            branches.prepare(transaction, key, self.session.subject.name)
+            work = branches.prepare(transaction, key, self.session.subject.name, self.session.rest)
         except EntrepotError as error:
-            debt.repay()
-            if isinstance(error, TransactionError) and key in branches.prepared:
-                raise BranchRefused(error.message, XA_DUPID) from error
-            raise
-        self._forget_settled(transaction)
-        del self.transactions.open[transaction_id]
-        self._result(command, debt)
+            raise self._undone(command, debt, error) from error
+        self._carried(work, command, debt, transaction)
 
     def _result(self, command: Command, debt: Debt) -> None:
         if command.response_required:
@@ -225,20 +251,30 @@ class Transacting:
             self.known(transaction_id)  # raises when it is not known at all
             raise BranchRefused("Cannot do 2 phase commit if the transaction has not been prepared.", XA_PROTO)
         try:
-            self.session.broker.branches.commit(key)
+            self._end_branch(command, key)
         except StorageError as error:
-            raise BranchRefused(error.message, XA_RETRY) from error
-        self.replies.answer(command, True)
+            raise self._undone(command, None, error) from error
 
-    def _roll_back(self, transaction_id: TransactionId) -> None:
+    def _end_branch(self, command: TransactionInfo, key: bytes) -> None:
+        """Commit a prepared branch, or roll it back. Raises TransactionError, StorageError."""
+        branches = self.session.broker.branches
+        transaction = branches.prepared[key].transaction
+        if command.type == int(TransactionStep.COMMIT_TWO_PHASE):
+            work = branches.commit(key, self.session.rest)
+        else:
+            work = branches.roll_back(key, self.session.rest)
+        self._carried(work, command, Debt(self.replies, Response(correlation_id=command.command_id)), transaction)
+
+    def _roll_back(self, command: TransactionInfo, transaction_id: TransactionId) -> None:
         if isinstance(transaction_id, XATransactionId):
             key = branch_key(transaction_id)
             if key in self.session.broker.branches.prepared:
-                self.session.broker.branches.roll_back(key)
+                self._end_branch(command, key)
                 return
         transaction = self.known(transaction_id)
         del self.transactions.open[transaction_id]
         self.session.broker.transactions.roll_back(transaction)
+        self.replies.answer(command, True)
 
     def _recover(self, command: TransactionInfo) -> None:
         """Name the branches that are prepared and not ended, and that this user may end."""
