@@ -24,7 +24,7 @@ from entrepot.cluster.networks.temporaries import Temporaries
 from entrepot.cluster.supervision import Supervision
 from entrepot.core.identities import Identities
 from entrepot.core.sending.copies import Copies
-from entrepot.protocols.openwire.advisories import Advisories
+from entrepot.protocols.openwire import replaying
 from entrepot.protocols.openwire.relaying import Crossing
 from entrepot.simulation import sites
 
@@ -219,7 +219,7 @@ HISTORIC: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "a bridge dies of an error in the handshake": lambda: patched(LinkCore, "failed", _dies_in_the_handshake),
     "a lost connection is taken for a shutdown": lambda: patched(LinkCore, "failed", _takes_a_loss_for_a_shutdown),
     "the path is not stamped": lambda: patched(Forwarding, "forward", _stamps_no_path),
-    "demand is not told to who subscribes late": lambda: patched(Advisories, "replay", _nothing),
+    "demand is not told to who subscribes late": lambda: patched(replaying.Replay, "resume", _nothing),
     "a message is settled before the peer has it": lambda: patched(Bridge, "forward", _settles_before_the_answer),
     "what was under way is forgotten": lambda: patched(LinkCore, "_clear", _forgets_what_was_under_way),
     "the canary is never sent and silence is ignored": unsupervised,

@@ -22,6 +22,7 @@ from entrepot.core.queue.queue import UNKNOWN_DELIVERED, Queue
 from entrepot.core.records import KIND_CLAIM, KIND_COUNT, KIND_DECISION, KIND_PUBLICATION, STAGED_QUEUE
 from entrepot.core.scheduling.timed import Dates
 from entrepot.core.sending.duplicates import Duplicates
+from entrepot.core.sending.handing import Owing
 from entrepot.core.stages.counting import Author, Counts
 from entrepot.core.stages.stage import Stages
 from entrepot.core.stages.staged import Publication, Stage
@@ -272,6 +273,28 @@ def answered_at_once(self: Transacting, headers: dict[str, str]) -> None:
     self._committed(transaction)
 
 
+OWING = Owing.resume
+
+
+def forgets_who_did_not_have_it(self: Owing) -> None:
+    for queue in self.queues[self.at :] if self.at > 0 else []:
+        if queue.backlog.owed is not None:
+            for message in queue.backlog.owed.messages():
+                self.host.memory.release(message)
+            queue.backlog.owed = None
+    OWING(self)
+
+
+ACCEPT = Queue.accept
+
+
+def before_what_it_is_owed(self: Queue, message: Message) -> None:
+    owed = self.backlog.owed
+    self.backlog.owed = None
+    ACCEPT(self, message)
+    self.backlog.owed = owed
+
+
 def as_if_finished(self: Link) -> bool:
     return self.server.readable
 
@@ -309,6 +332,10 @@ BUGS = {
         patches=((Queue, "detach", without_its_promises),)
     ),
     "what comes overtakes a search that is not over": Bug(patches=((Queue, "_step_later", overtaken),)),
+    "a message to many queues is forgotten when the turn is over": Bug(
+        patches=((Owing, "resume", forgets_who_did_not_have_it),)
+    ),
+    "a message overtakes what a queue is owed": Bug(patches=((Queue, "accept", before_what_it_is_owed),)),
     "the rest of a chunk is forgotten": Bug(patches=((StompSession, "resume", without_the_rest),)),
     "a later chunk overtakes the rest of an earlier one": Bug(
         patches=((StompSession, "receive", the_newest_first), (Link, "_server_reads", as_if_finished))

@@ -185,6 +185,9 @@ class BrokerCore(Host):
             for consumer in queue.roster.consumers:
                 for reference in consumer.in_flight.values():
                     held[id(reference.message)] = reference.message
+            if queue.backlog.owed is not None:
+                for message in queue.backlog.owed.messages():
+                    held[id(message)] = message
             for reference in queue.promised.values():
                 held[id(reference.message)] = reference.message
         for lease in self.leases.held.values():

@@ -64,7 +64,10 @@ LATE_KINDS: Final = (
     ("shard", 1, 0.3),
     ("rot", 2, 0.4),
     ("clock", 3, 0.2),
+    ("crowd", 1, 0.25),
 )  # drawn and numbered behind the others: seeds keep the steps that they had
+CROWD_LEAST: Final = 4  # subscribers of a topic that come together
+CROWD_MOST: Final = 8
 SINK_ROOM: Final = 60_000  # octets: what a broker remembers of a sink stays, and must not keep all others out
 
 
@@ -235,6 +238,10 @@ class Workload:
             self._come(Consumer(self.stage, step.name, self._durable(lots)))
         elif step.kind == "topic":
             self._come(Consumer(self.stage, step.name, self._topic(lots)))
+        elif step.kind == "crowd":
+            for number in range(lots.between(CROWD_LEAST, CROWD_MOST)):
+                options = self._durable(lots) if lots.chance(0.5) else self._topic(lots)
+                self._come(Consumer(self.stage, f"{step.name}-{number}", options))
         elif step.kind == "lease":
             pause = lots.skewed(MILLISECOND, 100 * MILLISECOND)
             self._come(LeaseReader(self.stage, step.name, lots.one_of(self.names), lots.skewed(1, 40), pause))

@@ -29,6 +29,7 @@ from entrepot.cluster.networks.wanted import (
 from entrepot.protocols.openwire.commands import Destination
 from entrepot.protocols.openwire.frames import Throwable
 from entrepot.protocols.openwire.ids import components, is_temporary
+from entrepot.protocols.openwire.replaying import replay
 
 
 class Subscriptions:
@@ -89,7 +90,7 @@ class Subscriptions:
             end.broker.ids.secure()
         end.advisories.consumer_added(demand.info)
         if addresses[0].name.startswith(ADVISORY) and demand.info.consumer_id is not None:
-            end.advisories.replay(feed, demand.info.consumer_id)
+            replay(end.advisories, feed, demand.info.consumer_id)
 
     def unsubscribe(self, effect: Unsubscribe) -> None:
         """Take it away, once all that it sent is answered for."""

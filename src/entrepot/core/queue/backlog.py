@@ -14,6 +14,7 @@ from typing import Final
 from librt.strings import BytesWriter, read_i64_be, write_i64_be
 from mypy_extensions import i64, mypyc_attr
 
+from entrepot.core.queue.owed import Owed
 from entrepot.model.message import DEFAULT_PRIORITY, Message
 
 LEVELS: Final = 10
@@ -283,11 +284,17 @@ class Backlog:
         self.paged_count: i64 = 0
         self.loaded: i64 = 0  # references in memory
         self.octets: i64 = 0  # their sizes
+        self.owed: Owed | None = None  # what is to come before anything else does
 
     @property
     def count(self) -> i64:
         """How many messages wait, in memory and on disk."""
         return self.loaded + self.paged_count
+
+    def complete(self) -> None:
+        """Let enter what is owed, before anything is done that is for all of it."""
+        if self.owed is not None:
+            self.owed.pay()
 
     def level_of(self, message: Message) -> i64:
         """Return the level that ``message`` belongs to."""

@@ -151,6 +151,8 @@ class Queue:
 
     def accept(self, message: Message) -> None:
         """Take a routed message: straight to a ready consumer, else to the backlog. The journal has it already."""
+        if self.backlog.owed is not None and self.backlog.owed.before(message):
+            return
         self.accepted += 1
         self.effort.spent += 1
         rare = message.rare
@@ -981,6 +983,7 @@ class Queue:
 
     def close(self) -> None:
         """The queue is being deleted: what one consumer gives back is not for the next one, who goes too."""
+        self.backlog.complete()
         self.paused = True
         self.deleted = True
 
@@ -1005,7 +1008,8 @@ class Queue:
 
     def is_unused(self) -> bool:
         """Say whether the queue was used, is empty and unread, and has been so for its delay (artemis.md 4.1)."""
-        if not (self.used or self.accepted > 0) or self.count > 0 or self.roster.is_read():
+        busy = self.count > 0 or self.backlog.owed is not None or self.roster.is_read()
+        if busy or not (self.used or self.accepted > 0):
             self.unused_since = -1
             return False
         if self.unused_since < 0:

@@ -25,10 +25,12 @@ from entrepot.core.ports import Host
 from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.consumer import Consumer, Pause
 from entrepot.core.queue.queue import MAYBE_DELIVERED, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
+from entrepot.core.reading.retroactive import still_stored
 from entrepot.core.reading.subscription import DEFAULT_PREFETCH, Subscription, durable_queue_name
-from entrepot.core.sending.handing import hand_out
+from entrepot.core.sending.handing import Deferral, enter, hand_out
 from entrepot.core.sending.sending import Sending
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
+from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
 ATTACH_UNITS: Final = 6  # of `core/effort.py`: to give a queue a consumer, or take it away, and tell of it
@@ -66,6 +68,38 @@ class _Leaving(Rest):
     def resume(self) -> None:
         if not self.reading.detach_on(self.subscription, self.consumers, self.last_delivered):
             self.reading.host.effort.later(self)
+
+
+class _Recalling(Rest):
+    """Gives a new subscriber what its topics remember. What comes meanwhile waits behind it."""
+
+    def __init__(self, host: Host, queue: Queue, remembered: list[Message]) -> None:
+        super().__init__()
+        self.host = host
+        self.queue = queue
+        self.remembered = remembered
+        self.at: i64 = 0
+        self.deferral: Deferral | None = None
+        host.effort.spent += len(remembered)  # they were looked for
+
+    def resume(self) -> None:
+        while self.at < len(self.remembered):
+            if self.host.effort.is_over() and not self.queue.deleted:
+                if self.deferral is None:
+                    self.deferral = Deferral(self.host, self.queue)
+                self.host.effort.later(self)
+                return
+            self._give(self.remembered[self.at])
+            self.at += 1
+        if self.deferral is not None:
+            self.deferral.pay()
+
+    def _give(self, message: Message) -> None:
+        if not self.queue.deleted and passes(self.queue, message):
+            if self.deferral is None:
+                enter(self.host, self.queue, message)
+            else:
+                self.deferral.let_in(message)
 
 
 class Reading(QueueWatcher):
@@ -144,7 +178,7 @@ class Reading(QueueWatcher):
                 left.reverse()
                 self.host.effort.later(_Attaching(self, subscription, left))
         for queue in subscription.recalling:
-            self._recall(queue)
+            self._recall(queue, subscription.retroactive)
         subscription.recalling.clear()
 
     def attach_on(self, subscription: Subscription, queues: list[Queue]) -> bool:
@@ -168,15 +202,23 @@ class Reading(QueueWatcher):
             subscription.pattern_keys.append(key)
             announcing.follows(self.host.hub, pattern, key, subscription)
 
-    def _recall(self, queue: Queue) -> None:
+    def _recall(self, queue: Queue, retroactive: bool) -> None:
         """Give a new subscription what its topic remembers, before anything that comes now (classic.md 4.7)."""
+        if not queue.durable:
+            _Recalling(self.host, queue, self.sending.recollections.recall(queue.address)).resume()
+            return
+        recalled = self.sending.recollections.recall(queue.address)
+        if retroactive:
+            ids = self.host.ids
+            known = {ids.identity_of(message) for message in recalled}
+            stored = still_stored(self.table, ids, queue)
+            recalled = [one for one in stored if ids.identity_of(one) not in known] + recalled
         self.host.journal.begin()
         try:
-            for message in self.sending.recollections.recall(queue.address):
+            for message in recalled:
                 if passes(queue, message):
-                    # what a durable subscription keeps over a restart needs a record, and a number, of its own
-                    own = self.host.ids.renumbered(message) if queue.durable else message
-                    hand_out(self.host, own, [queue])
+                    # what it keeps over a restart needs a record, and a number, of its own: all of them now
+                    hand_out(self.host, self.host.ids.renumbered(message), [queue])
         finally:
             self.host.journal.end()
 

@@ -1,10 +1,20 @@
-"""The last step of every send: the record of a message, then the message into its queues. [C]"""
+"""The last step of every send: the record of a message, then the message into its queues. [C]
+
+Where there are very many queues, the record comes at once and the queues take turns: `Owing`. A queue that anything
+else happens to first, another message or its end, takes what it is owed before that; so each sees what it would have
+seen, a moment later, and what is durable is on disk with its send. A new subscriber that is told very much of before,
+over turns, is told all of it before what is new: `Deferral`.
+"""
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
 from entrepot.base.reasons import READER_BEHIND, Reason
+from entrepot.core.effort import Rest
 from entrepot.core.events import announcing
 from entrepot.core.ports import Host
+from entrepot.core.queue.owed import Owed
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message
@@ -16,9 +26,126 @@ def hand_out(host: Host, message: Message, queues: list[Queue]) -> None:
         durable = [int(queue.identity) for queue in queues if queue.durable]
         if durable:
             host.journal.store(message, durable)
+    rare = message.rare
+    if len(queues) > host.effort.stride and (rare is None or rare.large_id == 0):  # large bodies are the sender's yet
+        for queue in queues:
+            owe(host, queue, message)
+        Owing(host, queues).resume()
+        return
     for queue in queues:
-        if queue.fates.careful and queue.routing == ANYCAST:
-            queue.fates.arrived(queue.place(), message, queue.roster.is_read())
-        queue.accept(message)
-        if queue.pending_limit >= 0 and queue.trim() > 0:
-            announcing.dropped(host.hub, queue.place(), None, "", Reason(READER_BEHIND))
+        enter(host, queue, message)
+
+
+def enter(host: Host, queue: Queue, message: Message) -> None:
+    """Let ``message``, whose record is written, enter ``queue``."""
+    if queue.fates.careful and queue.routing == ANYCAST:
+        queue.fates.arrived(queue.place(), message, queue.roster.is_read())
+    queue.accept(message)
+    if queue.pending_limit >= 0 and queue.trim() > 0:
+        announcing.dropped(host.hub, queue.place(), None, "", Reason(READER_BEHIND))
+
+
+def owe(host: Host, queue: Queue, message: Message) -> None:
+    """Let ``queue`` have ``message`` before anything else that comes to it."""
+    owed = queue.backlog.owed
+    if owed is None:
+        owed = Debt(host, queue)
+        queue.backlog.owed = owed
+    if isinstance(owed, Debt):
+        owed.waiting.append(message)
+        host.memory.hold(message)
+    else:
+        enter(host, queue, message)
+
+
+class Debt(Owed):
+    """What one queue is owed."""
+
+    def __init__(self, host: Host, queue: Queue) -> None:
+        self.host: Host = host
+        self.queue: Queue = queue
+        self.waiting: list[Message] = []
+
+    def before(self, message: Message) -> bool:
+        """Let all of it enter first."""
+        self.pay()
+        return False
+
+    def pay(self) -> None:
+        """Let all of it enter, oldest first."""
+        host = self.host
+        self.queue.backlog.owed = None
+        for message in self.waiting:
+            enter(host, self.queue, message)
+            host.memory.release(message)
+
+    def messages(self) -> list[Message]:
+        """Return what is owed, oldest first."""
+        return list(self.waiting)
+
+
+class Deferral(Owed):
+    """What comes to the queue of a new subscriber while he is told what was before: it waits behind that.
+
+    For queues that keep nothing over a restart, where a message may have another number. `pay` ends it, and nobody
+    calls that but who made it, or when the queue ends.
+    """
+
+    def __init__(self, host: Host, queue: Queue) -> None:
+        self.host: Host = host
+        self.queue: Queue = queue
+        self.waiting: list[Message] = []
+        queue.backlog.complete()
+        queue.backlog.owed = self
+
+    def before(self, message: Message) -> bool:
+        """Let it wait."""
+        self.waiting.append(message)
+        self.host.memory.hold(message)
+        return True
+
+    def let_in(self, message: Message) -> None:
+        """Let a numbered message of before enter, if the queue is there yet."""
+        queue = self.queue
+        if queue.backlog.owed is self:
+            queue.backlog.owed = None
+            enter(self.host, queue, message)
+            queue.backlog.owed = self
+
+    def pay(self) -> None:
+        """Nothing of before is left: let enter what waits, under numbers behind those."""
+        queue = self.queue
+        if queue.backlog.owed is not self:
+            return
+        queue.backlog.owed = None
+        for message in self.waiting:
+            enter(self.host, queue, self.host.ids.renumbered(message))
+            self.host.memory.release(message)
+        self.waiting.clear()
+
+    def messages(self) -> list[Message]:
+        """Return what waits, oldest first."""
+        return list(self.waiting)
+
+
+class Owing(Rest):
+    """Lets the queues of one message take it, in their order, as many in a turn as its allowance reaches."""
+
+    def __init__(self, host: Host, queues: list[Queue]) -> None:
+        super().__init__()
+        self.host: Host = host
+        self.queues: list[Queue] = queues
+        self.at: i64 = 0
+
+    def resume(self) -> None:
+        """Pay the next."""
+        effort = self.host.effort
+        queues = self.queues
+        while self.at < len(queues):
+            if effort.is_over():
+                effort.later(self)
+                return
+            debt = queues[self.at].backlog.owed
+            self.at += 1
+            if isinstance(debt, Debt):  # what is deferred has a time of its own
+                debt.pay()

@@ -226,6 +226,7 @@ class Sending(ScheduleOutlet):
         if target.diverts and self._divert(message, target, plan, copy, peek):
             return
         chosen = target.choice.candidates() if peek else target.choice.choose(message)
+        self.host.effort.spent += len(target.choice.every) >> 2  # the filter of each is looked at
         if not copy.queues:  # a target names no queue twice, and to look would cost the square of a topic's readers
             copy.queues.extend(chosen)
         else:

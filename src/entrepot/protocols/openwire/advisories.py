@@ -14,10 +14,8 @@ from typing import Final
 from entrepot.base.patterns import MIXED
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.core.addressing.address_settings import RECALL_NONE
-from entrepot.core.addressing.binding import passes
 from entrepot.core.addressing.routing import Target, VirtualTopic
 from entrepot.core.broker import BrokerCore
-from entrepot.core.reading.subscription import Subscription
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
 from entrepot.model.message import Message
@@ -158,7 +156,7 @@ class Advisories:
         """A temporary destination was made."""
         if info.destination is not None:
             self.temporaries[info.destination] = info
-            self.tell(_topic_of(info.destination), info, {})
+            self.tell(temporaries_of(info.destination), info, {})
 
     def temporary_removed(self, where: Destination, connection_id: ConnectionId | None) -> None:
         """A temporary destination is gone."""
@@ -166,7 +164,7 @@ class Advisories:
             info = DestinationInfo(
                 connection_id=connection_id, destination=where, operation_type=int(DestinationOperation.REMOVE)
             )
-            self.tell(_topic_of(where), info, {})
+            self.tell(temporaries_of(where), info, {})
 
     def topic_used(self, name: str) -> None:
         """Somebody sends to, or reads, the topic ``name``."""
@@ -188,28 +186,28 @@ class Advisories:
                 topic = f"{PREFIX}Consumer.{kind_word(part)}.{name}"
                 self.tell(topic, said, {"consumerCount": self.readers(part)})
 
-        for source in self._sources(where):
-            self.tell(_virtual(source), _as_reader_of(said, source), self._count(said, source, where))
+        for source in self.sources(where):
+            self.tell(virtual_readers_of(source), as_reader_of(said, source), self._count(said, source, where))
 
     def later_about_consumer(self, where: Destination, said: Structure) -> None:
         """As `consumer_added` and `consumer_removed` tell it, for when the core is at work."""
         topic = f"{PREFIX}Consumer.{kind_word(where)}.{where.physical_name}"
         self.later(topic, said, {"consumerCount": self.readers(where)})
         if isinstance(said, (ConsumerInfo, RemoveInfo)):
-            for source in self._sources(where):
-                self.later(_virtual(source), _as_reader_of(said, source), self._count(said, source, where))
+            for source in self.sources(where):
+                self.later(virtual_readers_of(source), as_reader_of(said, source), self._count(said, source, where))
 
     def queue_made(self, where: Destination) -> None:
         """A queue is there: a consumer is announced that reads what fills it, if that is wanted."""
         name = where.physical_name or ""
         if not self.virtual_on_creation or name in self.made:
             return
-        for source in self._sources(where):
+        for source in self.sources(where):
             self._made_count += 1
             stands = ConsumerId(self.broker.ids.node_id, QUEUE_SESSION, self._made_count)
             info = ConsumerInfo(consumer_id=stands, destination=source)
             self.made.setdefault(name, []).append(info)
-            self.later(_virtual(source), info, self._count(info, source, where))
+            self.later(virtual_readers_of(source), info, self._count(info, source, where))
 
     def founded(self) -> None:
         """All that the configuration and the journal say is there: queues and topics of before count as made now."""
@@ -225,13 +223,13 @@ class Advisories:
         for info in self.made.pop(where.physical_name or "", []):
             if info.destination is not None:
                 gone = RemoveInfo(object_id=info.consumer_id)
-                self.later(_virtual(info.destination), gone, self._count(gone, info.destination, where))
+                self.later(virtual_readers_of(info.destination), gone, self._count(gone, info.destination, where))
 
     def _count(self, said: Structure, source: Destination, where: Destination) -> dict[str, object]:
         """Return how many read: ``source`` when one comes, ``where`` when one leaves, as ActiveMQ counts them."""
         return {"consumerCount": self.readers(source if isinstance(said, ConsumerInfo) else where)}
 
-    def _sources(self, where: Destination) -> list[Destination]:
+    def sources(self, where: Destination) -> list[Destination]:
         """Return the virtual destinations that fill ``where``, if their readers are announced.
 
         A reader of all that a wildcard covers counts for none of them, as in ActiveMQ. What two of them fill counts for
@@ -290,7 +288,7 @@ class Advisories:
     def later(self, topic: str, said: Structure | None, properties: dict[str, object]) -> None:
         """Publish an advisory when the core is done with what it is at."""
         if self.is_read(topic):
-            self.later_send(topic, self._message(topic, said, properties, None))
+            self.later_send(topic, self.message(topic, said, properties, None))
 
     def later_send(self, topic: str, message: Message) -> None:
         """Publish ``message`` on ``topic`` when the core is done with what it is at."""
@@ -310,7 +308,7 @@ class Advisories:
     def tell(self, topic: str, said: Structure | None, properties: dict[str, object]) -> None:
         """Publish one advisory, if anybody reads ``topic``."""
         if self.is_read(topic):
-            self._send(topic, self._message(topic, said, properties, None))
+            self._send(topic, self.message(topic, said, properties, None))
 
     def _send(self, topic: str, message: Message) -> None:
         target = self._target(topic)
@@ -319,9 +317,10 @@ class Advisories:
         if not target.choice.is_empty() or target.version < 0:
             self.broker.send(message, target)
 
-    def _message(
+    def message(
         self, topic: str, said: Structure | None, properties: dict[str, object], reader: ConsumerId | None
     ) -> Message:
+        """Return an advisory on ``topic``; ``reader``: it is for him alone."""
         broker = self.broker
         self.sequence += 1
         producer = ProducerId(connection_id=broker.ids.node_id, value=ADVISER, session_id=ADVISER_SESSION)
@@ -342,49 +341,6 @@ class Advisories:
         )
         return message_of(command, topic)
 
-    # -- replay -------------------------------------------------------------------------------------------------------
-
-    def replay(self, subscription: Subscription, consumer_id: ConsumerId) -> None:
-        """Tell a new reader of advisory topics what there is already, and nobody else."""
-        if not any(is_advisory(one.name) for one in subscription.destinations):
-            return
-        facts: list[tuple[str, Structure]] = [(CONNECTION, info) for info in self.connections.values()]
-        for queue in self.broker.table.queues.values():
-            if queue.routing == ANYCAST and not queue.temporary and not queue.definition.owner:
-                facts.append((PREFIX + "Queue", DestinationInfo(destination=named(queue.name, False, False))))
-        for name in self.topics:
-            facts.append((PREFIX + "Topic", DestinationInfo(destination=ActiveMQTopic(name))))
-        for where, made in self.temporaries.items():
-            facts.append((_topic_of(where), made))
-        for producer in self.producers.values():
-            if producer.destination is None:
-                facts.append((ANONYMOUS, producer))
-            facts.extend(_each("Producer", producer.destination, producer))
-        for consumer in self.consumers.values():
-            facts.extend(_each("Consumer", consumer.destination, consumer))
-            if consumer.destination is not None:
-                facts.extend(
-                    (_virtual(one), _as_reader_of(consumer, one)) for one in self._sources(consumer.destination)
-                )
-        for stands in self.made.values():
-            facts.extend((_virtual(one.destination), one) for one in stands if one.destination is not None)
-        for topic, said in facts:
-            for read, reader in zip(subscription.destinations, subscription.consumers, strict=False):
-                queue_of = reader.queue
-                if queue_of is not None and is_advisory(read.name) and pattern_matches(read.name, topic, MIXED):
-                    properties: dict[str, object] = {}
-                    if isinstance(said, ConsumerInfo) and said.destination is not None:
-                        properties["consumerCount"] = self.readers(said.destination)
-                    elif isinstance(said, ProducerInfo) and said.destination is not None:
-                        properties["producerCount"] = self.writers(said.destination)
-                    message = self._message(topic, said, properties, consumer_id)
-                    self.about = said if isinstance(said, ConsumerInfo) else None
-                    wanted = passes(queue_of, message)
-                    self.about = None
-                    if wanted:
-                        message.number = self.broker.ids.next_number()
-                        queue_of.accept(message)
-
 
 def virtual_source(virtual: VirtualTopic, queue: str) -> str:
     """Return the topic whose messages come to ``queue``, "" for a queue that ``virtual`` does not fill."""
@@ -397,12 +353,12 @@ def virtual_source(virtual: VirtualTopic, queue: str) -> str:
     return topic if topic and fits and pattern_matches(virtual.name, topic, MIXED) else ""
 
 
-def _virtual(source: Destination) -> str:
+def virtual_readers_of(source: Destination) -> str:
     """Return the topic that tells of readers of what the virtual destination ``source`` fills."""
     return f"{VIRTUAL}{kind_word(source)}.{source.physical_name}"
 
 
-def _as_reader_of(said: Structure, source: Destination) -> Structure:
+def as_reader_of(said: Structure, source: Destination) -> Structure:
     """Return what tells of a consumer of what ``source`` fills, said as if it read ``source`` itself."""
     if not isinstance(said, ConsumerInfo):
         return said
@@ -421,14 +377,15 @@ def _as_reader_of(said: Structure, source: Destination) -> Structure:
     )
 
 
-def _each(word: str, where: Destination | None, said: Structure) -> list[tuple[str, Structure]]:
+def about_each(word: str, where: Destination | None, said: Structure) -> list[tuple[str, Structure]]:
+    """Return the topics that tell of a consumer or producer (``word``) of ``where``, one for each part, with it."""
     if where is None:
         return []
     parts = [part for part in components(where) if not is_advisory(part.physical_name or "")]
     return [(f"{PREFIX}{word}.{kind_word(part)}.{part.physical_name}", said) for part in parts]
 
 
-def _topic_of(where: Destination) -> str:
+def temporaries_of(where: Destination) -> str:
     """Return the topic that tells about temporary destinations of this kind."""
     assert is_temporary(where)
     return PREFIX + ("TempQueue" if is_queue(where) else "TempTopic")

@@ -30,6 +30,7 @@ from entrepot.protocols.openwire.dispatching import Dispatching
 from entrepot.protocols.openwire.identity import Identity, addresses_of
 from entrepot.protocols.openwire.options import UNCOUNTED
 from entrepot.protocols.openwire.refusals import check_count, shown
+from entrepot.protocols.openwire.replaying import replay
 from entrepot.protocols.openwire.replies import Replies
 from entrepot.protocols.serving.session import ServerSession
 
@@ -101,7 +102,7 @@ class Consuming(Subscribed):
                 self.identity.advisories.topic_used(one.name)
         self.replies.answer(info, bool(info.subscription_name))
         self.identity.advisories.consumer_added(info)
-        self.identity.advisories.replay(subscription, consumer_id)
+        replay(self.identity.advisories, subscription, consumer_id)
         if session.confirmations.settled is not None:  # the client is to move
             subscription.window.pause(Pause.MOVING)
         subscription.opened()

@@ -14,11 +14,13 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import BodyLost, LimitExceeded
 from entrepot.core.broker import BrokerCore
+from entrepot.core.effort import OCTETS_SHIFT
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.primitives import encode_modified_utf8
 from entrepot.protocols.outflow import Outflow
 
+COUNT_UNITS: Final = 8  # of `core/effort.py`: to read, decode and encode 4 KiB, some 4 us
 MARKER_OCTETS: Final = 16  # of chance: no peer can know them
 
 
@@ -98,9 +100,10 @@ class StreamedText(StreamedBody):
 
 
 def _text_octets(broker: BrokerCore, message: Message) -> int:
-    """Return how long the text is in Java's own UTF-8."""
+    """Return how long the text is in Java's own UTF-8; it is work of this turn, to be read and decoded once more."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     overflow = broker.journal.overflow
+    broker.effort.spent += (message.need_rare().large_length >> OCTETS_SHIFT) * COUNT_UNITS
     length = message.need_rare().large_length
     total = 0
     at: i64 = 0

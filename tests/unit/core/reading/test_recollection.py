@@ -6,7 +6,7 @@ import pytest
 
 from entrepot.base.environment import KIB
 from entrepot.model.message import BODY_TEXT, Common
-from kit import Plain, Rig, body_of
+from kit import Plain, Reader, Rig, body_of
 
 
 def rig_with(recall: str, size: int = 100, **more: str) -> Rig:
@@ -135,3 +135,40 @@ def test_a_policy_that_changes_lets_go():
     rig.policies.add("t.#", {"recall": "NONE"})
     assert late(rig) == []
     assert rig.broker.memory.used == 0
+
+
+def durable(rig: Rig, name: str, text: str = "/topic/t", **options: object) -> Reader:
+    return rig.reader(text, 10, client_id="c", durable_name=name, **options)
+
+
+def test_a_retroactive_durable_subscription_gets_what_another_one_has_still():
+    rig = Rig()
+    first = durable(rig, "one")
+    rig.send_all("/topic/t", ["settled", "in flight"])
+    first.ack(1)
+    first.close()
+    rig.send("/topic/t", "waiting")
+    rig.send("/topic/t", "lost", durable=False)
+    assert durable(rig, "plain").bodies == []
+    second = durable(rig, "two", retroactive=True)
+    assert second.bodies == ["in flight", "waiting"]
+    rig.restart("kill")
+    assert durable(rig, "two", retroactive=True).bodies == ["in flight", "waiting"]
+    assert durable(rig, "three", "/topic/>", retroactive=True).bodies == ["in flight", "waiting"]
+    assert durable(rig, "four", "/topic/u", retroactive=True).bodies == []
+
+
+def test_a_retroactive_durable_subscription_gets_once_what_is_remembered_and_stored():
+    rig = rig_with("COUNT")
+    durable(rig, "one", "/topic/t.a").close()
+    rig.send_all("/topic/t.a", ["a", "b"])
+    assert durable(rig, "two", "/topic/t.a", retroactive=True).bodies == ["a", "b"]
+
+
+def test_a_retroactive_durable_subscription_keeps_its_selector():
+    rig = Rig()
+    durable(rig, "one").close()
+    rig.send("/topic/t", "red", properties={"colour": "red"})
+    rig.send("/topic/t", "blue", properties={"colour": "blue"})
+    reader = durable(rig, "two", retroactive=True, selector="colour = 'red'")
+    assert reader.bodies == ["red"]

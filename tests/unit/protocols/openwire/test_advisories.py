@@ -15,13 +15,16 @@ from entrepot.protocols.openwire.commands import (
     ActiveMQTextMessage,
     ActiveMQTopic,
     ConnectionId,
+    ConsumerId,
     ConsumerInfo,
     Destination,
     DestinationInfo,
     Message,
+    MessageDispatch,
     ProducerInfo,
     RemoveInfo,
     RemoveSubscriptionInfo,
+    Response,
 )
 from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import AckType, DestinationOperation
@@ -440,3 +443,53 @@ def test_queues_from_before_count_too() -> None:
     hub.acceptor.advisories.founded()
     hub.rig.wait(0)
     assert sources(told(watcher, VIRTUAL)) == ["Queue.mix.in", "Topic.mix.news"]
+
+
+def test_a_new_reader_is_told_what_there_is_in_turns_and_its_end_behind_it() -> None:
+    hub = Hub(Rig(disk=False))
+    for number in range(30):
+        hub.rig.send(f"q{number}")
+    reader, other = hub.client(), hub.client()
+    effort = hub.rig.broker.effort
+    effort.units = 90
+    effort.begin()
+    topic = ActiveMQTopic("ActiveMQ.Advisory.Queue")
+    reader.post(reader.consumer_info(topic, ConsumerId(reader.name, 1, 1), 1000), answer=True)
+    reader.hear()
+    told = len(reader.heard_of(MessageDispatch))
+    assert 0 < told < 30
+    effort.begin()
+    other.post(other.text(ActiveMQQueue("other"), "x"), answer=True)  # makes one
+    hub.rig.broker.queues.delete(hub.rig.queue("q29"), "test")
+    assert other.heard_of(Response)
+    reader.hear()
+    assert reader.heard_of(MessageDispatch) == []
+    said = []
+    for _ in range(50):
+        hub.rig.wait(1)
+        reader.hear()
+        for dispatch in reader.heard_of(MessageDispatch):
+            assert dispatch.message is not None
+            info = dispatch.message.data_structure
+            assert isinstance(info, DestinationInfo)
+            assert info.destination is not None
+            said.append((info.destination.physical_name, info.operation_type))
+    assert [name for name, _ in said[: 30 - told]] == [f"q{number}" for number in range(told, 30)]
+    assert said[-2:] == [("other", 0), ("q29", 1)]
+
+
+def test_a_reader_that_leaves_before_it_was_told_all_is_forgotten() -> None:
+    hub = Hub(Rig(disk=False))
+    for number in range(30):
+        hub.rig.send(f"q{number}")
+    reader = hub.client()
+    effort = hub.rig.broker.effort
+    effort.units = 90
+    effort.begin()
+    topic = ActiveMQTopic("ActiveMQ.Advisory.Queue")
+    reader.post(reader.consumer_info(topic, ConsumerId(reader.name, 1, 1), 1000), answer=True)
+    reader.session.detach("cut", hub.rig.now)
+    for _ in range(20):
+        hub.rig.wait(1)
+    assert effort.rests == []
+    hub.rig.broker.check()
