@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from entrepot.driver.offsets import Offsets
 from entrepot.pipeline import claims
-from entrepot.pipeline.leases import Subject, read_range
-from entrepot.pipeline.offsets import Offsets
+from entrepot.pipeline.blocking import Brokers
+from entrepot.pipeline.leases import read_range
 from entrepot.pipeline.options import STREAM, read
 from entrepot.pipeline.subscription import Subscription
 from shell.certificates import Certificates
@@ -59,7 +60,7 @@ class Query:
             assert time.monotonic() < end, self.found
             after = self.hold.latest(self.at, 100)
             for piece in self.hold.plan(self.at, after, 0, 1):
-                for portion in read_range(self.hold.brokers, Subject.of(self.options), piece, 1 << 20, BODY):
+                for portion in read_range(Brokers(self.options), self.options.subject(), piece, 1 << 20, BODY):
                     self.found += [body.decode() for body in bodies(portion)]
             self.at = after
 
@@ -84,7 +85,7 @@ def test_brokers_join_and_leave_in_order_and_nothing_is_lost(members: list[Membe
     members.append(three)
     sent += three.send(*(f"at three {number}" for number in range(50)))
     query.until(lambda: sorted(query.found) == sorted(sent))
-    assert len(query.hold.shards) == 3
+    assert len(query.hold.epochs) == 3
 
     sent += three.send("it leaves", "and takes these along")
     assert three.daemon.stop() == 0
@@ -117,9 +118,9 @@ def test_over_tls_only_places_with_tls_are_gone_to(members: list[Member], tmp_pa
     members[2].send("out of reach")
     query = Query(url=one.uri("stomp+ssl"), **{"tls.trustStorePath": str(files.authority)})
     query.until(lambda: sorted(query.found) == sorted(sent))
-    assert all(shard.place.secure for shard in query.hold.shards.values())
+    assert all(place.secure for place in query.hold.places.values())
     plain = Query(url=one.uri("stomp"), subscription="plain")
     plain.until(lambda: plain.found == ["out of reach"])  # what the other query holds is hidden
-    assert len(plain.hold.shards) == 3
+    assert len(plain.hold.epochs) == 3
     for each in (query, plain):
         each.hold.close()

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from entrepot.base.errors import InvalidOption, LeaseError, Refused, Unreachable
+from entrepot.driver.shard import Piece, Subject
 from entrepot.pipeline import claims, staging
+from entrepot.pipeline.blocking import Brokers
 from entrepot.pipeline.browsing import browse
-from entrepot.pipeline.leases import Piece, Subject, read_range
+from entrepot.pipeline.leases import read_range
 from entrepot.pipeline.options import READ, WRITE, Options, read
-from entrepot.pipeline.wire import Brokers
 from shell.certificates import Certificates
 from shell.daemon import Daemon, Wire
 from shell.portions import BODY, bodies
@@ -45,7 +46,7 @@ def test_a_range_is_read_on_behind_a_crash_of_the_broker(daemon: Daemon) -> None
     (broker,) = held.end
     given = options(daemon, subscription="s", range=held.range)
     portions = read_range(
-        Brokers(given), Subject.of(given), Piece(broker, "", held.epochs[broker], 0, 3_000), 2_000, BODY
+        Brokers(given), given.subject(), Piece(broker, "", held.epochs[broker], 0, 3_000), 2_000, BODY
     )
     found = bodies(next(portions))
     daemon.kill()
@@ -55,7 +56,7 @@ def test_a_range_is_read_on_behind_a_crash_of_the_broker(daemon: Daemon) -> None
     assert found == [b"%d" % number for number in range(3_000)]
     held.settle()
     with pytest.raises(LeaseError, match="outside of the ledger"):
-        list(read_range(Brokers(given), Subject.of(given), Piece(broker, "", held.epochs[broker], 0, 5), 2_000, BODY))
+        list(read_range(Brokers(given), given.subject(), Piece(broker, "", held.epochs[broker], 0, 5), 2_000, BODY))
 
 
 def test_a_range_that_was_claimed_again_is_no_longer_ours(daemon: Daemon) -> None:
@@ -75,10 +76,8 @@ def test_a_browse_shows_all_and_a_refusal_is_raised(daemon: Daemon) -> None:
     fill(daemon, 500)
     given = options(daemon)
     brokers = Brokers(given)
-    (wire,) = brokers.all()
-    found = [
-        body for portion in browse(brokers, wire.broker, Subject.of(given), 1_000, BODY) for body in bodies(portion)
-    ]
+    (wire,) = brokers.everyone()
+    found = [body for portion in browse(brokers, wire.broker, given.subject(), 1_000, BODY) for body in bodies(portion)]
     assert found == [b"%d" % number for number in range(500)]
     with pytest.raises(Refused):
         list(browse(brokers, wire.broker, Subject("/queue/q", "", "colour = "), 1_000, BODY))
@@ -91,8 +90,8 @@ def test_a_broker_is_looked_for_elsewhere_and_not_mistaken_for_another(daemon: D
     try:
         url = f"failover:(stomp://127.0.0.1:1,stomp://127.0.0.1:{other.port},stomp://127.0.0.1:{daemon.port})"
         brokers = Brokers(read({"url": url, "queue": "q", "failoverTimeout": "200"}, READ))
-        first, second = brokers.all()
-        assert {first.broker, second.broker} == set(brokers.known)
+        first, second = brokers.everyone()
+        assert first.broker != second.broker
         again = brokers.open(second.broker)
         assert again.place.port == daemon.port
         with pytest.raises(Unreachable, match="none of the places"):
@@ -105,7 +104,7 @@ def test_a_broker_is_looked_for_elsewhere_and_not_mistaken_for_another(daemon: D
 
 def test_messages_without_a_stage_are_confirmed_by_the_last(daemon: Daemon) -> None:
     given = read({"url": f"stomp://127.0.0.1:{daemon.port}", "queue": "q"}, WRITE)
-    outlet = staging.Outlet(staging.target(Brokers(given), given, 0))
+    outlet = staging.Outlet(Brokers(given).one_of(0))
     frame = b"SEND\ndestination:/queue/q\npersistent:true\n\n" + b"x" * 1_000 + b"\0"
     outlet.send(frame for _ in range(10_000))
     outlet.confirm()
@@ -116,7 +115,7 @@ def test_messages_without_a_stage_are_confirmed_by_the_last(daemon: Daemon) -> N
 
 def test_what_the_broker_objects_to_ends_the_writing(daemon: Daemon) -> None:
     given = read({"url": f"stomp://127.0.0.1:{daemon.port}", "queue": "q"}, WRITE)
-    outlet = staging.Outlet(staging.target(Brokers(given), given, 0))
+    outlet = staging.Outlet(Brokers(given).one_of(0))
     bad = b"SEND\ndestination:/queue/q\nexpires:never\n\n" + b"x" * 1_000 + b"\0"
 
     def write() -> None:
@@ -133,10 +132,10 @@ def test_tls_is_spoken_with_whom_we_trust_and_with_nobody_else(tmp_path: Path) -
     try:
         (place,) = [uri for uri in json.loads(daemon.ports.read_text())["uris"] if "ssl" in uri]
         given = {"url": place, "queue": "q", "failoverTimeout": "0"}
-        (wire,) = Brokers(read({**given, "tls.trustStorePath": str(files.authority)}, READ)).all()
+        (wire,) = Brokers(read({**given, "tls.trustStorePath": str(files.authority)}, READ)).everyone()
         assert wire.broker
         wire.close()
         with pytest.raises(Unreachable, match="no TLS with"):
-            Brokers(read(given, READ)).all()
+            Brokers(read(given, READ)).everyone()
     finally:
         daemon.stop()

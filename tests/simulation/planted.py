@@ -27,6 +27,10 @@ from entrepot.core.stages.counting import Author, Counts
 from entrepot.core.stages.stage import Stages
 from entrepot.core.stages.staged import Publication, Stage
 from entrepot.core.transactions.carrying import Work
+from entrepot.driver.effects import Course, Line
+from entrepot.driver.holding import Holding
+from entrepot.driver.offsets import Offsets
+from entrepot.driver.shard import Shard
 from entrepot.journal import window
 from entrepot.journal.log import JournalCore
 from entrepot.journal.overflow import CHECK, STRETCH, Overflow
@@ -38,6 +42,9 @@ from entrepot.protocols.stomp.transacting import Transacting
 from entrepot.protocols.stomp.writing import Writing
 from entrepot.simulation.machine import FusedDisk, Parts
 from entrepot.simulation.network import Link
+
+latest = Holding.latest
+found = Shard.found
 
 
 class Bug(NamedTuple):
@@ -299,7 +306,27 @@ def as_if_finished(self: Link) -> bool:
     return self.server.readable
 
 
+def settles_what_it_claims(
+    self: Holding, start: Offsets, budget: int | None, *, settle: bool = True
+) -> Course[Offsets]:
+    end = yield from latest(self, start, budget, settle=settle)
+    yield from self.settle(end.shards)  # Spark has not even begun the batch
+    return end
+
+
+def never_settles(self: Shard, up_to: int) -> Course[None]:
+    yield from ()
+
+
+def as_it_was_lent(self: Shard, line: Line) -> None:
+    self.ledger.epoch -= 1
+    found(self, line)
+
+
 BUGS = {
+    "a driver settles what it has only claimed": Bug(patches=((Holding, "latest", settles_what_it_claims),)),
+    "a driver never settles": Bug(patches=((Shard, "settle", never_settles),)),
+    "a broker that is back is asked in an epoch that is over": Bug(patches=((Shard, "found", as_it_was_lent),)),
     "checksums of bodies are not looked at": Bug(
         patches=((Overflow, "_stretch", any_stretch), (Overflow, "flaw_of", lambda *_: ""))
     ),

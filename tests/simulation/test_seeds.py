@@ -48,6 +48,7 @@ def test_the_worlds_exercise_what_they_are_for() -> None:
             totals[what] = totals.get(what, 0) + number
     for what in (
         "aborts",
+        "batches committed",
         "acks",
         "browses",
         "clean restart",
@@ -70,6 +71,7 @@ def test_the_worlds_exercise_what_they_are_for() -> None:
         "message.expired",
         "nacks",
         "publications",
+        "query deaths",
         "redeliveries",
         "sent again",
         "stages abandoned",

@@ -21,10 +21,9 @@ from pyspark.sql.types import StructType
 from entrepot import pipeline
 from entrepot.base.errors import LeaseError
 from entrepot.pipeline import options as option_table
+from entrepot.pipeline.blocking import Brokers
 from entrepot.pipeline.datasource import EntrepotDataSource
-from entrepot.pipeline.leases import Subject
 from entrepot.pipeline.source import Part, StreamReader
-from entrepot.pipeline.wire import Brokers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +39,7 @@ class OnReceiptReader(StreamReader):
         piece = partition.piece
         assert piece is not None
         wire = Brokers(self._options).open(piece.broker)
-        subject = Subject.of(self._options).headers()
+        subject = self._options.subject().headers()
         wire.ask("SETTLE", {**subject, "epoch": str(piece.epoch), "end": str(piece.high)})
         wire.close()
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from entrepot.base.errors import Refused
 from entrepot.base.uri import Endpoint
-from entrepot.pipeline.leases import Subject, append_single
-from entrepot.pipeline.wire import Brokers
+from entrepot.driver.shard import Subject
+from entrepot.pipeline.blocking import Brokers
+from entrepot.pipeline.leases import append_single
 from entrepot.protocols.stomp.columns import Columns
 from entrepot.protocols.stomp.frames import encode_frame
 

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from entrepot.base.errors import InvalidOption
+from entrepot.driver.offsets import source_name
 from entrepot.pipeline import options as option_table
-from entrepot.pipeline.leases import Subject
-from entrepot.pipeline.offsets import source_name
+from entrepot.pipeline.blocking import Brokers
 from entrepot.pipeline.options import Options
 from entrepot.pipeline.subscription import Subscription
-from entrepot.pipeline.wire import Brokers, patiently
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,18 +78,10 @@ class Held:
         """
         options = option_table.read({**self.given, "range": self.range}, option_table.READ)
         brokers = Brokers(options)
-        subject = Subject.of(options)
+        subject = options.subject()
         for broker, end in self.end.items():
             fields = {**subject.headers(), "epoch": str(self.epochs[broker]), "end": str(end)}
-            patiently(lambda: _ask_once(brokers, broker, "SETTLE", fields), options.seconds("failoverTimeout"))  # noqa: B023 - called at once
-
-
-def _ask_once(brokers: Brokers, broker: str, command: str, fields: dict[str, str]) -> dict[str, str]:
-    wire = brokers.open(broker)
-    try:
-        return wire.ask(command, fields)
-    finally:
-        wire.close()
+            brokers.ask(broker, "SETTLE", fields)
 
 
 def claim(*, limit: int | None = None, **given: Any) -> Held:
@@ -105,7 +96,7 @@ def claim(*, limit: int | None = None, **given: Any) -> Held:
     subscription = Subscription(checked)
     try:
         begin, end = subscription.held(limit)
-        epochs = {broker: shard.ledger.epoch for broker, shard in subscription.shards.items()}
+        epochs = subscription.epochs
     finally:
         subscription.close()
     return Held(words, source, begin, end, epochs)

@@ -16,6 +16,9 @@ from entrepot.base.errors import InvalidOption, InvalidURI
 from entrepot.base.settings import I64_MAX
 from entrepot.base.uri import Composite, Endpoint, parse_list
 from entrepot.base.values import whole
+from entrepot.driver.holding import Query
+from entrepot.driver.search import Reach
+from entrepot.driver.shard import Subject
 
 READ: Final = "read"
 STREAM: Final = "readStream"
@@ -165,10 +168,17 @@ class Options(msgspec.Struct, frozen=True):
         """
         return self.text("discover") == "true" and self.destination.startswith("/queue/")
 
-    @property
-    def all_places(self) -> list[Endpoint]:
-        """Every place, in the order written."""
-        return [place for group in self.places for place in group]
+    def subject(self) -> Subject:
+        """Return whose lease on what these options name."""
+        return Subject(self.destination, self.text("subscription"), self.text("selector"))
+
+    def reach(self) -> Reach:
+        """Return where brokers are looked for."""
+        return Reach(self.places, self.discovers, self.tls, self.seconds("failoverTimeout"))
+
+    def query(self) -> Query:
+        """Return what a driver needs of these options."""
+        return Query(self.subject(), self.reach(), self.text("startingPosition"), self.number("pollWait"))
 
 
 def read(given: Mapping[str, str], where: str) -> Options:

@@ -15,12 +15,13 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from entrepot.base.errors import InvalidOption, ProtocolViolation, StageError
+from entrepot.driver import stages
+from entrepot.driver.stages import Author, Staged
 from entrepot.pipeline import schema as columns
-from entrepot.pipeline import stages, staging
+from entrepot.pipeline import staging
+from entrepot.pipeline.blocking import Brokers
 from entrepot.pipeline.options import DUPLICATE_ID, STAGED, Options
 from entrepot.pipeline.rows import Encoder
-from entrepot.pipeline.stages import Author, Staged
-from entrepot.pipeline.wire import Brokers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,8 +73,7 @@ class _Writing:
         first = next((found for found in batches if found.num_rows), None)
         if first is None:
             return Message(Staged(sink, batch, "", 0, author=author))
-        brokers = Brokers(self.options)
-        wire = staging.target(brokers, self.options, context.partitionId() + context.attemptNumber())
+        wire = Brokers(self.options).one_of(context.partitionId() + context.attemptNumber())
         try:
             outlet = staging.Outlet(wire)
             part, fixed = staging.stage(wire, sink, batch, author) if self.mode == STAGED else ("", "")

@@ -16,15 +16,16 @@ from pyspark.sql.types import StructType
 
 from entrepot.base.errors import InvalidOption
 from entrepot.base.uri import Endpoint
+from entrepot.driver.offsets import Offsets
+from entrepot.driver.planning import Range, split
+from entrepot.driver.shard import Piece
 from entrepot.pipeline import schema as columns
+from entrepot.pipeline.blocking import Brokers
 from entrepot.pipeline.browsing import browse
 from entrepot.pipeline.claims import Held
-from entrepot.pipeline.leases import Piece, Subject, read_range
-from entrepot.pipeline.offsets import Offsets
+from entrepot.pipeline.leases import read_range
 from entrepot.pipeline.options import Options
-from entrepot.pipeline.planning import Range, split
 from entrepot.pipeline.subscription import Subscription
-from entrepot.pipeline.wire import Brokers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,9 +66,9 @@ class _Reading:
         octets = self.options.number("batchOctets")
         batches = Batches(arrow_schema(self.schema), part.broker, positions=part.piece is not None)
         if part.piece is None:
-            portions = browse(brokers, part.broker, Subject.of(self.options), octets, batches.names, part.place)
+            portions = browse(brokers, part.broker, self.options.subject(), octets, batches.names, part.place)
         else:
-            portions = read_range(brokers, Subject.of(self.options), part.piece, octets, batches.names)
+            portions = read_range(brokers, self.options.subject(), part.piece, octets, batches.names)
         for portion in portions:
             yield from batches.of(portion)
 

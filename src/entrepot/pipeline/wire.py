@@ -1,42 +1,29 @@
-"""A blocking STOMP connection for drivers and executors, and the search for the broker that is wanted.
+"""A blocking STOMP connection for drivers and executors: ask, and wait for the answer.
 
-`Wire` is one connection: ask, and wait for the answer. `Brokers` knows the places of the option ``url``: it finds out
-which broker is at which place and follows a broker that moved (the backup of a pair took over). Neither retries what it
-does not understand: a refusal is raised as the broker gave it, a lost connection as Unreachable; callers repeat only
-verbs that may be repeated.
-
-A wire belongs to one thread.
+Nothing is retried here: a refusal is raised as the broker gave it, a lost connection as Unreachable; callers repeat
+only verbs that may be repeated. A wire belongs to one thread.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import select
 import socket
 import ssl
-import time
 from collections.abc import Callable, Mapping
-from typing import Final, TypeVar
+from typing import Final
 
-from entrepot.base.errors import EntrepotError, InvalidOption, PeerError, ShuttingDown, TimedOut, Unreachable
+from entrepot.base.errors import EntrepotError, InvalidOption, PeerError, ShuttingDown, Unreachable
 from entrepot.base.uri import NO_PORT, Endpoint
 from entrepot.io.options import read as read_transport
 from entrepot.io.tls import client_context
-from entrepot.pipeline import network
 from entrepot.pipeline.options import Options
 from entrepot.protocols.stomp.client import reason, refused
 from entrepot.protocols.stomp.frames import V1_2, Frame, FrameParser, Limits, encode_frame
 
-T = TypeVar("T")
-
-log: Final = logging.getLogger("entrepot.pipeline")
-
 DEFAULT_PORT: Final = 61613
 READ_OCTETS: Final = 1 << 20  # a range comes in megabytes; fewer calls than with 64 KiB, 15 % of a reader's time
 FRAME_LIMITS: Final = Limits(body=1 << 31)
-RETRY_FIRST: Final = 0.05  # s
-RETRY_MAX: Final = 1.0  # s: a pair takes over in a few seconds, nobody needs to be asked more often
 
 
 class Wire:
@@ -90,10 +77,6 @@ class Wire:
     def messages(self, receipt: str) -> FrameSource:
         """Return the MESSAGE frames that come before the RECEIPT, one by one."""
         return FrameSource(self, receipt)
-
-    def brokers(self) -> dict[str, list[Endpoint]]:
-        """Return the brokers of the network that this one knows, itself too, and where STOMP is spoken there."""
-        return network.read_list(self.ask("BROKERS", {}).get("brokers", ""))
 
     def next_message(self, receipt: str) -> Frame | None:
         """Return the next MESSAGE, None when the RECEIPT has come instead."""
@@ -279,133 +262,6 @@ class FrameSource:
         return frame
 
 
-class Brokers:
-    """The places of ``url``, and of brokers that those announce. Remembers who was where; asks again."""
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
-        self.places = options.all_places
-        self.known: dict[str, Endpoint] = {}  # broker -> where it was last
-        self.announced: dict[str, Endpoint] = {}  # broker -> where another one says that it is
-
-    def learn(self, wire: Wire) -> None:
-        """Ask a broker for the others, if they are to be found. Raises Unreachable, and what the broker refuses."""
-        if not self.options.discovers:
-            return
-        for broker, places in wire.brokers().items():
-            place = network.reachable(places, wire.place, self.options.tls)
-            if place is not None and broker != wire.broker:
-                self.announced[broker] = place
-
-    def everyone(self) -> list[Wire]:
-        """Connect to every broker of ``url`` that answers, at least one, and to those that they announce."""
-        found = {wire.broker: wire for wire in self.all()}
-        asked: dict[str, None] = {}
-        tried: dict[str, None] = {}
-        while new := [wire for broker, wire in found.items() if broker not in asked]:
-            for wire in new:
-                asked[wire.broker] = None
-                self.learn(wire)
-            for broker in self.announced:
-                if broker not in found and broker not in tried:
-                    tried[broker] = None
-                    try:
-                        found[broker] = self.announced_wire(broker)
-                    except EntrepotError as error:
-                        log.warning("the broker %s of the network is not read: %s", broker, error)
-        return list(found.values())
-
-    def announced_wire(self, broker: str) -> Wire:
-        """Connect to a broker where another one says that it is. Raises Unreachable also when it is not the one."""
-        place = self.announced[broker]
-        wire = Wire(place, self.options)
-        if wire.broker != broker:
-            wire.close()
-            raise Unreachable(f"{wire.shown} is another broker: {wire.broker}", remedy="name its place in the url")
-        self.known[broker] = place
-        return wire
-
-    def open(self, broker: str, hint: Endpoint | None = None) -> Wire:
-        """Connect to ``broker``, wherever it is, looking for ``failoverTimeout``. Raises Unreachable, Refused."""
-        until = time.monotonic() + self.options.seconds("failoverTimeout")
-        delay = RETRY_FIRST
-        while True:
-            wire, why = self._find(broker, hint)
-            if wire is not None:
-                return wire
-            if time.monotonic() + delay > until:
-                raise Unreachable(
-                    f"the broker {broker} is at none of the places that are known; {why}",
-                    remedy="start it, or name its place in the url; failoverTimeout says how long to look for it",
-                )
-            time.sleep(delay)
-            delay = min(delay * 2, RETRY_MAX)
-
-    def open_once(self, broker: str) -> Wire:
-        """Connect to ``broker`` if it can be found now. Raises Unreachable, Refused."""
-        wire, why = self._find(broker, None)
-        if wire is None:
-            raise Unreachable(f"the broker {broker} is at none of the places that are known; {why}")
-        return wire
-
-    def look(self, without: Callable[[Endpoint], bool]) -> tuple[list[Wire], Unreachable | None]:
-        """Connect once to every place but those that ``without`` names; return who answered, and who did not."""
-        found: list[Wire] = []
-        failure: Unreachable | None = None
-        for place in self.places:
-            if without(place):
-                continue
-            try:
-                wire = Wire(place, self.options)
-            except Unreachable as error:
-                failure = failure or error
-                continue
-            self.known[wire.broker] = place
-            found.append(wire)
-        return found, failure
-
-    def all(self) -> list[Wire]:
-        """Connect to every broker that answers, at least one; looking for ``failoverTimeout``. Raises Unreachable."""
-        until = time.monotonic() + self.options.seconds("failoverTimeout")
-        delay = RETRY_FIRST
-        while True:
-            found, failure = self.look(lambda place: False)
-            if found:
-                return found
-            if time.monotonic() + delay > until:
-                assert failure is not None
-                raise failure
-            time.sleep(delay)
-            delay = min(delay * 2, RETRY_MAX)
-
-    def _find(self, broker: str, hint: Endpoint | None) -> tuple[Wire | None, str]:
-        first: list[Endpoint] = []
-        for likely in (self.known.get(broker), hint, self.announced.get(broker)):
-            if likely is not None and likely not in first:
-                first.append(likely)
-        elsewhere = [place for name, place in self.known.items() if name != broker]
-        rest = [place for place in self.places if place not in first]
-        rest.sort(key=lambda place: place in elsewhere)  # where another broker was seen comes last
-        why = ""
-        places = [*first, *rest]
-        for place in places:
-            try:
-                wire = Wire(place, self.options)
-            except Unreachable as error:
-                why = why or error.message
-                continue
-            self.known[wire.broker] = place
-            if wire.broker == broker:
-                return wire, ""
-            with contextlib.suppress(Unreachable):
-                self.learn(wire)
-            wire.close()
-            told = self.announced.get(broker)
-            if told is not None and told not in places:
-                places.append(told)
-        return None, why or "other brokers answer there"
-
-
 def refusal(frame: Frame, shown: str) -> EntrepotError:
     """Return what a broker refused, as the error that its code names."""
     who = f"the broker at {shown}"
@@ -413,17 +269,3 @@ def refusal(frame: Frame, shown: str) -> EntrepotError:
         what = f"{who} does not know a command that is needed: {text}"
         return InvalidOption(what, remedy="upgrade that broker first")
     return refused(who, frame.headers, frame.body)
-
-
-def patiently(call: Callable[[], T], seconds: float) -> T:
-    """Return what ``call`` returns, repeating it while brokers are unreachable, for ``seconds`` at most."""
-    until = time.monotonic() + seconds
-    delay = RETRY_FIRST
-    while True:
-        try:
-            return call()
-        except (Unreachable, TimedOut):
-            if time.monotonic() + delay > until:
-                raise
-        time.sleep(delay)
-        delay = min(delay * 2, RETRY_MAX)

@@ -147,6 +147,11 @@ class Client:
             self.link.client.disconnect()
             self.link.flush_client()
 
+    @property
+    def linked(self) -> bool:
+        """Whether there is a connection that can be lost."""
+        return self.link is not None
+
     def cut(self) -> None:
         """Lose the connection: by a cut, or by closing one direction."""
         link = self.link

@@ -19,6 +19,7 @@ from entrepot.simulation.checkers import DEAD_LETTERS, Invariants, Ledger
 from entrepot.simulation.clients import COLORS, Client, Producer, ProducerOptions, Stage
 from entrepot.simulation.consumers import Consumer, ConsumerOptions, drainer
 from entrepot.simulation.machine import Machine, MachineOptions, Parts
+from entrepot.simulation.queries import Batches
 from entrepot.simulation.readers import Browsing, LeaseReader, TopicReader
 from entrepot.simulation.sinks import SinkWriter
 from entrepot.simulation.world import Lots, World
@@ -65,6 +66,7 @@ LATE_KINDS: Final = (
     ("rot", 2, 0.4),
     ("clock", 3, 0.2),
     ("crowd", 1, 0.25),
+    ("query", 2, 0.3),
 )  # drawn and numbered behind the others: seeds keep the steps that they had
 CROWD_LEAST: Final = 4  # subscribers of a topic that come together
 CROWD_MOST: Final = 8
@@ -252,6 +254,9 @@ class Workload:
         elif step.kind == "shard":
             pause = lots.skewed(MILLISECOND, 100 * MILLISECOND)
             self._come(TopicReader(self.stage, step.name, "t", lots.skewed(1, 40), pause))
+        elif step.kind == "query":
+            pause = lots.skewed(MILLISECOND, 60 * MILLISECOND)
+            self._come(Batches(self.stage, step.name, lots.one_of(self.names), lots.skewed(1, 40), pause))
         elif step.kind == "browser":
             self._come(Browsing(self.stage, step.name, lots.one_of(self.names), lots.between(1, 4)))
         else:
@@ -261,7 +266,7 @@ class Workload:
         machine = self.machine
         disk = machine.disk
         if kind == "cut":
-            linked = [client for client in self.clients.values() if client.link is not None]
+            linked = [client for client in self.clients.values() if client.linked]
             if linked:
                 lots.one_of(linked).cut()
         elif kind in ("power", "kill"):

@@ -27,6 +27,9 @@ class FakeBroker:
 
     def obey(self, command: str, headers: Mapping[str, str]) -> dict[str, str]:
         self.calls.append(command)
+        if command == "BROKERS":
+            said = {name: " ".join(place.format() for place in at) for name, at in self.neighbours.items()}
+            return {"brokers": ",".join(f"{name}={places}" for name, places in said.items())}
         if self.refusal is not None:
             raise self.refusal
         if command == "ATTACH":
@@ -87,11 +90,6 @@ class FakeWire:
         if isinstance(answer, LeaseError):
             raise answer
         return answer
-
-    def brokers(self) -> dict[str, list[Endpoint]]:
-        if not self._broker.up:
-            raise Unreachable("the connection was lost")
-        return self._broker.neighbours
 
     def close(self) -> None: ...
 

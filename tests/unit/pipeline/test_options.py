@@ -38,7 +38,7 @@ def test_tls_options_go_to_every_place_and_do_not_replace_its_own() -> None:
     options = read(
         {**STREAMED, "url": "stomp+ssl://a:1?trustStorePath=own,stomp+ssl://b:1", "tls.trustStorePath": "all"}, STREAM
     )
-    assert [place.options["trustStorePath"] for place in options.all_places] == ["own", "all"]
+    assert [place.options["trustStorePath"] for group in options.places for place in group] == ["own", "all"]
 
 
 @pytest.mark.parametrize(

@@ -34,11 +34,10 @@ def test_times_are_in_utc_whether_spark_can_be_told_so_or_not(monkeypatch: pytes
 
 
 def test_a_spark_that_does_not_say_where_a_batch_begins_settles_one_batch_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    from entrepot.pipeline import subscription, wire
+    from entrepot.pipeline import wire
 
     world = World(FakeBroker("A"))
     monkeypatch.setattr(wire, "Wire", world.wire)
-    monkeypatch.setattr(subscription, "Wire", world.wire)
     (broker,) = world.brokers
     broker.waiting = list("abcdef")
     url = "stomp://h:1"
@@ -60,12 +59,12 @@ def test_a_spark_that_does_not_say_where_a_batch_begins_settles_one_batch_late(m
 
 
 def test_a_broker_that_is_gone_does_not_hold_up_the_settling_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    from entrepot.pipeline import subscription, wire
+    from entrepot.driver import shards
+    from entrepot.pipeline import wire
 
     a, b = FakeBroker("A"), FakeBroker("B")
     world = World(a, b)
     monkeypatch.setattr(wire, "Wire", world.wire)
-    monkeypatch.setattr(subscription, "Wire", world.wire)
     a.waiting, b.waiting = list("ab"), list("cd")
     reader = ReducedStreamReader(world.options(failoverTimeout="60000"), StructType())
     end = reader.latestOffset()
@@ -73,7 +72,7 @@ def test_a_broker_that_is_gone_does_not_hold_up_the_settling_of_the_others(monke
     reader.commit(end)
     assert (a.base, b.base) == (2, 0)
     b.up = True
-    monkeypatch.setattr(subscription, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(shards, "LOOK_EVERY", 0.0)
     for _ in range(1000):
         reader.commit(end)
         if b.base == 2:

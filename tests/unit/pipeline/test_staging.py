@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from entrepot.base.errors import InvalidOption, Unreachable
 from entrepot.base.uri import Endpoint
+from entrepot.driver.stages import Author, Committed, part_name
 from entrepot.pipeline import staging, wire
 from entrepot.pipeline.options import WRITE, Options, read
-from entrepot.pipeline.stages import Author, Committed, part_name
 
 QUERY = Author("query", "run", "7")
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from entrepot.base.errors import InvalidOption, LeaseError, Refused, Unreachable
 from entrepot.base.uri import Endpoint
-from entrepot.pipeline import subscription as module
+from entrepot.driver import shards
+from entrepot.driver.offsets import Offsets
 from entrepot.pipeline import wire
-from entrepot.pipeline.offsets import Offsets
 from entrepot.pipeline.subscription import Subscription
 
 from .fakes import FakeBroker, World
@@ -27,8 +27,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 def use(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "Wire", world.wire)
-    monkeypatch.setattr(module, "Wire", world.wire)
-    monkeypatch.setattr(module, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(shards, "LOOK_EVERY", 0.0)
 
 
 def read(world: World, query: Subscription, start: Offsets, end: Offsets) -> list[str]:
@@ -169,10 +168,10 @@ def test_brokers_of_the_network_are_read_that_the_url_does_not_name(world: World
         broker.waiting = [broker.name]
     query = Subscription(world.options())
     assert found_everywhere(world, query, query.initial(), 4)[0] == list("ABCD")
-    assert sorted(query.shards) == list("ABCD")  # all of them with the first batch: AvailableNow has no second
+    assert sorted(query.epochs) == list("ABCD")  # all of them with the first batch: AvailableNow has no second
     only = Subscription(world.options(subscription="other", discover="false"))
     only.latest(only.initial(), 5)
-    assert sorted(only.shards) == ["A", "B"]
+    assert sorted(only.epochs) == ["A", "B"]
 
 
 def test_a_broker_that_joins_is_found_and_a_new_driver_finds_it_again(world: World) -> None:
@@ -201,7 +200,7 @@ def test_a_broker_of_the_network_that_may_not_be_read_is_passed_over_and_one_tha
     at = query.latest(query.initial(), 5)
     for _ in range(50):
         query.latest(at, 5)
-    assert sorted(query.shards) == ["A", "B"]
+    assert sorted(query.epochs) == ["A", "B"]
     assert [record.args for record in caplog.records] == [("C", c.refusal)]  # said once
     a.refusal = Refused("nor here")
     with pytest.raises(Refused):
@@ -215,7 +214,7 @@ def test_another_broker_at_an_announced_place_is_not_taken_for_it(world: World) 
     a.neighbours["C"] = [Endpoint("stomp", "h", 3)]
     query = Subscription(world.options())
     query.latest(query.initial(), 5)
-    assert sorted(query.shards) == ["A", "B"]
+    assert sorted(query.epochs) == ["A", "B"]
     assert stranger.calls == []
 
 
@@ -264,9 +263,9 @@ def test_a_checkpoint_behind_or_ahead_of_the_broker_is_refused(world: World) -> 
     query.latest(query.latest(query.initial(), 8), 1)
     late = Subscription(world.options())
     with pytest.raises(LeaseError, match="is settled"):
-        late.latest(Offsets(late.source, {"A": 0}), 1)
+        late.latest(Offsets(late.initial().source, {"A": 0}), 1)
     with pytest.raises(LeaseError, match="has given out only"):
-        late.latest(Offsets(late.source, {"A": 99}), 1)
+        late.latest(Offsets(late.initial().source, {"A": 99}), 1)
     with pytest.raises(InvalidOption, match="the checkpoint is of"):
         late.parse(Offsets("/queue/other#g", {}).as_json())
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.errors import LeaseError, ProtocolViolation
-from entrepot.pipeline.ledgers import Ledger
+from entrepot.driver.ledger import Ledger
 
 
 def said(base: int, tail: int, epoch: int = 1) -> dict[str, str]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from entrepot.pipeline.planning import Range, shares, split
+from entrepot.driver.planning import Range, shares, split
 
 NAMES = st.lists(st.text("abcdef", min_size=1, max_size=3), unique=True, max_size=6)
 

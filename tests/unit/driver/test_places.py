@@ -6,7 +6,7 @@ import pytest
 
 from entrepot.base.errors import InvalidOption
 from entrepot.base.uri import Endpoint
-from entrepot.pipeline.network import reachable, read_list
+from entrepot.driver.places import reachable, read_list
 from entrepot.pipeline.options import READ, STREAM, read
 
 PLAIN = Endpoint("stomp", "b", 1)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.errors import InvalidOption
-from entrepot.pipeline.offsets import Offsets, parse, parse_start, source_name
+from entrepot.driver.offsets import Offsets, parse, parse_start, source_name
 
 SOURCE = source_name("/queue/q", "s")
 SHARDS = st.dictionaries(st.text(min_size=1), st.integers(0, 1 << 60))

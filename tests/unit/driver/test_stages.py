@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.errors import ProtocolViolation, StageError
-from entrepot.pipeline.stages import (
+from entrepot.driver.stages import (
     Staged,
     batch_of,
     broker_of,

@@ -1,0 +1,1 @@
+"""What a program decides that reads ranges and commits stages on many brokers. No sockets, threads or clocks."""

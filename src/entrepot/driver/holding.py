@@ -1,0 +1,266 @@
+"""One streaming query's hold on all shards of its queue: what the driver decides between micro-batches.
+
+Settles what Spark's commit log has (the start of the next batch), claims the next messages from every broker that
+answers, and plans who reads what. A broker that is gone keeps its position and joins again when it is back, or when
+another took its place; a broker that is new is attached to when it is found. Nothing is attached before it is needed:
+Spark makes readers in processes that never read.
+
+Invariants: a shard's position never goes back; what was not in a batch that Spark committed is never settled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from entrepot.base.errors import Unreachable
+from entrepot.driver import offsets as positions
+from entrepot.driver.effects import Clock, Course, wait
+from entrepot.driver.offsets import Offsets
+from entrepot.driver.planning import Range, shares, split
+from entrepot.driver.search import Reach
+from entrepot.driver.shard import Piece, Shard, Subject
+from entrepot.driver.shards import Shards
+
+SELECTOR_WAIT_MS: Final = 2_000  # AvailableNow: a selector needs time to find the last matches in a long queue
+NO_LIMIT: Final = 1 << 40
+RETRY: Final = 0.05  # s
+
+
+class Query(msgspec.Struct, frozen=True):
+    """What a query wants. ``wait_ms``: how long a batch waits for a first message."""
+
+    subject: Subject
+    reach: Reach
+    starting: str  # the option startingPosition
+    wait_ms: int
+
+
+class Holding:
+    """What one query holds. Its courses run one at a time; only the search for brokers goes on beside them."""
+
+    def __init__(self, query: Query, clock: Clock) -> None:
+        """Raises InvalidOption when the start of the query cannot be read."""
+        self.query = query
+        self.source = positions.source_name(query.subject.destination, query.subject.subscription)
+        self.shards = Shards(query.subject, query.reach, clock, self._starting)
+        self.targets: dict[str, int] | None = None  # AvailableNow: where each shard ends
+        self._clock = clock
+        self._begin, self._new_lease = positions.parse_start(query.starting, self.source)
+        self._latest = self._new_lease.get("from") == positions.LATEST
+        self._unprepared = False
+        self._running = False  # Spark has offsets: brokers that are found from now on are read from their beginning
+
+    def initial(self) -> Offsets:
+        """Return the offsets of a new query: always the same."""
+        return self._begin
+
+    def parse(self, given: object) -> Offsets:
+        """Return the offsets that Spark hands back. Raises InvalidOption for those of another source."""
+        return positions.parse(given, self.source)
+
+    def latest(self, start: Offsets, budget: int | None, *, settle: bool = True) -> Course[Offsets]:
+        """Settle up to ``start``, claim at most ``budget`` messages behind it, and return where they end.
+
+        ``settle``: False when nobody says that Spark has committed ``start``. ``budget`` None: all that is there now.
+        Waits `Query.wait_ms` when there is nothing. Raises LeaseError, Unreachable.
+        """
+        until = self._clock() + self.query.reach.patience
+        self._running = self._running or bool(start.shards)
+        if self._unprepared:
+            yield from self._set_targets()
+        while True:
+            yield from self.shards.meet()
+            yield from self._expect_targets()
+            failure = Unreachable("no broker of the url answers", remedy="start one; see failoverTimeout")
+            try:
+                moved = yield from self._take(start, budget, settle)
+                if moved is not None:
+                    return start.moved(moved, {broker: self.shards.all[broker].ledger.first for broker in moved})
+            except Unreachable as error:
+                failure = error
+            if self.shards.live():
+                continue  # one went away in the middle: the others go on
+            if self._clock() > until:
+                raise failure
+            yield from wait(RETRY)
+            self.shards.look_at_once()
+
+    def prepare_available_now(self) -> Course[None]:
+        """From now on take only what is there at this moment."""
+        if self._latest:
+            self._unprepared = True  # whether a lease is new and begins here, the first offset tells
+        else:
+            yield from self._set_targets()
+
+    def plan(self, start: Offsets, end: Offsets, partitions_min: int, cores: int) -> Course[list[Piece]]:
+        """Return who reads what of a batch; the same batch may be planned again after a restart. Raises as `latest`."""
+        wanted: list[Range] = []
+        self._running = self._running or bool(start.shards)
+        for broker, high in end.shards.items():
+            before = start.shards.get(broker)
+            if before == high:
+                continue
+            shard = yield from self.shards.need(broker)
+            low = shard.ledger.begin(end.first.get(broker) if before is None else before)
+            shard.ledger.begin(high)
+            if low < high:
+                wanted.append(Range(broker, low, high))
+        pieces: list[Piece] = []
+        for piece in split(wanted, partitions_min, cores):
+            shard = self.shards.all[piece.shard]
+            pieces.append(Piece(piece.shard, shard.place.format(), shard.ledger.epoch, piece.low, piece.high))
+        return pieces
+
+    def held(self, limit: int | None) -> Course[tuple[dict[str, int], dict[str, int]]]:
+        """Claim up to ``limit`` messages of what is there; return where what is held begins and ends on each broker."""
+        yield from self.shards.meet()
+        every = self.shards.all
+        begin = {broker: shard.ledger.first for broker, shard in every.items()}
+        start = Offsets(self.source, begin)
+        most = NO_LIMIT if limit is None else limit
+        moved = yield from self._claim_now(start, list(every.values()), most, limit is None)
+        return begin, moved
+
+    def tails(self) -> Course[Offsets]:
+        """Return the end of what is held on every broker that answers."""
+        yield from self.shards.meet()
+        tails = {broker: shard.ledger.tail for broker, shard in self.shards.all.items()}
+        return Offsets(self.source, tails, self._firsts())
+
+    def waiting(self, start: Offsets) -> Offsets | None:
+        """Return where all that waits ends, as the brokers said at their last answers; None when none was asked.
+
+        Asks nobody: it is for reports. A broker that is away keeps the end that it had.
+        """
+        if not self.shards.all:
+            return None
+        ends = {broker: shard.ledger.tail + shard.ledger.more for broker, shard in self.shards.all.items()}
+        return start.moved(ends, self._firsts())
+
+    def settle(self, end: Mapping[str, int]) -> Course[None]:
+        """Settle up to ``end`` on every broker in it that is there; what is left, a later call settles."""
+        yield from self.shards.meet()
+        for broker, position in end.items():
+            if self.shards.is_live(broker):
+                with contextlib.suppress(Unreachable):
+                    yield from self.shards.all[broker].settle(position)
+
+    def close(self) -> None:
+        """Drop all connections; the brokers keep what is held."""
+        self.shards.close()
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _starting(self) -> Mapping[str, str]:
+        """Return how a lease begins that is new. A broker that joins a query which runs has nothing to be skipped."""
+        return {} if self._running and self._latest else self._new_lease
+
+    def _firsts(self) -> dict[str, int]:
+        return {broker: shard.ledger.first for broker, shard in self.shards.all.items()}
+
+    def _set_targets(self) -> Course[None]:
+        self._unprepared = False
+        yield from self.shards.meet()
+        self.targets = {}
+        for shard in self.shards.live():
+            yield from shard.claim(shard.ledger.tail, 0)
+            self.targets[shard.broker] = shard.ledger.tail + shard.ledger.more
+
+    def _expect_targets(self) -> Course[None]:
+        """AvailableNow has promised to read what these shards had: wait for those that are away."""
+        for broker in self.targets or {}:
+            yield from self.shards.need(broker)
+
+    def _take(self, start: Offsets, budget: int | None, settle: bool) -> Course[dict[str, int] | None]:
+        """Return how far each shard was claimed, None when none of them is there."""
+        live = self.shards.live()
+        if self.targets is not None:
+            live = [shard for shard in live if shard.broker in self.targets]
+            if not live and not self.targets:
+                return {}
+        for shard in live:
+            position = start.shards.get(shard.broker)
+            shard.ledger.begin(position)
+            if settle and position is not None:
+                yield from shard.settle(position)
+        if not live:
+            return None
+        everything = budget is None
+        most = NO_LIMIT if budget is None else budget
+        moved = yield from self._claim_now(start, live, most, everything)
+        if not self._any(start, moved) and (yield from self._await(start, live, most)):
+            moved = yield from self._claim_now(start, live, most, everything)
+        return moved
+
+    def _any(self, start: Offsets, moved: Mapping[str, int]) -> bool:
+        return any(end > self._low(self.shards.all[broker], start) for broker, end in moved.items())
+
+    def _low(self, shard: Shard, start: Offsets) -> int:
+        return shard.ledger.begin(start.shards.get(shard.broker))
+
+    def _limit(self, shard: Shard, low: int, wanted: int) -> int:
+        """Return how many messages may be taken behind ``low``."""
+        if self.targets is None:
+            return wanted
+        return max(0, min(wanted, self.targets[shard.broker] - low))
+
+    def _claim_now(self, start: Offsets, live: list[Shard], budget: int, everything: bool) -> Course[dict[str, int]]:
+        """Claim without waiting, each shard its share; what one has no use for is offered to the others.
+
+        ``everything``: but nothing that comes while we claim, or a busy producer would keep us here for ever.
+        """
+        ends = {shard.broker: self._low(shard, start) for shard in live}
+        ceilings: dict[str, int] = {}
+        hungry = {shard.broker: shard for shard in live}
+        left = budget
+        while hungry and left > 0:
+            for broker, share in shares(left, list(hungry)).items():
+                shard = hungry[broker]
+                low = ends[broker]
+                wanted = min(self._limit(shard, low, share), ceilings.get(broker, NO_LIMIT) - low)
+                if wanted > 0:
+                    ends[broker] = yield from shard.claim(low, wanted)
+                left -= ends[broker] - low
+                if everything:
+                    ceilings.setdefault(broker, shard.ledger.tail + shard.ledger.more)
+                at_end = ends[broker] == shard.ledger.tail and not shard.ledger.more
+                if ends[broker] == low or at_end:
+                    del hungry[broker]
+        return ends
+
+    def _await(self, start: Offsets, live: list[Shard], budget: int) -> Course[bool]:
+        """Wait at all brokers until one has something, or the time is over; return whether one has."""
+        wait_ms = self.query.wait_ms
+        if self.targets is not None:
+            live = [shard for shard in live if self._low(shard, start) < self.targets[shard.broker]]
+            wait_ms = SELECTOR_WAIT_MS if self.query.subject.selector else 0
+        if not wait_ms or not live:
+            return False
+        until = self._clock() + wait_ms / 1000
+        each = shares(budget, [shard.broker for shard in live])
+        for shard in live:
+            low = self._low(shard, start)
+            most = self._limit(shard, low, each[shard.broker])
+            if most > 0:
+                yield from shard.begin_claim(low, most, wait_ms)
+        while True:
+            ready = yield from _answered(live)
+            if any(shard.ledger.tail > self._low(shard, start) for shard in ready):
+                return True
+            left = until - self._clock()
+            if left <= 0 or len(ready) == len(live):
+                return False
+            yield from wait(left, [shard.line for shard in live if shard.live])
+
+
+def _answered(live: list[Shard]) -> Course[list[Shard]]:
+    """Return the shards whose claim is answered. All are looked at: an answer may have come before we look."""
+    ready: list[Shard] = []
+    for shard in live:
+        if shard.live and (yield from shard.claimed()):
+            ready.append(shard)
+    return ready
