@@ -114,7 +114,10 @@ FACTS: Final[dict[str, str]] = {
     USER: VALIDATED_USER,
 }
 """What selectors call it, and what it is called in the octets."""
-WHOLE_NUMBERS: Final = ("_AMQ_ACTUAL_EXPIRY", "_AMQ_ORIG_MESSAGE_ID", "originalExpiration", "deliveryCount")
+WHOLE_NUMBERS: Final = ("_AMQ_ACTUAL_EXPIRY", "_AMQ_ORIG_MESSAGE_ID")
+ORIGINAL_ROUTING: Final = "_AMQ_ORIG_ROUTING_TYPE"
+OF_CLASSIC: Final = ("JMSXGroupFirstForConsumer", "originalExpiration", "deliveryCount", "dlqDeliveryFailureCause")
+"""What the broker adds in the words of ActiveMQ Classic; Artemis has its own, or none."""
 
 _K_ROUTING: Final = key_octets(ROUTING)
 _K_COMPRESSED: Final = key_octets(COMPRESSED)
@@ -444,8 +447,13 @@ def presented_headers(message: Message, routing: i64, identity: str) -> bytes:
 def _annotate(properties: dict[str, object], annotations: dict[str, str]) -> None:
     """Say as properties what the broker added."""
     for name, text in annotations.items():
+        if name in OF_CLASSIC:
+            continue
         if name == USER:
             properties[VALIDATED_USER] = text or None
+        elif name == ORIGINAL_ROUTING:
+            anycast = text == str(names.ANYCAST)
+            properties[name] = Primitive(BYTE, int(ROUTING_ANYCAST if anycast else ROUTING_MULTICAST))
         elif name in WHOLE_NUMBERS and text.removeprefix("-").isdecimal() and text.isascii():
             properties[name] = Primitive(LONG, int(text))
         else:

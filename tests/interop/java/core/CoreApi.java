@@ -171,6 +171,12 @@ class CoreApi extends Kit {
         return message == null ? "none" : message.getIntProperty("n") + (message.getDeliveryCount() == 1 ? "" : "x" + message.getDeliveryCount());
     }
 
+    /** How many a queue holds, once what was acknowledged is on disk. */
+    static long counted(ClientSession session, String queue) throws Exception {
+        Thread.sleep(QUIET);
+        return session.queueQuery(name(queue)).getMessageCount();
+    }
+
     static void acknowledge() throws Exception {
         open("ackBatchSize=0", (factory, session) -> {
             String stem = fresh("coreAcknowledge");
@@ -182,7 +188,7 @@ class CoreApi extends Kit {
             for (int n = 0; n < 4; n++) held.add(consumer.receive(WAIT));
             held.get(1).acknowledge();
             held.get(3).individualAcknowledge();
-            say("waiting " + session.queueQuery(name(stem)).getMessageCount());
+            say("waiting " + counted(session, stem));
             consumer.close();
             ClientConsumer again = session.createConsumer(stem);
             List<String> rest = new ArrayList<>();
@@ -206,13 +212,13 @@ class CoreApi extends Kit {
                 first.acknowledge();
                 transacted.commit();
             }
-            say("waiting " + session.queueQuery(name(stem)).getMessageCount());
+            say("waiting " + counted(session, stem));
             try (ClientSession before = factory.createSession(null, null, false, true, true, true, 0)) {
                 before.start();
                 ClientConsumer eager = before.createConsumer(stem);
                 say("acknowledged before " + number(eager.receive(WAIT)) + " " + number(eager.receive(WAIT)));
             }
-            say("waiting " + session.queueQuery(name(stem)).getMessageCount());
+            say("waiting " + counted(session, stem));
         });
     }
 

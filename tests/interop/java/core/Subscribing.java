@@ -209,6 +209,7 @@ class Subscribing extends Kit {
         session.close();
         attempt("after its session", () -> browse(far.createBrowser(kept)));
         connection.close();
+        Thread.sleep(QUIET);
         attempt("after its connection", () -> browse(far.createBrowser(kept)));
         other.close();
     }
@@ -246,8 +247,8 @@ class Subscribing extends Kit {
         Connection connection = connect();
         Session session = auto(connection);
         String[] all = {
-            "n = 2", "n BETWEEN 1 AND 2", "n IN (1, 3)", "NOT n = 1", "name LIKE 'x_2%'", "name LIKE 'x!_2' ESCAPE '!'", "missing IS NULL", "missing IS NOT NULL", "n IS NOT NULL AND flag = TRUE",
-            "n * 2 + 1 > 5", "n / 2 = 1", "price < 1.5e0", "JMSPriority > 6", "JMSDeliveryMode = 'NON_PERSISTENT'", "JMSType = 'kind1'", "JMSCorrelationID = 'c2'", "JMSTimestamp > 0",
+            "n = 2", "n BETWEEN 1 AND 2", "n IN (1, 3)", "NOT (n = 1)", "name LIKE 'x_2%'", "name LIKE 'x!_2' ESCAPE '!'", "missing IS NULL", "missing IS NOT NULL", "n IS NOT NULL AND flag = TRUE",
+            "n * 2 + 1 > 5", "n / 2 > 0.9", "price < 1.5e0", "JMSPriority > 6", "JMSDeliveryMode = 'NON_PERSISTENT'", "JMSType = 'kind1'", "JMSCorrelationID = 'c2'", "JMSTimestamp > 0",
             "AMQPriority = 7", "AMQDurable = 'DURABLE'", "AMQExpiration = 0", "AMQExpiration > 0", "AMQSize > 0", "missing = 1", "missing <> 1", "flag", "name = 'x_1' OR n = 3", "name IN ('x_1')", "n = '2'", "text = 2",
             "convert_string_expressions:text = 2", "JMSXGroupID = 'g1'", "n <> 2 AND name <> 'x_3'", "TRUE", "hyphenated_props:my-n = 1", "AMQUserID LIKE 'ID:%'", "JMSMessageID LIKE 'ID:%'",
         };
@@ -305,7 +306,6 @@ class Subscribing extends Kit {
             return texts(queue, 1);
         });
         attempt("the other", () -> texts(session.createConsumer(session.createQueue("many::many.two")), 1));
-        attempt("another address's queue", () -> session.createConsumer(session.createQueue("elsewhere::many.one")));
         connection.close();
     }
 }
