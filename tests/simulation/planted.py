@@ -6,7 +6,7 @@ compiled build do not notice: those are planted in the plain build only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -27,7 +27,8 @@ from entrepot.core.stages.counting import Author, Counts
 from entrepot.core.stages.stage import Stages
 from entrepot.core.stages.staged import Publication, Stage
 from entrepot.core.transactions.carrying import Work
-from entrepot.driver.effects import Course, Line
+from entrepot.driver.commit import Commit
+from entrepot.driver.effects import Answer, Course, Line
 from entrepot.driver.holding import Holding
 from entrepot.driver.offsets import Offsets
 from entrepot.driver.shard import Shard
@@ -45,6 +46,8 @@ from entrepot.simulation.network import Link
 
 latest = Holding.latest
 found = Shard.found
+asked = Commit._ask
+published = Commit._publish
 
 
 class Bug(NamedTuple):
@@ -323,7 +326,20 @@ def as_it_was_lent(self: Shard, line: Line) -> None:
     found(self, line)
 
 
+def publishes_what_it_offered(self: Commit, broker: str, command: str, fields: Mapping[str, str]) -> Course[Answer]:
+    answer = yield from asked(self, broker, command, fields)
+    return {**answer, "parts": fields["parts"]} if command == "DECIDE" else answer
+
+
+def all_but_one(self: Commit, fields: Mapping[str, str], by_broker: Mapping[str, Sequence[str]]) -> Course[int]:
+    return (yield from published(self, fields, {broker: parts[1:] for broker, parts in by_broker.items()}))
+
+
 BUGS = {
+    "a driver publishes what it offered, not what was decided": Bug(
+        patches=((Commit, "_ask", publishes_what_it_offered),)
+    ),
+    "a driver forgets one part of what was decided": Bug(patches=((Commit, "_publish", all_but_one),)),
     "a driver settles what it has only claimed": Bug(patches=((Holding, "latest", settles_what_it_claims),)),
     "a driver never settles": Bug(patches=((Shard, "settle", never_settles),)),
     "a broker that is back is asked in an epoch that is over": Bug(patches=((Shard, "found", as_it_was_lent),)),

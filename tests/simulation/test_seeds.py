@@ -49,6 +49,7 @@ def test_the_worlds_exercise_what_they_are_for() -> None:
     for what in (
         "aborts",
         "batches committed",
+        "batches published",
         "acks",
         "browses",
         "clean restart",
@@ -76,6 +77,7 @@ def test_the_worlds_exercise_what_they_are_for() -> None:
         "sent again",
         "stages abandoned",
         "torn tail",
+        "writer deaths",
     ):
         assert totals.get(what, 0) > 0, f"60 worlds without: {what}"
 

@@ -6,6 +6,7 @@ from entrepot.base.environment import Duration
 from entrepot.base.errors import StageError
 from entrepot.simulation.checkers import CONFIRMED, REFUSED, UNKNOWN, Record, Transaction
 from entrepot.simulation.clients import Client, Stage
+from entrepot.simulation.world import Lots
 
 
 class Part:
@@ -16,6 +17,19 @@ class Part:
         self.task = task
         self.records: list[Record] = []
         self.closed = False
+
+
+def staged_record(stage: Stage, lots: Lots, record: Record, queues: list[str]) -> None:
+    """Draw what a task writes into one of ``queues``; nothing of it may be seen until it is asked for."""
+    record.size = lots.skewed(10, 2_000)
+    record.size = len(record.body())
+    record.persistent = True
+    record.color = "red"
+    record.state = REFUSED
+    queue = lots.one_of(queues)
+    record.destination = f"/queue/{queue}"
+    if queue not in stage.dropping:
+        record.queues.append(queue)
 
 
 class SinkWriter(Client):
@@ -108,15 +122,7 @@ class SinkWriter(Client):
         lots = self.lots
         self.sequence += 1
         record = Record(f"{self.name}-{self.sequence}", part.key, self.sequence)
-        record.size = lots.skewed(10, 2_000)
-        record.size = len(record.body())
-        record.persistent = True
-        record.color = "red"
-        record.state = REFUSED  # until it is asked for
-        queue = lots.one_of(self.queues)
-        record.destination = f"/queue/{queue}"
-        if queue not in self.stage.dropping:
-            record.queues.append(queue)
+        staged_record(self.stage, lots, record, self.queues)
         self.ledger.sent(record)
         part.records.append(record)
         headers = {"sim-id": record.identity, "color": record.color, "persistent": "true", "stage": part.key}

@@ -17,6 +17,7 @@ from entrepot.model.address import ANYCAST, Destination
 from entrepot.protocols.stomp.client import AUTO, CLIENT, CLIENT_INDIVIDUAL
 from entrepot.simulation.checkers import DEAD_LETTERS, Invariants, Ledger
 from entrepot.simulation.clients import COLORS, Client, Producer, ProducerOptions, Stage
+from entrepot.simulation.commits import Commits
 from entrepot.simulation.consumers import Consumer, ConsumerOptions, drainer
 from entrepot.simulation.machine import Machine, MachineOptions, Parts
 from entrepot.simulation.queries import Batches
@@ -67,6 +68,7 @@ LATE_KINDS: Final = (
     ("clock", 3, 0.2),
     ("crowd", 1, 0.25),
     ("query", 2, 0.3),
+    ("commit", 2, 0.25),
 )  # drawn and numbered behind the others: seeds keep the steps that they had
 CROWD_LEAST: Final = 4  # subscribers of a topic that come together
 CROWD_MOST: Final = 8
@@ -97,7 +99,7 @@ class Workload:
         self.stage.dropping = [name for name in self.names if options.policies[name].get("full") == "DROP"]
         self.clients: dict[str, Client] = {}
         self.plan = draw_plan(world.lots("plan"))
-        room = SINK_ROOM * sum(step.kind == "sink" for step in self.plan)
+        room = SINK_ROOM * sum(step.kind in ("sink", "commit") for step in self.plan)
         self.machine.options = msgspec.structs.replace(options, memory_limit=options.memory_limit + room)
         self.steps = len(self.plan)
         wanted = range(self.steps) if keep is None else keep
@@ -180,7 +182,7 @@ class Workload:
     def _storm_is_over(self) -> bool:
         """Producers and fleeting consumers are gone, leases are settled."""
         return self.machine.broker is not None and all(
-            client.quiet or isinstance(client, Producer | SinkWriter) for client in self.clients.values()
+            client.quiet or isinstance(client, Producer | SinkWriter | Commits) for client in self.clients.values()
         )
 
     def _is_empty(self) -> bool:
@@ -195,7 +197,7 @@ class Workload:
     def _drop_stages(self, broker: BrokerCore) -> None:
         """Drop, as an operator would, what a writer left whose last words came when it had gone."""
         for client in self.clients.values():
-            if isinstance(client, SinkWriter) and client.quiet:
+            if isinstance(client, SinkWriter | Commits) and client.quiet:
                 broker.stages.abandon(client.name, client.batch, None)
 
     def _left(self) -> str:
@@ -254,6 +256,9 @@ class Workload:
         elif step.kind == "shard":
             pause = lots.skewed(MILLISECOND, 100 * MILLISECOND)
             self._come(TopicReader(self.stage, step.name, "t", lots.skewed(1, 40), pause))
+        elif step.kind == "commit":
+            pause = lots.skewed(MILLISECOND, 60 * MILLISECOND)
+            self._come(Commits(self.stage, step.name, self.names, lots.between(1, 12), lots.between(1, 3), pause))
         elif step.kind == "query":
             pause = lots.skewed(MILLISECOND, 60 * MILLISECOND)
             self._come(Batches(self.stage, step.name, lots.one_of(self.names), lots.skewed(1, 40), pause))
