@@ -67,9 +67,13 @@ class Contender:
             case Look():
                 return candidate.seen(self.lock.look(), at)
             case Recall():
-                memory = Memory(highest_epoch(self.directory), self.ledger.lease(), empty=self.ledger.empty())
+                memory = Memory(
+                    highest_epoch(self.directory), self.ledger.lease(), empty=self.ledger.empty(self.mine.instance)
+                )
                 return candidate.recalled(memory, at, time.time_ns() // MILLISECOND)
             case Swap(version=version):
+                if candidate.state is State.CLAIMING and not self.ledger.claim(self.mine):
+                    return candidate.swapped(-1, at)
                 return candidate.swapped(self.lock.swap(version, self.mine), at)
             case Won(grant=grant):
                 self.ledger.append("master", self.mine, grant.why)

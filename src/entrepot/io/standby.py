@@ -30,6 +30,7 @@ from entrepot.ha.candidate import (
     Memory,
     Recall,
     Sleep,
+    State,
     Swap,
     Won,
 )
@@ -257,9 +258,13 @@ class Standby:
                 self._waited = True
                 return effects
             case Recall():
-                memory = Memory(highest_epoch(self.directory), self.ledger.lease(), empty=self.ledger.empty())
+                memory = Memory(
+                    highest_epoch(self.directory), self.ledger.lease(), empty=self.ledger.empty(self.mine.instance)
+                )
                 return candidate.recalled(memory, now(), time.time_ns() // MILLISECOND)
             case Swap(version=version):
+                if candidate.state is State.CLAIMING and not self.ledger.claim(self.mine):
+                    return candidate.swapped(-1, now())
                 return candidate.swapped(self._lock.swap(version, self.mine), now())
             case Sleep(until=until, watching=watching):
                 return self._sleep(until, watching)

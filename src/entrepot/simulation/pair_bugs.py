@@ -22,6 +22,7 @@ PLANTED: Final = (
     "keeps the store",  # a backup that is asked for the store goes on
     "takes what was given back",  # a backup does not let the primary go first
     "misses who came and went",  # a challenger does not ask the store whether there was a master between two looks
+    "claims leave no line",  # the epoch of a claim is noted when it was won only
     "takes a doubt for a yes",  # a claim that was not answered is taken for one that was carried out
 )
 

@@ -26,6 +26,9 @@ from entrepot.simulation.world import World
 
 __all__ = ["PLANTED", "Member", "Pair"]
 
+CLAIMS_DELETED: Final = 0.2  # of the claims that stand in the lock: somebody removes it before the winner knows
+CLAIMS_DOUBTED: Final = 0.2  # of the claims: the answer is lost, half of the time the question too
+
 CALM: Final = 20 * SECOND
 """Faults end this long before the run does: by then one must serve."""
 
@@ -329,7 +332,9 @@ class Standby:
 
     def _recall(self) -> None:
         store = self.pair.store
-        memory = candidate.Memory(store.epoch, self.pair.lease.duration, empty=not store.epoch)
+        epoch = max([store.epoch, *store.claims])
+        claimed = any(instance != self.record.instance for instance in store.claims.values())
+        memory = candidate.Memory(epoch, self.pair.lease.duration, empty=not store.epoch and not claimed)
         self._perform(self.candidate.recalled(memory, self.member.now(), 0))
 
     def _ask_back(self) -> None:
@@ -368,7 +373,24 @@ class Standby:
             self._perform(self.candidate.swapped(result[0], self.member.now()))
             self._over()
 
-        self._ask(lambda: result.append(self.pair.swap(version, octets)), answered)
+        if self.candidate.state is candidate.State.CLAIMING and self.pair.planted != "claims leave no line":
+            hung = self.pair.disk.hangs(self.member.name)
+            self.member.later(hung, lambda: self._claimed(version, octets, result, answered))
+        else:
+            self._ask(lambda: result.append(self.pair.swap(version, octets)), answered)
+
+    def _claimed(self, version: int, octets: Record, result: list[int], answered: Callable[[], None]) -> None:
+        """Ask for the lock, if the line that claims the epoch is the first of it."""
+        pair, name = self.pair, self.member.name
+        if pair.trouble and pair.deletions.chance(CLAIMS_DOUBTED):
+            pair.service.cut[name] = True
+            self.world.later(SECOND, lambda: pair.service.reach(name))
+        if pair.store.claim(octets.epoch, octets.instance):
+            self._ask(lambda: result.append(self.pair.swap(version, octets)), answered)
+        else:
+            self.world.count("epochs claimed before")
+            result.append(-1)
+            answered()
 
 
 def _nothing() -> None:
@@ -401,6 +423,7 @@ class Pair:
         if more.chance(0.5):
             self.service.disk = self.disk
         self.more = self.world.lots("more faults")
+        self.deletions = self.world.lots("deletions")
         self.members: list[Member] = []
         for number in range(self.lots.between(2, 3)):
             part = EITHER if not self.parted else BACKUP if number else PRIMARY
@@ -471,6 +494,8 @@ class Pair:
                 self.given_at,
             )
         service.record = record
+        if record.beat == 1 and not record.released and self.trouble and self.deletions.chance(CLAIMS_DELETED):
+            self.world.later(self.deletions.skewed(10 * MICROSECOND, 10 * MILLISECOND), service.delete)
         if record.released:
             self.given_at = self.world.time
         service.version += 1

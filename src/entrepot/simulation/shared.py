@@ -19,10 +19,15 @@ class Store:
     def __init__(self, world: World) -> None:
         self.world = world
         self.epoch = 0
+        self.claims: dict[int, str] = {}  # epoch -> who claimed it first
         self.accepted: dict[tuple[int, int], bool] = {}
         self.promised: dict[tuple[int, int], bool] = {}
         self.refused = 0
         self.credulous = False
+
+    def claim(self, epoch: int, instance: str) -> bool:
+        """``instance`` is about to ask for the lock with ``epoch``; False: somebody else has that."""
+        return self.claims.setdefault(epoch, instance) == instance
 
     def begin(self, epoch: int) -> bool:
         """A new master reads everything back: from now on older ones write in vain. False: a younger one was here.
