@@ -135,7 +135,25 @@ def test_the_command_line_works_at_artemis(printed: tuple[dict[str, str], dict[s
     assert not wrong
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+NOT_YET: Final = {
+    "address create": "management by messages has no createAddress",
+    "address show": "management by messages has no getAddressInfo",
+    "address delete": "management by messages has no deleteAddress",
+    "queue create": "createQueue answers with what it was asked, not with all fields",
+    "queue create again": "refusals of management are said in words of our own",
+    "queue stat": "management by messages has no listNetworkTopology",
+    "check missing queue": "refusals of management are said in words of our own",
+    "queue delete again": "refusals of management are said in words of our own",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.xfail(reason=NOT_YET[name], strict=True)] if name in NOT_YET else [])
+        for name in COMMANDS
+    ],
+)
 def test_it_prints_the_same_here(name: str, printed: tuple[dict[str, str], dict[str, str] | None]) -> None:
     theirs, own = printed
     if own is None:

@@ -27,6 +27,21 @@ FEATURES: Final = [
 ]
 
 
+UNOBEYED: Final = "queues do not obey it yet"
+NOT_YET: Final = {
+    "lastValue": UNOBEYED,
+    "ring": UNOBEYED,
+    "nonDestructive": UNOBEYED,
+    "purged": UNOBEYED,
+    "retroactive": UNOBEYED,
+    "coreQueues": "a queue whose attributes queues do not obey yet is refused",
+    "coreQueries": "what queues do not obey yet is not answered either",
+    "coreRefusals": "a queue whose attributes queues do not obey yet is refused",
+    "diverts": "a divert's copy does not say by which divert and from which routing type it came",
+}
+"""Why a feature differs still. What is mended must be taken out: the test says so."""
+
+
 class Transcripts(NamedTuple):
     """What was seen with one version, by feature; ``ours`` is None while this build has no CORE."""
 
@@ -66,7 +81,13 @@ def test_artemis_shows_every_feature(transcripts: Transcripts) -> None:
     assert not [name for name, lines in transcripts.artemis.items() if "THREW" in lines]
 
 
-@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize(
+    "feature",
+    [
+        pytest.param(name, marks=[pytest.mark.xfail(reason=NOT_YET[name], strict=True)] if name in NOT_YET else [])
+        for name in FEATURES
+    ],
+)
 def test_a_client_sees_what_artemis_shows(feature: str, transcripts: Transcripts) -> None:
     if transcripts.ours is None:
         pytest.skip("this build of entrepot has no CORE server")

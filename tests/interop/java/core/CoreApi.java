@@ -163,7 +163,7 @@ class CoreApi extends Kit {
                 received.acknowledge();
             }
             say("nothing more " + consumer.receiveImmediate());
-            say("count " + session.queueQuery(name(stem)).getMessageCount());
+            say("count " + counted(session, stem));
         });
     }
 
