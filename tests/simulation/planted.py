@@ -39,6 +39,7 @@ from entrepot.journal.record import head_valid
 from entrepot.model.address import parse
 from entrepot.model.message import DEFAULT_PRIORITY, Message
 from entrepot.protocols.stomp.server import StompSession
+from entrepot.protocols.stomp.settling import Settling
 from entrepot.protocols.stomp.transacting import Transacting
 from entrepot.protocols.stomp.writing import Writing
 from entrepot.simulation.machine import FusedDisk, Parts
@@ -305,6 +306,18 @@ def before_what_it_is_owed(self: Queue, message: Message) -> None:
     self.backlog.owed = owed
 
 
+SETTLE = Settling.settle
+
+
+def answered_before_the_disk(self: Settling, negative: bool) -> None:
+    confirm = self.answers.confirm
+    self.answers.confirm = lambda on_disk: confirm(False)  # type: ignore[method-assign]
+    try:
+        SETTLE(self, negative)
+    finally:
+        del self.answers.confirm
+
+
 def as_if_finished(self: Link) -> bool:
     return self.server.readable
 
@@ -377,6 +390,9 @@ BUGS = {
     "what comes overtakes a search that is not over": Bug(patches=((Queue, "_step_later", overtaken),)),
     "a message to many queues is forgotten when the turn is over": Bug(
         patches=((Owing, "resume", forgets_who_did_not_have_it),)
+    ),
+    "an awaited acknowledgement is answered before it is on disk": Bug(
+        patches=((Settling, "settle", answered_before_the_disk),)
     ),
     "a message overtakes what a queue is owed": Bug(patches=((Queue, "accept", before_what_it_is_owed),)),
     "the rest of a chunk is forgotten": Bug(patches=((StompSession, "resume", without_the_rest),)),
