@@ -27,7 +27,8 @@ from entrepot.journal.memory import MemoryJournal
 from entrepot.model import address as names
 from entrepot.model.message import Language, Message, register
 from entrepot.model.predicate import Value
-from entrepot.simulation.disk import Effect, SimulatedDisk
+from entrepot.simulation.disk import SimulatedDisk
+from entrepot.simulation.medium import Effect
 from journals import Lots, Timeline
 
 MILLISECOND = 1_000_000
@@ -180,8 +181,8 @@ class Rig:
         self.disk = SimulatedDisk(Lots(seed), self.timeline.later) if disk else None
         if self.disk is not None and files:
             for name, content in files.items():
-                Effect("create", name).apply(self.disk._durable)
-                Effect("write", name, octets=content).apply(self.disk._durable)
+                Effect("create", name).apply(self.disk.medium.durable)
+                Effect("write", name, octets=content).apply(self.disk.medium.durable)
             self.disk.stop()
         self.segment_bytes = segment_bytes
         self.sink = sink

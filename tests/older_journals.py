@@ -269,7 +269,7 @@ def write(disk: SimulatedDisk, directory: Path) -> None:
     """Write what the simulated disk has into real files."""
     (directory / "journal").mkdir(parents=True)
     (directory / "blobs").mkdir()
-    for name, content in disk._durable.items():
+    for name, content in disk.medium.durable.items():
         folder = "journal" if name.endswith(".seg") else "blobs"
         (directory / folder / name).write_bytes(bytes(content))
 

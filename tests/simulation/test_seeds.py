@@ -92,7 +92,7 @@ class HastyDisk(FusedDisk):
     """Says that a sync is done when it has only been asked for."""
 
     def sync(self, token: int) -> None:
-        self._soon(lambda: self._events.synced(token))
+        self.answers.soon(lambda: self.answers.events.synced(token))
         super().sync(-1)
 
 

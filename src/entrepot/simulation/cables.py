@@ -7,14 +7,18 @@ that is deaf in one direction only is half open.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from entrepot.base.environment import Duration, Instant
 from entrepot.protocols.session import Session, Shell
 from entrepot.simulation.world import Bell, World
 
-if TYPE_CHECKING:
-    from entrepot.simulation.networks import Network
+
+class Traffic(Protocol):
+    """Who counts what goes over cables."""
+
+    def carried(self, octets: int) -> None:
+        """Octets leave a machine on a cable."""
 
 
 class Machine(Protocol):
@@ -22,7 +26,10 @@ class Machine(Protocol):
 
     name: str
     world: World
-    network: Network
+
+    @property
+    def network(self) -> Traffic:
+        """Where the machine stands."""
 
     def turn(self, action: Callable[[], object]) -> None:
         """Do ``action`` as one turn of the loop: what it wrote goes out. Nothing happens on a machine that is down."""

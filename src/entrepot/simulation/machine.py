@@ -7,7 +7,7 @@ so a crash happens in the middle of a turn, of recovery, or of compaction, not o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import msgspec
 from mypy_extensions import i64
@@ -24,9 +24,6 @@ from entrepot.simulation.disk import Later, SimulatedDisk
 from entrepot.simulation.turns import TurnLoop
 from entrepot.simulation.world import World
 
-if TYPE_CHECKING:
-    from entrepot.simulation.network import Link
-
 LARGE_OCTETS: Final = 6 * KIB  # bodies from here on are streamed to disk: small, so that it happens often
 CRASH_IN_COMMIT: Final = 0.05  # a turn, while a transaction is being carried out over several
 HOPELESS: Final = 20  # crashes in a row during recovery, after which the fuse is taken out
@@ -34,6 +31,16 @@ HOPELESS: Final = 20  # crashes in a row during recovery, after which the fuse i
 
 class PowerCut(Exception):
     """The machine stops here."""
+
+
+class Caller(Protocol):
+    """One who is connected to a machine, and notices when its broker ends."""
+
+    def crashed(self) -> None:
+        """The machine is gone without a word."""
+
+    def stopped(self, why: str) -> None:
+        """The broker ends the connection."""
 
 
 class FusedDisk(SimulatedDisk):
@@ -127,7 +134,7 @@ class Machine:
         self.disk.sync_delay_max = options.sync_delay_max
         self.broker: BrokerCore | None = None
         self.stage_octets = 64 * 1024 * KIB  # what a publication may do in one step
-        self.links: dict[int, Link] = {}
+        self.links: dict[int, Caller] = {}
         self.accepted = 0
         self.run = 0
         self.era = 0

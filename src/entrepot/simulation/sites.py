@@ -7,7 +7,7 @@ cables and the clock are simulated. Must never: tell a peer what a machine that 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -41,13 +41,11 @@ from entrepot.protocols.openwire.client import OpenWireClient
 from entrepot.protocols.openwire.convert import message_of
 from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.session import Session, Shell
-from entrepot.simulation.cables import End
+from entrepot.simulation.cables import End, Traffic
 from entrepot.simulation.disk import SimulatedDisk
 from entrepot.simulation.subscribers import Reader
 from entrepot.simulation.turns import TurnLoop
-
-if TYPE_CHECKING:
-    from entrepot.simulation.networks import Network
+from entrepot.simulation.world import World
 
 SEGMENT_OCTETS: Final = 1 << 18  # small, so that segments come and go within a run
 DRAIN_PATIENCE: Final = 5_000 * MILLISECOND  # of a broker that stops, as `io/links.py` has it
@@ -75,10 +73,30 @@ class Blueprint(Struct, frozen=True):
         return self.routes.get(f"{place.host}:{place.port}", place.host)
 
 
+class Surroundings(Traffic, Protocol):
+    """The network in which a site stands: the other sites, what joins them, and the ledger of what was promised."""
+
+    world: World
+    sites: dict[str, Site]
+    touched: dict[str, None]
+
+    def confirmed(self, identity: str, text: str) -> None:
+        """A producer was told that its message is safe."""
+
+    def consumed(self, site: Site, reader: Reader, message: Message, deliveries: int) -> None:
+        """A reader settled a message."""
+
+    def is_cut(self, one: str, other: str) -> bool:
+        """Return whether nothing can be dialled between two sites."""
+
+    def lay(self, near: Site, far: Site) -> tuple[End, End]:
+        """Return the two ends of a new cable."""
+
+
 class Confirmed(Waiter):
     """Notes in the ledger that the producer was told."""
 
-    def __init__(self, network: Network, text: str) -> None:
+    def __init__(self, network: Surroundings, text: str) -> None:
         self.network = network
         self.text = text
 
@@ -127,7 +145,7 @@ class WatchedCopies(Copies):
 class Site:
     """One broker's machine. ``broker`` is None while it is down."""
 
-    def __init__(self, network: Network, name: str, blueprint: Blueprint) -> None:
+    def __init__(self, network: Surroundings, name: str, blueprint: Blueprint) -> None:
         self.network = network
         self.world = network.world
         self.name = name
@@ -174,6 +192,10 @@ class Site:
         self.turn(self._connect)
         for reader in list(self.readers.values()):
             self._return(reader)
+
+    def consumed(self, reader: Reader, message: Message, deliveries: int) -> None:
+        """A reader here settled a message; the ledger of the network hears of it."""
+        self.network.consumed(self, reader, message, deliveries)
 
     def make_connectors(self) -> list[NetworkConnector]:
         """Return the network connectors of the configuration, not started yet."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from entrepot.base.environment import MILLISECOND
-from entrepot.core.broker import selector_or_none
+from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.queue.consumer import Consumer
 from entrepot.core.queue.queue import Queue
 from entrepot.core.reading.subscription import Subscription
@@ -13,8 +13,14 @@ from entrepot.core.scheduling.timed import Alarm
 from entrepot.model import address as names
 from entrepot.model.message import Message
 
-if TYPE_CHECKING:
-    from entrepot.simulation.sites import Site
+
+class Home(Protocol):
+    """The machine of a reader, whose broker is None while it is down."""
+
+    broker: BrokerCore | None
+
+    def consumed(self, reader: Reader, message: Message, deliveries: int) -> None:
+        """A reader settled a message."""
 
 
 class Taker(Consumer):
@@ -43,7 +49,7 @@ class Settle(Alarm):
 class Reader(Subscription):
     """A reader of ``text`` at a site, known there as ``key``."""
 
-    def __init__(self, site: Site, text: str, prefetch: int, *, key: str = "", selector: str = "") -> None:
+    def __init__(self, site: Home, text: str, prefetch: int, *, key: str = "", selector: str = "") -> None:
         super().__init__(names.parse(text))
         self.site = site
         self.text = text
@@ -75,4 +81,4 @@ class Reader(Subscription):
         for consumer, message, deliveries in got:
             queue = consumer.queue
             if queue is not None and queue.settle(consumer, message.number):
-                self.site.network.consumed(self.site, self, message, deliveries)
+                self.site.consumed(self, message, deliveries)

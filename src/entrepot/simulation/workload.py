@@ -149,7 +149,7 @@ class Workload:
         disk.fuse = 0
         disk.fail_syncs = False
         disk.fail_writes = False
-        disk.make_room()
+        disk.room.make()
         if self.final_crash and self.machine.broker is not None:
             self.machine.crash(torn=True)
         for client in list(self.clients.values()):
@@ -282,9 +282,9 @@ class Workload:
         elif kind == "restart":
             machine.restart()
         elif kind == "full":
-            disk.capacity = disk.used() + lots.skewed(100, 20_000)
-            self.world.later(lots.between(100, 1500) * MILLISECOND, lambda: machine.turn(disk.make_room))
-            self.world.later(1600 * MILLISECOND, disk.make_room)
+            disk.room.capacity = disk.used() + lots.skewed(100, 20_000)
+            self.world.later(lots.between(100, 1500) * MILLISECOND, lambda: machine.turn(disk.room.make))
+            self.world.later(1600 * MILLISECOND, disk.room.make)
         elif kind == "clock":
             self.world.count("clock set")
             self.world.set_clock(lots.one_of((-7_200_000, -60_000, -3_000, 0, 500, 3_000, 60_000, 7_200_000)))
@@ -319,10 +319,10 @@ class Workload:
         """Damage a file of ``length`` octets; False when it is not durable yet."""
         disk = self.machine.disk
         if how == "lose" or length <= 0:
-            disk.lose(name)
+            disk.medium.lose(name)
             return True
         at = lots.below(length)
-        return disk.damage(name, at) if how == "flip" else disk.shorten(name, at)
+        return disk.medium.damage(name, at) if how == "flip" else disk.medium.shorten(name, at)
 
     def _operate(self, kind: str, name: str, lots: Lots) -> None:
         broker = self.machine.broker

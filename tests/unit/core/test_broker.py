@@ -532,7 +532,7 @@ def test_a_full_disk_blocks_what_it_would_page():
     rig = Rig({"#": FULL})
     disk = rig.disk
     assert disk is not None
-    disk.make_room(disk.used() + 3000)
+    disk.room.make(disk.used() + 3000)
     for _ in range(100):
         if rig.journal.refusal() is not None:
             break
@@ -540,7 +540,7 @@ def test_a_full_disk_blocks_what_it_would_page():
     verdicts = [rig.send("Q", str(number), durable=False) for number in range(10)]
     assert verdicts[0] == SENT
     assert verdicts[-1] == BLOCKED
-    disk.make_room()
+    disk.room.make()
     rig.turn()
     assert rig.bodies("Q") == numbers(10)
 

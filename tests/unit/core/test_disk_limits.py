@@ -34,8 +34,8 @@ def looked(rig: Rig) -> None:
 def small_disk(capacity: int = 3000 * KIB) -> Rig:
     rig = Rig(memory_limit=200 * KIB)
     assert rig.disk is not None
-    rig.disk.capacity = capacity
-    rig.disk.reserve = 64 * KIB
+    rig.disk.room.capacity = capacity
+    rig.disk.room.reserve = 64 * KIB
     looked(rig)
     return rig
 

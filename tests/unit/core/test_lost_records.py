@@ -22,7 +22,7 @@ def rotten(*damaged: str, **options: object) -> Rig:
         for body in damaged:
             at = content.find(body.encode())
             if at >= 0:
-                rig.disk.damage(name, at)
+                rig.disk.medium.damage(name, at)
     return rig
 
 

@@ -44,7 +44,7 @@ def test_damage_is_shown_and_what_stands_behind_it_too() -> None:
     world.disk.stop()
     name = world.segments()[0]
     before = len(list(records(world.disk)))
-    world.disk.damage(name, 500)
+    world.disk.medium.damage(name, 500)
     lines = list(records(world.disk))
     assert [line.valid for line in lines].count(False) == 1
     assert before - 3 <= len(lines) < before
@@ -56,7 +56,7 @@ def test_a_check_finds_what_a_start_would_find_and_changes_nothing() -> None:
     world.journal.flush()
     world.disk.stop()
     last = world.segments()[-1]
-    world.disk.damage(last, world.disk.size(last) - 5)  # a torn tail
+    world.disk.medium.damage(last, world.disk.size(last) - 5)  # a torn tail
     before = {name: world.disk.read(name, 0, 1 << 30) for name in world.disk.names()}
     counted = Counted()
     found = check(world.disk, counted)
@@ -68,7 +68,7 @@ def test_a_check_finds_what_a_start_would_find_and_changes_nothing() -> None:
     assert isinstance(world.journal, JournalCore)
     assert world.report.torn_bytes == found.report.torn_bytes
     world.disk.stop()
-    world.disk.damage(world.segments()[0], 700)
+    world.disk.medium.damage(world.segments()[0], 700)
     found = check(world.disk, Counted())
     assert found.damage is not None
     assert world.segments()[0] in str(found.damage)

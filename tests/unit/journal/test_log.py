@@ -339,12 +339,12 @@ def test_any_damaged_octet_before_the_last_batch_is_found() -> None:
         length = world.disk.size(name)
         end = length if position < len(world.segments()) - 1 else length - 41  # the end mark of a clean stop
         for offset in range(0, end, 1):
-            world.disk.damage(name, offset, 1 << offset % 8)
+            world.disk.medium.damage(name, offset, 1 << offset % 8)
             journal = JournalCore(world.disk, world.journal.options)
             with pytest.raises(CorruptJournal) as caught:
                 journal.recover(Told())
             assert name[:9] in str(caught.value)
-            world.disk.damage(name, offset, 1 << offset % 8)
+            world.disk.medium.damage(name, offset, 1 << offset % 8)
     world.journal = world._open()
     assert world.report.torn_bytes == 0
 
@@ -378,7 +378,7 @@ def test_a_journal_inside_a_body_is_not_taken_for_one() -> None:
     start = world.disk.size(name)
     world.journal.flush()
     world.disk.stop()
-    world.disk.damage(name, start)  # the header of the batch that holds the copy
+    world.disk.medium.damage(name, start)  # the header of the batch that holds the copy
     world.journal = world._open()
     assert len(world.told.messages) == 5
     assert world.report.torn_offset == start
@@ -419,7 +419,7 @@ def test_a_failed_write_is_final_too() -> None:
 
 def test_a_full_disk_refuses_stores_lets_consumers_free_space_and_recovers() -> None:
     world = World(reserve=6000)
-    world.disk.capacity = 40_000
+    world.disk.room.capacity = 40_000
     number = 0
     while world.journal.refusal() is None:
         number += 1
@@ -447,7 +447,7 @@ def test_a_full_disk_refuses_stores_lets_consumers_free_space_and_recovers() -> 
 
 def test_a_disk_without_reserve_confirms_nothing_until_there_is_space() -> None:
     world = World(reserve=0)
-    world.disk.capacity = 10_000
+    world.disk.room.capacity = 10_000
     stored(world, 5)
     world.confirm(b"fits")
     stored(world, 20, first=6, size=900)
@@ -456,7 +456,7 @@ def test_a_disk_without_reserve_confirms_nothing_until_there_is_space() -> None:
     assert [token for token, _ in world.waiter.failures] == [b"too much"]
     assert isinstance(world.journal.refusal(), StorageFull)
     assert world.journal.reading.load(25).raw == octets_of(25, 900)
-    world.disk.make_room()
+    world.disk.room.make()
     world.settle_down()
     assert world.journal.refusal() is None
     world.confirm(b"now")
@@ -473,7 +473,7 @@ def test_on_a_full_disk_a_few_segments_that_are_nearly_dead_make_room() -> None:
         stored(world, 10, first=number + 1, size=200)
         world.confirm()
         number += 10
-    world.disk.capacity = world.disk.used() + world.disk.reserve
+    world.disk.room.capacity = world.disk.used() + world.disk.room.reserve
     old = list(range(1, number + 1, 10))
     for each in range(1, number + 1):
         if each not in old:
@@ -498,12 +498,12 @@ def test_a_compaction_that_does_not_fit_is_given_up() -> None:
         world.journal.settle(number, 1)
     world.confirm()
     world.journal.compact(1)
-    world.disk.capacity = world.disk.used() + 100
+    world.disk.room.capacity = world.disk.used() + 100
     while world.journal.compact(4000):
         pass
     world.settle_down()
     assert world.journal.refusal() is None
-    world.disk.make_room()
+    world.disk.room.make()
     world.compact()
     world.crash()
     assert len(world.told.messages) == 101

@@ -58,7 +58,7 @@ def test_no_flipped_bit_is_ever_passed_on(place: int, mask: int) -> None:
     world = World()
     octets = body(2 * STRETCH + 77)
     sent = stored(world, 7, octets)
-    world.disk.damage("7.blob", place, mask)
+    world.disk.medium.damage("7.blob", place, mask)
     overflow = world.journal.overflow
     stretch = place // (STRETCH + CHECK)
     for at in range(0, len(octets), STRETCH):
@@ -74,7 +74,7 @@ def test_no_flipped_bit_is_ever_passed_on(place: int, mask: int) -> None:
 def test_a_body_that_lost_its_end_is_known_at_once_and_at_the_start(length: int) -> None:
     world = World()
     sent = stored(world, 7, body(2 * STRETCH + 77))
-    world.disk.shorten("7.blob", length)
+    world.disk.medium.shorten("7.blob", length)
     assert "its file ends after" in world.journal.overflow.flaw(sent)
     with pytest.raises(BodyLost):
         Overflow(world.disk).whole(sent)
@@ -88,7 +88,7 @@ def test_the_file_of_another_body_is_not_taken_for_this_one() -> None:
     world = World()
     sent = stored(world, 7, body(1000))
     stored(world, 8, body(1000)[::-1])
-    world.disk._durable["7.blob"] = world.disk._durable["8.blob"]
+    world.disk.medium.durable["7.blob"] = world.disk.medium.durable["8.blob"]
     world.crash()
     with pytest.raises(BodyLost, match="fail their checksum"):
         world.journal.overflow.whole(sent)
@@ -97,9 +97,9 @@ def test_the_file_of_another_body_is_not_taken_for_this_one() -> None:
 def test_two_stretches_that_changed_places_are_not_taken_for_right() -> None:
     world = World()
     sent = stored(world, 7, body(2 * STRETCH))
-    octets = bytes(world.disk._durable["7.blob"])
+    octets = bytes(world.disk.medium.durable["7.blob"])
     half = STRETCH + CHECK
-    world.disk._durable["7.blob"] = bytearray(octets[half:] + octets[:half])
+    world.disk.medium.durable["7.blob"] = bytearray(octets[half:] + octets[:half])
     world.crash()
     with pytest.raises(BodyLost, match="fail their checksum"):
         world.journal.overflow.whole(sent)
@@ -108,20 +108,20 @@ def test_two_stretches_that_changed_places_are_not_taken_for_right() -> None:
 def test_what_is_left_of_a_damaged_body_is_set_aside_and_the_next_start_leaves_it() -> None:
     world = World()
     stored(world, 7, body(1000))
-    world.disk.damage("7.blob", 5)
+    world.disk.medium.damage("7.blob", 5)
     with pytest.raises(BodyLost):
         world.journal.overflow.whole(world.journal.reading.load(7))
     world.journal.settle(7, 1)
     world.confirm()
     assert world.disk.blobs() == []
     world.restart()
-    assert [name for name in world.disk._view if name.endswith(".damaged")] == ["7.damaged"]
+    assert [name for name in world.disk.medium.view if name.endswith(".damaged")] == ["7.damaged"]
 
 
 def test_a_missing_body() -> None:
     world = World()
     stored(world, 7, body(1000))
-    world.disk.lose("7.blob")
+    world.disk.medium.lose("7.blob")
     world.crash()
     (flaw,) = world.report.bodies_lost
     assert flaw == "the body of 1000 octets in 7.blob is damaged: its file is missing"

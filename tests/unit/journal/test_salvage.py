@@ -61,12 +61,13 @@ class Before:
         return sorted(self.world.segments())
 
     def salvaged(self) -> tuple[Salvage, Told]:
-        before = {name: bytes(content) for name, content in self.world.disk._view.items()}
+        before = {name: bytes(content) for name, content in self.world.disk.medium.view.items()}
         found = Salvage(self.world.disk)
         found.run()
         told = Told()
         found.tell(told)
-        assert {name: bytes(content) for name, content in self.world.disk._view.items()} == before, "it only reads"
+        after = {name: bytes(content) for name, content in self.world.disk.medium.view.items()}
+        assert after == before, "it only reads"
         return found, told
 
     def judge(self, found: Salvage, told: Told) -> tuple[set[Row], set[Row]]:
@@ -106,8 +107,8 @@ def test_a_flipped_bit_costs_one_record(seed: int) -> None:
     before = Before(seed % 7)
     lots = random.Random(seed)
     name = lots.choice(before.segments())
-    size = len(before.world.disk._durable[name])
-    before.world.disk.damage(name, lots.randrange(size), 1 << lots.randrange(8))
+    size = len(before.world.disk.medium.durable[name])
+    before.world.disk.medium.damage(name, lots.randrange(size), 1 << lots.randrange(8))
     with pytest.raises(CorruptJournal):
         Recovery(Untouched(before.world.disk)).run()
     found, told = before.salvaged()
@@ -123,10 +124,10 @@ def test_a_block_of_zeros_costs_what_it_covers(seed: int) -> None:
     before = Before(seed % 7)
     lots = random.Random(seed)
     name = lots.choice(before.segments())
-    content = before.world.disk._view[name]
+    content = before.world.disk.medium.view[name]
     at = lots.randrange(max(1, len(content) - 512)) // 512 * 512
     content[at : at + 512] = bytes(len(content[at : at + 512]))
-    before.world.disk._durable[name] = content
+    before.world.disk.medium.durable[name] = content
     found, told = before.salvaged()
     before.judge(found, told)
     elsewhere = {number for number, (where, _, _) in before.places.items() if where != name}
@@ -139,8 +140,8 @@ def test_a_truncated_segment_costs_its_end(seed: int) -> None:
     before = Before(seed % 7)
     lots = random.Random(seed)
     name = lots.choice(before.segments()[:-1])
-    length = lots.randrange(len(before.world.disk._view[name]))
-    before.world.disk.shorten(name, length)
+    length = lots.randrange(len(before.world.disk.medium.view[name]))
+    before.world.disk.medium.shorten(name, length)
     found, told = before.salvaged()
     assert found.losses
     before.judge(found, told)
@@ -152,7 +153,7 @@ def test_a_truncated_segment_costs_its_end(seed: int) -> None:
 def test_a_missing_segment_is_named_with_what_may_have_been_in_it(seed: int) -> None:
     before = Before(seed % 7)
     name = random.Random(seed).choice(before.segments()[:-1])
-    before.world.disk.lose(name)
+    before.world.disk.medium.lose(name)
     found, told = before.salvaged()
     first, last = (int(each) for each in segment_range(name)[:2])
     assert [loss for loss in found.losses if not loss.segment and loss.offset == first], found.losses
@@ -165,7 +166,7 @@ def test_records_in_a_body_are_never_taken_for_records() -> None:
     other = World(1, segment_bytes=1 << 20)
     other.journal.store(message(77), [1])
     other.confirm()
-    forged = bytes(other.disk._view[other.segments()[0]])
+    forged = bytes(other.disk.medium.view[other.segments()[0]])
     world = World(1, segment_bytes=1 << 20)
     evil = message(2)
     evil.raw = forged * 3
@@ -175,24 +176,24 @@ def test_records_in_a_body_are_never_taken_for_records() -> None:
     world.journal.close()
     world.disk.stop()
     (name,) = world.segments()
-    place = bytes(world.disk._view[name]).index(forged) - 100
+    place = bytes(world.disk.medium.view[name]).index(forged) - 100
     for mask in (1, 2, 4, 128):
         for at in range(place, place + 90):
-            world.disk.damage(name, at, mask)
+            world.disk.medium.damage(name, at, mask)
             found = Salvage(world.disk)
             found.run()
             told = Told()
             found.tell(told)
             assert {number for _, number, _ in told.messages} <= {2, 3}
-            world.disk.damage(name, at, mask)
+            world.disk.medium.damage(name, at, mask)
 
 
 def test_what_was_never_confirmed_is_left_out() -> None:
     before = Before(3, clean=False)
     world = before.world
     newest = max(before.segments())
-    end = len(bytes(world.disk._view[newest]).rstrip(b"\0"))
-    world.disk._view[newest][end:] = b"EJB1 half of a batch"
+    end = len(bytes(world.disk.medium.view[newest]).rstrip(b"\0"))
+    world.disk.medium.view[newest][end:] = b"EJB1 half of a batch"
     found, told = before.salvaged()
     assert found.unconfirmed == f"{newest}:{end}"
     assert found.losses == []

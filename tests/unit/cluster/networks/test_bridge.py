@@ -1041,11 +1041,11 @@ def test_a_large_body_that_is_lost_on_disk_stays_behind_as_a_dead_letter(harm: s
     network.run(100)
     (blob,) = a.disk.blobs()
     if harm == "flip":
-        a.disk.damage(f"{blob}.blob", 1999)
+        a.disk.medium.damage(f"{blob}.blob", 1999)
     elif harm == "shorten":
-        a.disk.shorten(f"{blob}.blob", 2000)
+        a.disk.medium.shorten(f"{blob}.blob", 2000)
     else:
-        a.disk.lose(f"{blob}.blob")
+        a.disk.medium.lose(f"{blob}.blob")
     network.sites["B"].read(Q)
     network.run(1000)
     assert list(network.seen) == ["small"]

@@ -260,14 +260,14 @@ def test_a_full_disk_refuses_a_claim_and_loses_nothing():
     epoch = lease.attach(rig.journal, None)
     disk = rig.disk
     assert disk is not None
-    disk.make_room(disk.used())
+    disk.room.make(disk.used())
     for _ in range(500):
         if rig.journal.refusal() is not None:
             break
         rig.send("Filler", "f" * 500)
     with pytest.raises(StorageFull):
         lease.claim(rig.journal, epoch, 0, 3)
-    disk.make_room()
+    disk.room.make()
     rig.turn()
     assert lease.claim(rig.journal, epoch, 0, 3) == 3
     assert read(rig, lease, 0, 3) == numbers(3)

@@ -323,7 +323,7 @@ def test_a_disk_that_takes_no_records() -> None:
     rig = Rig()
     rig.send_all(Q, ["a", "b"])
     assert rig.disk is not None
-    rig.disk.capacity = rig.disk.used() + 100
+    rig.disk.room.capacity = rig.disk.used() + 100
     rig.send(Q, "x" * 100_000)  # its record finds no room
     with pytest.raises(StorageFull):
         rig.send(Q)

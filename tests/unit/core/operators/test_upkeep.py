@@ -154,14 +154,14 @@ def test_a_full_disk_stops_a_move_where_it_is():
     rig.send_all("Q", range(3))
     disk = rig.disk
     assert disk is not None
-    disk.make_room(disk.used())
+    disk.room.make(disk.used())
     for _ in range(500):
         if rig.journal.refusal() is not None:
             break
         rig.send("Filler", "f" * 500)
     with pytest.raises(StorageFull):
         Move(rig.broker, "Q", "R").step()
-    disk.make_room()
+    disk.room.make()
     rig.turn()
     assert rig.bodies("Q") == numbers(3)
 

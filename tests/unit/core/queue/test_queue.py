@@ -225,7 +225,7 @@ def test_dead_letters_wait_while_the_disk_is_full():
     reader = rig.reader("Q", 2)
     disk = rig.disk
     assert disk is not None
-    disk.make_room(disk.used())
+    disk.room.make(disk.used())
     for _ in range(200):
         if rig.journal.refusal() is not None:
             break
@@ -234,7 +234,7 @@ def test_dead_letters_wait_while_the_disk_is_full():
         raise AssertionError("the disk never filled up")
     reader.reject("why")
     assert rig.queue("Q").count == 2
-    disk.make_room()
+    disk.room.make()
     rig.wait(2000)
     assert [(d.body, d.annotations["dlqDeliveryFailureCause"]) for d in rig.drain("ActiveMQ.DLQ")] == [("a", "why")]
     assert len(reader.deliveries) == 2, "a rejected message is not tried again meanwhile"

@@ -149,14 +149,14 @@ def test_a_full_disk_delays_further():
     rig.send("Q", "x", annotations=asks(delay=100))
     disk = rig.disk
     assert disk is not None
-    disk.make_room(disk.used())
+    disk.room.make(disk.used())
     for _ in range(500):
         if rig.journal.refusal() is not None:
             break
         rig.send("Filler", "f" * 500)
     rig.wait(1000)
     assert rig.bodies("Q") == []
-    disk.make_room()
+    disk.room.make()
     rig.wait(1100)
     assert rig.bodies("Q") == ["x"]
 

@@ -284,7 +284,7 @@ def test_a_full_disk_refuses_and_the_same_works_later():
     opened = write(rig, "b", ["2"], close=False)
     disk = rig.disk
     assert disk is not None
-    disk.make_room(disk.used())
+    disk.room.make(disk.used())
     for _ in range(500):
         if rig.journal.refusal() is not None:
             break
@@ -298,7 +298,7 @@ def test_a_full_disk_refuses_and_the_same_works_later():
     ):
         with pytest.raises(StorageFull):
             verb()
-    disk.make_room()
+    disk.room.make()
     rig.turn()
     assert stages.close(opened) == 1
     assert stages.decide("s", 0, ["a", "b"]) == ["a", "b"]

@@ -131,7 +131,7 @@ def test_a_full_disk_refuses_the_whole():
     reader = rig.reader("Q", 10)
     disk = rig.disk
     assert disk is not None
-    disk.make_room(disk.used())
+    disk.room.make(disk.used())
     for _ in range(500):
         if rig.journal.refusal() is not None:
             break
@@ -140,7 +140,7 @@ def test_a_full_disk_refuses_the_whole():
     transaction.settle(reader.open[0].consumer, reader.open[0].number)
     with pytest.raises(TransactionError):
         rig.commit(transaction)
-    disk.make_room()
+    disk.room.make()
     rig.turn()
     assert reader.bodies == ["in"]
     assert reader.ack() == ["in"]

@@ -689,11 +689,11 @@ def test_a_large_body_that_is_lost_on_disk_is_a_dead_letter_and_the_queue_goes_o
     assert disk is not None
     (blob,) = disk.blobs()
     if harm == "flip":
-        disk.damage(f"{blob}.blob", 1999)
+        disk.medium.damage(f"{blob}.blob", 1999)
     elif harm == "shorten":
-        disk.shorten(f"{blob}.blob", 2000)
+        disk.medium.shorten(f"{blob}.blob", 2000)
     else:
-        disk.lose(f"{blob}.blob")
+        disk.medium.lose(f"{blob}.blob")
     client = hub.client()
     client.consume(QUEUE)
     hub.rig.wait(1)

@@ -20,22 +20,22 @@ Harm = Callable[[Rig, str], None]
 
 def flip(rig: Rig, name: str) -> None:
     assert rig.disk is not None
-    rig.disk.damage(name, 100)
+    rig.disk.medium.damage(name, 100)
 
 
 def flip_the_end(rig: Rig, name: str) -> None:
     assert rig.disk is not None
-    rig.disk.damage(name, len(rig.disk._view[name]) - 10)
+    rig.disk.medium.damage(name, len(rig.disk.medium.view[name]) - 10)
 
 
 def shorten(rig: Rig, name: str) -> None:
     assert rig.disk is not None
-    rig.disk.shorten(name, 1234)
+    rig.disk.medium.shorten(name, 1234)
 
 
 def lose(rig: Rig, name: str) -> None:
     assert rig.disk is not None
-    rig.disk.lose(name)
+    rig.disk.medium.lose(name)
 
 
 def harmed(rig: Rig, harm: Harm, body: bytes = BODY, **headers: str) -> Client:
@@ -182,7 +182,7 @@ def test_a_lost_body_among_the_dead_letters_stays_there_as_one() -> None:
     client.cut()
     assert rig.disk is not None
     (blob,) = rig.disk.blobs()
-    rig.disk.lose(f"{blob}.blob")
+    rig.disk.medium.lose(f"{blob}.blob")
     reader = Client(rig)
     assert reader.subscribe("/queue/ActiveMQ.DLQ", ack="client-individual") == []
     rig.wait(1)
@@ -223,7 +223,7 @@ def test_a_message_in_two_queues_dies_in_each() -> None:
     client.send(BODY, "/queue/a,/queue/b", persistent="true", colour="red")
     assert rig.disk is not None
     for blob in rig.disk.blobs():
-        rig.disk.lose(f"{blob}.blob")
+        rig.disk.medium.lose(f"{blob}.blob")
     for name in "ab":
         assert client.subscribe(f"/queue/{name}", id=name) == []
         rig.wait(1)
@@ -234,14 +234,14 @@ def test_a_disk_that_is_full_puts_the_burial_off() -> None:
     rig = Rig()
     harmed(rig, lose)
     assert rig.disk is not None
-    rig.disk.make_room(rig.disk.used())
+    rig.disk.room.make(rig.disk.used())
     filler = Client(rig)
     assert kinds(filler.send(b"x" * 900, "/queue/fill", persistent="true")) == ["ERROR"]
     consumer = Client(rig)
     assert bodies(consumer.subscribe()) == [b"before", b"behind"]
     rig.wait(10)
     assert rig.queue("q").count == 1
-    rig.disk.make_room()
+    rig.disk.room.make()
     rig.turn()
     rig.wait(2000)
     assert rig.queue("q").count == 0
@@ -258,7 +258,7 @@ def test_a_topic_subscriber_of_a_lost_body_goes_on() -> None:
     producer.send(b"small", "/topic/t", persistent="true")
     assert rig.disk is not None
     (blob,) = rig.disk.blobs()
-    rig.disk.lose(f"{blob}.blob")
+    rig.disk.medium.lose(f"{blob}.blob")
     reader = Client(rig, "1.2", client_id="c")
     assert bodies(reader.subscribe("/topic/t", **{"activemq.subscriptionName": "d"})) == [b"small"]
     rig.wait(1)
