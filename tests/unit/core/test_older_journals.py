@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
+import kit
 from entrepot.core.addressing.definition import is_older
 from entrepot.core.records import KIND_QUEUE
 from entrepot.core.sending.flow import DUPLICATE
 from entrepot.journal.inspect import records
 from entrepot.journal.log import JournalCore, JournalOptions
 from entrepot.journal.record import FORMAT
-from journals import Told
+from entrepot.simulation.machine import FusedDisk, PowerCut
+from journals import Lots, Told
 from kit import Rig
 from older_journals import described
 
@@ -36,8 +38,8 @@ def directory(request) -> Path:
     return request.param
 
 
-def test_there_is_a_directory_of_the_first_format():
-    assert "format-1" in [path.name for path in OLDER]
+def test_there_is_a_directory_of_every_format():
+    assert [path.name for path in OLDER] == [f"format-{number}" for number in range(1, FORMAT + 1)]
 
 
 def test_all_that_an_older_journal_keeps_is_found(directory):
@@ -99,3 +101,63 @@ def test_work_goes_on_where_the_older_version_left_it(directory):
     assert group.settle(rig.journal, group.epoch, 3) == 2
     rig.turn()
     assert rig.bodies("leased") == ["l4"]
+
+
+# -- a start that is interrupted ---------------------------------------------------------------------------------------
+
+
+def files_after_a_cut(files: dict[str, bytes], fuse: int, seed: int, monkeypatch) -> dict[str, bytes] | None:
+    """Start on ``files`` until the machine stops at call ``fuse`` of the disk; None when it never came so far."""
+    disks: list[FusedDisk] = []
+
+    def fused(_, later):
+        disks.append(FusedDisk(Lots(seed), later))
+        disks[0].fuse = fuse
+        return disks[0]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kit, "SimulatedDisk", fused)
+        try:
+            Rig(files=files)
+            return None
+        except PowerCut:
+            disks[0].crash()
+            return {name: bytes(content) for name, content in disks[0].medium.durable.items()}
+
+
+def losses(directory: Path, monkeypatch, seeds: int = 4) -> list[tuple[int, int]]:
+    """Interrupt the first start at each call of the disk, and return the cuts after which something is lost.
+
+    The second start is interrupted at the same call, the third is not.
+    """
+    first = {path.name: path.read_bytes() for path in (directory / "data").rglob("*") if path.is_file()}
+    lost = []
+    for seed in range(seeds):
+        fuse = 1
+        while (files := files_after_a_cut(first, fuse, seed, monkeypatch)) is not None:
+            files = files_after_a_cut(files, fuse, seed + 1, monkeypatch) or files
+            if described(Rig(files=files)) != expected(directory):
+                lost.append((fuse, seed))
+            fuse += 1
+        assert fuse > 3, "nothing was interrupted"
+    return lost
+
+
+def test_an_upgrade_that_a_crash_interrupts_loses_nothing(directory, monkeypatch):
+    assert losses(directory, monkeypatch) == []
+
+
+class InTwoSteps(JournalCore):
+    """Writes a document anew by removing the old one first, in a batch of its own."""
+
+    def put(self, kind: int, key: bytes, value: bytes) -> None:
+        if kind == KIND_QUEUE:
+            self.delete(kind, key)
+            self.tail.hand_over()
+        super().put(kind, key, value)
+
+
+def test_an_upgrade_in_two_steps_would_be_found_out(monkeypatch):
+    """The planted bug of the test before."""
+    monkeypatch.setattr(kit, "JournalCore", InTwoSteps)
+    assert losses(OLDER[0], monkeypatch)
