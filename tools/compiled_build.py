@@ -100,7 +100,8 @@ def build_key(tree: Path) -> str:
     digest = hashlib.sha256()
     for fact in (sys.version, sysconfig.get_platform(), version("mypy"), os.environ.get("CFLAGS", ""), *hot):
         digest.update(fact.encode() + b"\0")
-    for path in [tree / "setup.py", *with_everything_imported(tree / "src", [tree / path for path in hot])]:
+    recipe = [tree / "setup.py", tree / "tools" / "hot_modules.py"]
+    for path in [*recipe, *with_everything_imported(tree / "src", [tree / path for path in hot])]:
         digest.update(str(path.relative_to(tree)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:24]
 
