@@ -135,8 +135,6 @@ class Branches extends Kit {
         attempt("join it", () -> { resource.start(unknown, XAResource.TMJOIN); return null; });
         sent(session, resource, one, queue, "x");
         attempt("prepare", () -> resource.prepare(one));
-        attempt("prepare again", () -> resource.prepare(one));
-        attempt("one-phase commit, prepared", () -> { resource.commit(one, true); return null; });
         attempt("commit", () -> { resource.commit(one, false); return null; });
         attempt("commit again", () -> { resource.commit(one, false); return null; });
         say("left " + left(name));
@@ -145,14 +143,14 @@ class Branches extends Kit {
         send(session, queue, "failing");
         attempt("end as failed", () -> { resource.end(failing, XAResource.TMFAIL); return null; });
         attempt("rollback of the failed", () -> { resource.rollback(failing); return null; });
+        Id begun = new Id("e4", "b");
+        sent(session, resource, begun, queue, "y");
+        attempt("start again", () -> { resource.start(begun, XAResource.TMNOFLAGS); return null; });
         Id ended = new Id("e3", "b");
         resource.start(ended, XAResource.TMNOFLAGS);
         attempt("prepare before the end", () -> resource.prepare(ended));
         attempt("rollback before the end", () -> { resource.rollback(ended); return null; });
         say("left " + left(name));
-        Id begun = new Id("e4", "b");
-        sent(session, resource, begun, queue, "y");
-        attempt("start again", () -> { resource.start(begun, XAResource.TMNOFLAGS); return null; });
         attempt("commit of the session", () -> { session.commit(); return null; });
         connection.close();
     }
