@@ -144,7 +144,7 @@ class Conversation:
 
     def line_of(self, queue: object) -> str:
         count, flying = queue.count, queue.in_flight  # type: ignore[attr-defined]
-        flags = " paused" if queue.paused else ""  # type: ignore[attr-defined]
+        flags = " paused" if queue.gate.paused else ""  # type: ignore[attr-defined]
         return f"{queue.name}: {count} messages, {flying} in flight{flags}"  # type: ignore[attr-defined]
 
 

@@ -61,7 +61,7 @@ def queues(rig: Rig) -> None:
     rig.send("queue://shared.address", "f2", properties={"n": 2})
     rig.send("topic://shared.address", "o1")
     rig.send("queue://halted", "h1")
-    rig.queue("halted").paused = True
+    rig.queue("halted").gate.pause()
     broker.queues.keep(rig.queue("halted"))
     gone = rig.send("queue://gone", "gone")
     assert gone == 0
@@ -208,13 +208,13 @@ def _marks(sender: Sender) -> list[int]:
 def _queue(rig: Rig, name: str) -> dict[str, Any]:
     queue = rig.queue(name)
     made: dict[str, Any] = {each: getattr(queue.definition, each) for each in PROPERTIES}
-    made["paused"] = queue.paused
+    made["paused"] = queue.gate.paused
     made["identity"] = int(queue.identity)
     made["owner"] = _owner(queue)
     made["filter"] = queue.definition.selector
     assert made["filter"] == ("" if queue.filter is None else queue.filter.text)
     made["began"] = int(queue.began)
-    made["attempts"] = {str(number): int(count) for number, count in queue.attempts.items()}
+    made["attempts"] = {str(number): int(count) for number, count in queue.stock.attempts.items()}
     made["messages"] = [
         {
             "number": int(message.number),
@@ -231,7 +231,7 @@ def _queue(rig: Rig, name: str) -> dict[str, Any]:
 
 
 def _walked(queue: Queue) -> list[Reference]:
-    walk = queue.walk()
+    walk = queue.stock.walk()
     found: list[Reference] = []
     while not walk.done:
         found += walk.step(100)

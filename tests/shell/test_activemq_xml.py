@@ -254,7 +254,7 @@ def test_store_usage_lets_producers_wait_until_there_is_room(tmp_path: Path) -> 
             await asyncio.sleep(1)
             assert not later.done(), "it waits"
             queue = node.broker.table.queues["q"]
-            node.turn.run(queue.purge)
+            node.turn.run(queue.taking.purge)
             assert (await asyncio.wait_for(later, PATIENCE)).command == "RECEIPT"
             assert queue.count == 1
             producer.cut()

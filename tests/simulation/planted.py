@@ -18,7 +18,10 @@ from entrepot.core.leases.lease_records import ClaimRecord
 from entrepot.core.queue.backlog import Backlog, Reference
 from entrepot.core.queue.consumer import Consumer, Window
 from entrepot.core.queue.dispatch import Groups
+from entrepot.core.queue.dispatcher import Dispatcher
+from entrepot.core.queue.gate import Gate
 from entrepot.core.queue.queue import UNKNOWN_DELIVERED, Queue
+from entrepot.core.queue.stock import Stock
 from entrepot.core.records import KIND_CLAIM, KIND_COUNT, KIND_DECISION, KIND_PUBLICATION, STAGED_QUEUE
 from entrepot.core.scheduling.timed import Dates
 from entrepot.core.sending.duplicates import Duplicates
@@ -212,7 +215,7 @@ def never_set(self: Dates, wall: int, now: int) -> bool:
     return False
 
 
-def goes_on(self: Queue) -> None:
+def goes_on(self: Gate) -> None:
     pass
 
 
@@ -229,8 +232,8 @@ def any_stretch(self: Overflow, blob_id: int, at: int, size: int, checked: bool)
     return octets + bytes(size - len(octets))
 
 
-def overtaken(self: Queue) -> None:
-    self.host.later(self)
+def overtaken(self: Dispatcher) -> None:
+    self._work_later()
 
 
 RESUME = StompSession.resume
@@ -359,7 +362,7 @@ BUGS = {
     "checksums of bodies are not looked at": Bug(
         patches=((Overflow, "_stretch", any_stretch), (Overflow, "flaw_of", lambda *_: ""))
     ),
-    "what has lost its body is delivered again and again": Bug(patches=((Queue, "_flaw", lambda *_: ""),)),
+    "what has lost its body is delivered again and again": Bug(patches=((Stock, "flaw", lambda *_: ""),)),
     "acknowledge before sync": Bug(Parts(disk=HastyDisk)),
     "settlements are not journaled": Bug(Parts(journal=Unsettled)),
     "claims are not journaled": Bug(Parts(journal=Unclaimed)),
@@ -383,11 +386,11 @@ BUGS = {
     "credit is not looked at": Bug(patches=((Window, "is_open", always_open),)),
     "the redelivered mark is forgotten": Bug(patches=((Writing, "write_fixed", without_the_mark),)),
     "a date is made an instant once": Bug(patches=((Dates, "adjust", never_set),)),
-    "a broker that stops hands out what comes back": Bug(patches=((Queue, "cease", goes_on),)),
+    "a broker that stops hands out what comes back": Bug(patches=((Gate, "cease", goes_on),)),
     "a leaving consumer takes back what its transaction settles": Bug(
         patches=((Queue, "detach", without_its_promises),)
     ),
-    "what comes overtakes a search that is not over": Bug(patches=((Queue, "_step_later", overtaken),)),
+    "what comes overtakes a search that is not over": Bug(patches=((Dispatcher, "_step_later", overtaken),)),
     "a message to many queues is forgotten when the turn is over": Bug(
         patches=((Owing, "resume", forgets_who_did_not_have_it),)
     ),

@@ -10,7 +10,7 @@ from entrepot.base.reasons import UNSENDABLE, Reason
 from entrepot.core.broker import BrokerCore
 from entrepot.core.events import trace as facts
 from entrepot.core.queue.consumer import BRIDGE, Consumer, Objection
-from entrepot.core.queue.queue import Queue
+from entrepot.core.queue.queue import Queue, queue_of
 from entrepot.core.reading.subscription import Subscription
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.model.address import MULTICAST, Destination
@@ -129,7 +129,7 @@ class LinkConsumer(Consumer):
         selector = self.selector
         if selector is not None and not selector.matches(message):
             return False
-        return self.takes_all or self.feed.admits(message, self.queue)
+        return self.takes_all or self.feed.admits(message, queue_of(self))
 
     def objection(self, message: Message) -> Objection | None:
         """Return in words why `wants` says no: the selector of the far consumer, or the rules of the bridge."""
@@ -140,7 +140,7 @@ class LinkConsumer(Consumer):
             return Objection(
                 "selector", f"the selector {selector.shown!r} of who reads beyond the bridge does not match"
             )
-        return None if self.takes_all else self.feed.objection(message, self.queue)
+        return None if self.takes_all else self.feed.objection(message, queue_of(self))
 
     def called(self) -> str:
         """Return whose bridge this is."""
@@ -152,7 +152,7 @@ class LinkConsumer(Consumer):
 
     def deliver(self, message: Message, deliveries: i64) -> None:
         """Send it, or settle it unsent where it may not cross."""
-        if self.takes_all and not self.feed.admits(message, self.queue):
+        if self.takes_all and not self.feed.admits(message, queue_of(self)):
             self.feed.refused += 1
             self.source.note(facts.REFUSED, message.number, self.key, 0)
             self.feed.link.settling.later(self, int(message.number))

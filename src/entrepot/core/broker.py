@@ -27,7 +27,8 @@ from entrepot.core.options import BrokerOptions
 from entrepot.core.ports import Host, Memory, Neighbours
 from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.dead_letters import DeadLetters
-from entrepot.core.queue.queue import UNKNOWN_DELIVERED, Queue
+from entrepot.core.queue.head import QueueHead
+from entrepot.core.queue.queue import UNKNOWN_DELIVERED
 from entrepot.core.reading.reading import Reading
 from entrepot.core.reading.subscription import Subscription
 from entrepot.core.scheduling.schedule import ScheduledMessages
@@ -111,7 +112,7 @@ class BrokerCore(Host):
         """
         self.ceased = True
         for queue in self.table.queues.values():
-            queue.cease()
+            queue.gate.cease()
 
     # -- verbs of sessions; the roles have more ------------------------------------------------------------------------
 
@@ -137,11 +138,11 @@ class BrokerCore(Host):
 
     # -- what queues ask (Host) ---------------------------------------------------------------------------------------
 
-    def dead_letter(self, queue: Queue, message: Message, reason: Reason, deliveries: i64) -> None:
+    def dead_letter(self, queue: QueueHead, message: Message, reason: Reason, deliveries: i64) -> None:
         """Send a copy of ``message`` to the dead-letter address of ``queue``: `DeadLetters.bury`."""
         self.letters.bury(queue, message, reason, deliveries)
 
-    def expire(self, queue: Queue, message: Message) -> None:
+    def expire(self, queue: QueueHead, message: Message) -> None:
         """Send a copy of ``message`` to the expiry address: `DeadLetters.expire`."""
         self.letters.expire(queue, message)
 
@@ -180,7 +181,7 @@ class BrokerCore(Host):
             queue.check()
             for reference in queue.backlog.references():
                 held[id(reference.message)] = reference.message
-            for reference in queue.delayed.values():
+            for reference in queue.returns.delayed.values():
                 held[id(reference.message)] = reference.message
             for consumer in queue.roster.consumers:
                 for reference in consumer.in_flight.values():

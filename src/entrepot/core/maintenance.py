@@ -72,8 +72,8 @@ class Maintenance:
             queue = queues.pop()
             if queue.deleted:
                 continue
-            self.host.effort.spent += 1 + EXPIRED_UNITS * queue.sweep(SWEEP_MESSAGES)
-            queue.advance()
+            self.host.effort.spent += 1 + EXPIRED_UNITS * queue.taking.sweep(SWEEP_MESSAGES)
+            queue.dispatcher.advance()
             if queue.policy.slow_after > 0:
                 self._find_slow(queue)
             if queue.policy.advises_slow:

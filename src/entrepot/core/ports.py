@@ -6,8 +6,6 @@ Called once per message or per state change of the data plane, so these are nati
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import Entropy
@@ -17,12 +15,10 @@ from entrepot.core.effort import Effort
 from entrepot.core.events.facts import Hub
 from entrepot.core.events.trace import Trace
 from entrepot.core.identities import Identities
-from entrepot.core.scheduling.timed import Timetable
+from entrepot.core.queue.head import QueueHead
+from entrepot.core.scheduling.timed import Alarm, Timetable
 from entrepot.journal.log import JournalCore
 from entrepot.model.message import Message
-
-if TYPE_CHECKING:
-    from entrepot.core.queue.queue import Queue
 
 
 class Memory:
@@ -88,6 +84,10 @@ class Neighbours:
         return ""
 
 
+class QueueAlarm(Alarm):
+    """Rings for one queue, which does something later."""
+
+
 class Host:
     """What a queue asks of the broker it lives in. `BrokerCore` is the one implementation outside of tests.
 
@@ -110,10 +110,10 @@ class Host:
         self.working: dict[int, bool] = {}  # identities of queues that go on in the next turn
         self.asking: bool = False  # somebody only asks what would happen: whoever counts or plans must not do so now
 
-    def dead_letter(self, queue: Queue, message: Message, reason: Reason, deliveries: i64) -> None:
+    def dead_letter(self, queue: QueueHead, message: Message, reason: Reason, deliveries: i64) -> None:
         """Move ``message`` out of ``queue`` to its dead-letter address, or drop it as the policy says."""
         raise Fault("a queue without a broker cannot dead-letter")
 
-    def expire(self, queue: Queue, message: Message) -> None:
+    def expire(self, queue: QueueHead, message: Message) -> None:
         """Move ``message``, whose time is over, out of ``queue`` to its expiry address, or drop it."""
         raise Fault("a queue without a broker cannot expire")

@@ -107,7 +107,7 @@ class Rebuilder(RecoverySink):
         elif leased is not None and number in leased:
             queue.note(facts.RECOVERED, number, 0, 0)
             if deliveries > 0:
-                queue.attempts[int(number)] = deliveries
+                queue.stock.note_attempts(int(number), deliveries)
         else:
             queue.recovered(number, priority, expiration, deliveries)
 
@@ -125,7 +125,7 @@ class Rebuilder(RecoverySink):
             numbers = self.leased.setdefault(int(lease.queue.identity), {})
             for each in lease.numbers.values():
                 numbers[each] = True
-            lease.queue.leased += len(lease.numbers)
+            lease.queue.lease(len(lease.numbers))
         for identity, hidden in self.broker.branches.rebuild().items():
             self.leased.setdefault(identity, {}).update(hidden)
 
@@ -134,7 +134,8 @@ class Rebuilder(RecoverySink):
         broker = self.broker
         policy = broker.policies.of(record.definition.address, record.definition.routing)
         queue = Queue(broker, identity, record.definition, policy, selector_or_none(record.definition.selector))
-        queue.paused = record.paused
+        if record.paused:
+            queue.gate.pause()
         queue.began = record.began
         broker.queues.add(queue)
         if is_older(value):

@@ -369,6 +369,6 @@ class Invariants:
                         if holder != consumer.key:
                             self.world.violation(f"{rare.group} is at two consumers of {queue.name} at once")
             bounded = queue.policy.full in (FULL_FAIL, FULL_DROP) and not self.restarted
-            returned = queue.requeued > 0 or broker.leases.on(queue)
+            returned = queue.returns.requeued > 0 or broker.leases.on(queue)
             if bounded and not returned and queue.backlog.octets > queue.policy.max_octets + self.slack:
                 self.world.violation(f"{queue.name} holds {queue.backlog.octets} of {queue.policy.max_octets} octets")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from entrepot.base.environment import MILLISECOND, Duration
-from entrepot.core.queue.queue import ADVISORY
+from entrepot.core.queue.head import ADVISORY
 from entrepot.protocols.stomp.client import AUTO, CLIENT, CLIENT_INDIVIDUAL, Error, Message
 from entrepot.simulation.checkers import DEAD_LETTERS, REFUSED, Copy, Record, Subscriber, Transaction
 from entrepot.simulation.clients import Client, Stage, fate

@@ -257,11 +257,11 @@ class Machine:
         assert self._made is not None
         self._made.take_leave()
         queues = list(broker.table.queues.values())
-        before = sum(int(queue.delivered) for queue in queues)
+        before = sum(int(queue.dispatcher.delivered) for queue in queues)
         for link in list(self.links.values()):
             link.stopped("the broker stops")
         self.links.clear()
-        after = sum(int(queue.delivered) for queue in queues)
+        after = sum(int(queue.dispatcher.delivered) for queue in queues)
         if after > before:
             self.world.violation(f"{after - before} messages went from one reader to the next of a broker that stops")
 

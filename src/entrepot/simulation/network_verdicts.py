@@ -260,8 +260,8 @@ def _identities(queue: Queue) -> list[str]:
 
 def _messages(queue: Queue) -> list[Message]:
     found = [reference.message for consumer in queue.roster.consumers for reference in consumer.in_flight.values()]
-    found += [reference.message for reference in queue.delayed.values()]
-    walk = queue.walk()
+    found += [reference.message for reference in queue.returns.delayed.values()]
+    walk = queue.stock.walk()
     while not walk.done:
         found += [one.message for one in walk.step(WALK_STEP)]
     return found

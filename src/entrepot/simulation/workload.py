@@ -176,8 +176,8 @@ class Workload:
         broker = self.machine.broker
         if broker is not None:
             for queue in list(broker.table.queues.values()):
-                if queue.paused:
-                    self.machine.turn(queue.resume)
+                if queue.gate.paused:
+                    self.machine.turn(queue.dispatcher.resume)
 
     def _storm_is_over(self) -> bool:
         """Producers and fleeting consumers are gone, leases are settled."""
@@ -331,9 +331,9 @@ class Workload:
             return
         if kind == "purge":
             self.ledger.purged(name)
-            self.machine.turn(queue.purge)
+            self.machine.turn(queue.taking.purge)
         else:
-            self.machine.turn(queue.pause)
+            self.machine.turn(queue.gate.pause)
             self.machine.turn(lambda: broker.queues.keep(queue))
             self.world.later(lots.between(50, 800) * MILLISECOND, lambda: self._resume(name))
 
@@ -341,7 +341,7 @@ class Workload:
         broker: BrokerCore | None = self.machine.broker
         if broker is not None and name in broker.table.queues:
             queue = broker.table.queues[name]
-            self.machine.turn(queue.resume)
+            self.machine.turn(queue.dispatcher.resume)
             self.machine.turn(lambda: broker.queues.keep(queue))
 
     # -- who comes ----------------------------------------------------------------------------------------------------

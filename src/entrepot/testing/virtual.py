@@ -338,7 +338,7 @@ class _Network(networks.Network):
     def octets_of_messages(self) -> int:
         """Return what all queues ever did, as a number that only grows."""
         return sum(
-            int(queue.accepted) + int(queue.delivered) + int(queue.settled)
+            int(queue.accepted) + int(queue.dispatcher.delivered) + int(queue.settled)
             for site in self.sites.values()
             if site.broker is not None
             for queue in site.broker.table.queues.values()

@@ -33,9 +33,9 @@ def whole(*damaged: str) -> list[str]:
 def found(rig: Rig, name: str) -> list[Message]:
     """Return what waits in a queue, and take it."""
     queue = rig.queue(name)
-    taken = queue.take(queue.walk(), 100, 1000, None)
+    taken = queue.taking.take(queue.stock.walk(), 100, 1000, None)
     for reference in taken:
-        queue.finish(reference)
+        queue.stock.finish(reference)
     return [reference.message for reference in taken]
 
 
@@ -48,7 +48,7 @@ def test_the_others_are_delivered_and_it_becomes_a_dead_letter_with_its_cause(pl
     assert reader.bodies == whole(*damaged)
     reader.ack()
     letters = found(rig, "ActiveMQ.DLQ")
-    assert len(letters) == len(places) == rig.queue("Q").dead
+    assert len(letters) == len(places) == rig.queue("Q").returns.dead
     for letter in letters:
         assert letter.rare is not None
         assert letter.language is LOST_LANGUAGE
@@ -72,9 +72,9 @@ def test_the_letter_is_stored_and_read_again() -> None:
     rig.reader("Q", 100).ack()
     rig.wait(10)
     queue = rig.queue("ActiveMQ.DLQ")
-    (reference,) = queue.take(queue.walk(), 10, 100, None)
+    (reference,) = queue.taking.take(queue.stock.walk(), 10, 100, None)
     kept = rig.journal.reading.load(reference.message.number)
-    queue.finish(reference)
+    queue.stock.finish(reference)
     assert kept.language is LOST_LANGUAGE
     assert kept.rare is not None
     assert "fails its checksum" in kept.rare.annotations[DEAD_CAUSE]
@@ -92,4 +92,4 @@ def test_one_that_nobody_wants_as_a_dead_letter_is_told_of_by_name() -> None:
     reader = rig.reader("Q", 100)
     rig.wait(10)
     assert reader.bodies == whole(BODIES[5])
-    assert rig.queue("Q").dead == 1
+    assert rig.queue("Q").returns.dead == 1

@@ -24,12 +24,12 @@ def test_a_selector_looks_through_memory_in_steps_and_nothing_overtakes_it() -> 
         rig.send("Q", str(number), properties={"colour": "red" if number in (55, 95) else "blue"})
     reader = rig.reader("Q", 10, selector="colour = 'red'")
     queue = rig.queue("Q")
-    assert (bodies(reader), queue.stepping) == ([], True)
+    assert (bodies(reader), queue.dispatcher.stepping) == ([], True)
     rig.send("Q", "late", properties={"colour": "red"})  # it stands behind what was not looked at yet
     assert bodies(reader) == []
     rig.wait(100)
     assert bodies(reader) == ["55", "95", "late"]
-    assert not queue.stepping
+    assert not queue.dispatcher.stepping
     rig.send("Q", "last", properties={"colour": "red"})
     assert bodies(reader)[-1] == "last"
 
@@ -53,7 +53,7 @@ def test_a_deleted_queue_does_not_keep_one_of_its_name_from_its_search() -> None
     for number in range(30):
         rig.send("Q", str(number), properties={"colour": "blue"})
     rig.reader("Q", 1, selector="colour = 'red'")
-    assert rig.queue("Q").stepping
+    assert rig.queue("Q").dispatcher.stepping
     rig.broker.queues.delete(rig.queue("Q"), "test")
     for number in range(30):
         rig.send("Q", str(number), properties={"colour": "blue" if number < 29 else "red"})
@@ -73,10 +73,10 @@ def test_what_is_over_expires_in_steps(selector: str) -> None:
     rig.broker.tick(rig.now, rig.wall)
     reader = rig.reader("Q", 10, selector=selector)
     assert bodies(reader) == []
-    assert 0 < rig.queue("Q").expired < 50
+    assert 0 < rig.queue("Q").returns.expired < 50
     rig.wait(500)
     assert bodies(reader) == ["fresh"]
-    assert rig.queue("Q").expired == 50
+    assert rig.queue("Q").returns.expired == 50
 
 
 def test_a_full_queue_is_deleted_in_steps_and_nothing_of_it_comes_back() -> None:

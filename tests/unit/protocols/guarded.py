@@ -177,10 +177,10 @@ def _queue(queue) -> tuple[object, ...]:
         int(queue.leased),
         int(queue.accepted),
         int(queue.settled),
-        int(queue.dead),
-        len(queue.delayed),
+        int(queue.returns.dead),
+        len(queue.returns.delayed),
         len(queue.roster.consumers),
-        bool(queue.paused),
+        bool(queue.gate.paused),
     )
 
 

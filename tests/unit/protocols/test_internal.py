@@ -44,7 +44,7 @@ def openwire() -> Message:
 
 
 def kept(rig: Rig) -> Message:
-    (reference,) = rig.queue("q").walk().step(10)
+    (reference,) = rig.queue("q").stock.walk().step(10)
     return rig.journal.reading.load(reference.message.number)
 
 

@@ -284,7 +284,7 @@ class Replay(Rule):
         for consumer in queue.roster.consumers:
             consumer.fresh = True
             consumer.cursor = None
-        queue.dispatch()
+        queue.dispatcher.dispatch()
 
     def _turns(self, queue: Queue, message: Message, delay: int) -> int:
         """Return how long, ns, a message waits of which no clock says since when: ``delay`` to twice that.

@@ -28,9 +28,9 @@ def pour(
     there: list[dict[int, None]] = [_numbers_in(target) if last < 0 else {} for target, last in targets]
     again = _repeated_in(broker, source)
     moved = 0
-    walk = source.walk()
+    walk = source.stock.walk()
     while not walk.done:
-        for reference in source.take(walk, POUR_STEP, POUR_STEP, None):
+        for reference in source.taking.take(walk, POUR_STEP, POUR_STEP, None):
             number = int(reference.number)
             broker.journal.begin()
             try:
@@ -46,7 +46,7 @@ def pour(
                         hand_out(broker, copy, [target])
                         wanted = 1
                 moved += wanted
-                source.finish(reference)
+                source.stock.finish(reference)
             finally:
                 broker.journal.end()
     return moved
@@ -58,7 +58,7 @@ def _is_within(ranges: Sequence[tuple[int, int]], number: int) -> bool:
 
 def holds(queue: Queue, until: int) -> bool:
     """Return whether a message up to the number ``until`` waits in ``queue``."""
-    walk = queue.walk()
+    walk = queue.stock.walk()
     while not walk.done:
         if any(int(one.message.number) <= until for one in walk.step(POUR_STEP)):
             return True
@@ -71,7 +71,7 @@ def _repeated_in(broker: BrokerCore, queue: Queue) -> dict[str, None]:
     The repetition may have crossed another way meanwhile: then what came first arrives second, and needs the mark.
     """
     found: dict[str, None] = {}
-    walk = queue.walk()
+    walk = queue.stock.walk()
     while not walk.done:
         for one in walk.step(POUR_STEP):
             if one.message.redelivered:
@@ -81,7 +81,7 @@ def _repeated_in(broker: BrokerCore, queue: Queue) -> dict[str, None]:
 
 def _numbers_in(queue: Queue) -> dict[int, None]:
     found: dict[int, None] = {}
-    walk = queue.walk()
+    walk = queue.stock.walk()
     while not walk.done:
         for one in walk.step(POUR_STEP):
             found[int(one.message.number)] = None

@@ -48,7 +48,7 @@ class _Removal(Rest):
         effort = self.queues.host.effort
         removals = self.queues.removals
         while True:
-            gone = self.queue.purge(effort.stride)
+            gone = self.queue.taking.purge(effort.stride)
             effort.spent += gone
             if gone < effort.stride:
                 removals.pop(int(self.queue.identity), None)
@@ -137,7 +137,7 @@ class Queues:
         """Write the definition of a durable queue to the journal (again, after a change)."""
         if not queue.durable:
             return
-        record = QueueRecord(queue.definition, queue.paused, int(queue.began))
+        record = QueueRecord(queue.definition, queue.gate.paused, int(queue.began))
         self.host.journal.put(KIND_QUEUE, int(queue.identity).to_bytes(4, "big"), encode(record))
 
     def delete(self, queue: Queue, why: str, *, renewed: bool = False) -> i64:
@@ -165,7 +165,7 @@ class Queues:
             if queue.durable:
                 journal.delete(KIND_QUEUE, int(queue.identity).to_bytes(4, "big"))
             if gone <= effort.stride:
-                queue.purge()
+                queue.taking.purge()
         finally:
             journal.end()
         if gone > effort.stride:

@@ -168,18 +168,18 @@ def dropped(hub: Hub, place: Place, message: Message | None, identity: str, reas
         hub.announce(fact)
 
 
-def dead(hub: Hub, queue: Queue, message: Message, identity: str, reason: Reason, to: str, deliveries: i64) -> None:
-    """Tell that ``message`` of ``queue`` is in the dead-letter queue ``to`` now."""
+def dead(hub: Hub, place: Place, message: Message, identity: str, reason: Reason, to: str, deliveries: i64) -> None:
+    """Tell that ``message`` of ``place`` is in the dead-letter queue ``to`` now."""
     if hub.kinds & MESSAGE_DEAD:
-        fact = MessageDead(queue.place(), message, reason.code, reason.text, to, deliveries)
+        fact = MessageDead(place, message, reason.code, reason.text, to, deliveries)
         fact.identity = identity
         hub.announce(fact)
 
 
-def expired(hub: Hub, queue: Queue, message: Message, identity: str) -> None:
+def expired(hub: Hub, place: Place, message: Message, identity: str) -> None:
     """Tell that the time to live of ``message`` is over."""
     if hub.kinds & MESSAGE_EXPIRED:
-        fact = MessageFact(MESSAGE_EXPIRED, queue.place(), message)
+        fact = MessageFact(MESSAGE_EXPIRED, place, message)
         fact.identity = identity
         hub.announce(fact)
 

@@ -46,6 +46,14 @@ class Fates:
         self.tells = self.hub.tells(self.asked)
         self.careful = self.policy.recall != RECALL_NONE or self.tells & ARRIVALS != 0
 
+    def drop(self) -> None:
+        """Count a message that is thrown away."""
+        self.dropped += 1
+
+    def repeat(self) -> None:
+        """Count a message that is dropped because it was here already."""
+        self.repeated += 1
+
     def full(self, place: Place, message: Message, used: i64) -> None:
         """Tell that ``message`` comes to a queue which holds ``used`` octets, as many as it may."""
         self._announce(QueueFull(place, message, used))

@@ -70,7 +70,7 @@ class Lease:
     @property
     def more(self) -> int:
         """How many messages wait in the queue; with a selector perhaps fewer can be claimed: it has not looked."""
-        return 0 if self.queue.paused else int(self.queue.backlog.count)
+        return 0 if self.queue.gate.paused else int(self.queue.backlog.count)
 
     @property
     def picky(self) -> bool:
@@ -116,9 +116,9 @@ class Lease:
         if refusal is not None:
             raise again(refusal)
         wanted = min(start + most - self.tail, CLAIM_MESSAGES_MAX)
-        if wanted > 0 and not (self.queue.paused or self.queue.host.ceased):
-            walk = self.walk or self.queue.walk(self.after)
-            taken = self.queue.take(walk, wanted, CLAIM_LOOKS, self.selector, self.since)
+        if wanted > 0 and not (self.queue.gate.paused or self.queue.host.ceased):
+            walk = self.walk or self.queue.stock.walk(self.after)
+            taken = self.queue.taking.take(walk, wanted, CLAIM_LOOKS, self.selector, self.since)
             # with a selector the next claim goes on where this one ended; behind the end it begins anew
             self.walk = None if walk.done or not self.picky else walk
             if taken:
@@ -148,7 +148,7 @@ class Lease:
     def deliveries(self, position: int) -> int:
         """Return how often the message at ``position`` was given to somebody before it was claimed."""
         kept = self.kept.get(position)
-        return int(self.queue.attempts.get(self.numbers[position], 0) if kept is None else kept.deliveries)
+        return int(self.queue.stock.attempts.get(self.numbers[position], 0) if kept is None else kept.deliveries)
 
     def settle(self, journal: JournalCore, epoch: int, up_to: int) -> int:
         """Settle every position below ``up_to``; return how many messages that were. Below the base it does nothing."""
@@ -177,7 +177,7 @@ class Lease:
             self._write(journal)
         finally:
             journal.end()
-        self.queue.settled += settled
+        self.queue.count_settled(settled)
         return settled
 
     def release(self, journal: JournalCore) -> int:
@@ -201,7 +201,7 @@ class Lease:
         finally:
             journal.end()
         self._fence_waiting()
-        self.queue.dispatch()
+        self.queue.dispatcher.dispatch()
         return returned
 
     def _return(self, journal: JournalCore) -> None:
@@ -211,14 +211,14 @@ class Lease:
         for position in range(self.base, self.tail):
             number = self.numbers[position]
             queue.note(facts.RETURNED, number, LEASED, 1)
-            queue.leased -= 1
+            queue.unlease(1)
             kept = self.kept.get(position)
             if kept is not None:
                 kept.deliveries += 1
-                queue.put_back(kept)
+                queue.stock.put_back(kept)
                 continue
-            deliveries = queue.attempts.get(number, 0) + 1
-            queue.attempts[number] = deliveries
+            deliveries = queue.stock.attempts.get(number, 0) + 1
+            queue.stock.note_attempts(number, deliveries)
             journal.redelivered(number, queue.identity, deliveries)
             numbers.append(number)
         numbers.sort()
@@ -228,12 +228,14 @@ class Lease:
     def _return_to_disk(self, journal: JournalCore, numbers: list[int]) -> None:
         """Let ``numbers`` wait on disk again; what is younger and in memory goes there by the order of numbers."""
         levels: dict[int, list[int]] = {}
+        expiring = 0
         for message in journal.reading.load_range(numbers):
             levels.setdefault(int(self.queue.backlog.level_of(message)), []).append(int(message.number))
             if message.expiration:
-                self.queue.expiring += 1
+                expiring += 1
         for level, found in levels.items():
-            self.queue.put_back_numbers(level, found)
+            self.queue.stock.put_back_numbers(level, found)
+        self.queue.stock.count_expiring(expiring)
 
     def end(self, journal: JournalCore, why: str) -> None:
         """The queue is being deleted: settle what is held, forget the lease, and tell whoever comes ``why``."""
@@ -301,7 +303,7 @@ class Lease:
                     number = self._on_disk(journal, reference)
                     queue.note(facts.DELIVERED, number, LEASED, min(reference.deliveries, facts.DETAIL_MAX))
                     if reference.deliveries > 0:
-                        self.queue.attempts[number] = reference.deliveries
+                        self.queue.stock.note_attempts(number, reference.deliveries)
                     self.queue.host.memory.release(reference.message)
                 else:
                     number = int(reference.number)
@@ -310,7 +312,7 @@ class Lease:
                 self.numbers[self.tail] = number
                 numbers.append(number)
                 self.tail += 1
-            self.queue.leased += len(taken)
+            self.queue.lease(len(taken))
             self.claims[start] = self.tail
             record = records.ClaimRecord(int(self.queue.identity), self.group, start, numbers)
             journal.put(KIND_CLAIM, _claim_key(self, start), records.encode(record))
@@ -343,19 +345,17 @@ class Lease:
             flaw = journal.reading.flaw(self.numbers[position])
         if flaw:
             message = journal.reading.load(self.numbers[position]) if kept is None else kept.message
-            self.queue.dead += 1
-            self.queue.note_dead(message.number, flaw)
-            self.queue.host.dead_letter(self.queue, message, Reason(BODY_LOST, flaw), 1)
+            self.queue.returns.bury_copy(message, Reason(BODY_LOST, flaw), 1)
 
     def _forget(self, journal: JournalCore, position: int) -> None:
         number = self.numbers.pop(position)
         kept = self.kept.pop(position, None)
         if kept is not None:
-            self.queue.finish(kept)
+            self.queue.stock.finish(kept)
         else:
             journal.settle(number, self.queue.identity)
-            self.queue.attempts.pop(number, 0)
-        self.queue.leased -= 1
+            self.queue.stock.forget_attempts(number)
+        self.queue.unlease(1)
 
     def _alive(self) -> None:
         if self.ended:
@@ -537,7 +537,7 @@ class Leases(QueueWatcher):
         host = self.host
         until = int(host.now) + wait_ms * MILLISECOND
         poll = lease.wait(host.journal, epoch, start, most, until, waiter)
-        lease.queue.watch(_Arrivals(self, lease.queue))
+        lease.queue.stock.watch(_Arrivals(self, lease.queue))
         host.timetable.add(poll)
         if lease.walk is not None:
             self.arrived(lease.queue)  # the selector has not seen all that is there
@@ -553,7 +553,7 @@ class Leases(QueueWatcher):
                 again = due if again is None else min(again, due)
             watched = watched or len(lease.waiting) > 0
         if not watched:
-            queue.watch(None)
+            queue.stock.watch(None)
         if again is not None:
             self._look_at(queue, again)
 

@@ -152,10 +152,10 @@ QUEUE_ATTRIBUTES: Final[dict[str, Callable[[Queue], object]]] = {
     "temporary": lambda queue: queue.temporary,
     "autoCreated": lambda queue: queue.definition.auto_created,
     "definition": lambda queue: msgspec.to_builtins(queue.definition),
-    "paused": lambda queue: queue.paused,
+    "paused": lambda queue: queue.gate.paused,
     "messageCount": lambda queue: int(queue.count),
     "deliveringCount": lambda queue: int(queue.in_flight),
-    "scheduledCount": lambda queue: len(queue.delayed),
+    "scheduledCount": lambda queue: len(queue.returns.delayed),
     "leasedCount": lambda queue: int(queue.leased),
     "consumerCount": lambda queue: queue.roster.readers(),
     "maxConsumers": lambda queue: int(queue.policy.max_consumers),
@@ -163,8 +163,8 @@ QUEUE_ATTRIBUTES: Final[dict[str, Callable[[Queue], object]]] = {
     "messagesAdded": lambda queue: int(queue.accepted),
     "messagesAcknowledged": lambda queue: int(queue.settled),
     "messagesAcked": lambda queue: int(queue.settled),
-    "messagesExpired": lambda queue: int(queue.expired),
-    "messagesKilled": lambda queue: int(queue.dead),
+    "messagesExpired": lambda queue: int(queue.returns.expired),
+    "messagesKilled": lambda queue: int(queue.returns.dead),
     "deadLetterAddress": lambda queue: queue.policy.dead_letter_address,
     "expiryAddress": lambda queue: queue.policy.expiry_address,
 }
@@ -226,8 +226,8 @@ class QueueControl(Control):
             "retryMessage": lambda given: self._one(given, Retry(self.broker, self.name)),
             "sendMessageToDeadLetterAddress": lambda given: self._one(given, Burial(self.broker, self.name)),
             "listConsumersAsJSON": self._consumers,
-            "resetGroup": lambda given: self.queue.close_group(given.text(0)),
-            "resetAllGroups": lambda given: self.queue.close_group(""),
+            "resetGroup": lambda given: self.queue.dispatcher.close_group(given.text(0)),
+            "resetAllGroups": lambda given: self.queue.dispatcher.close_group(""),
         }
 
     def _count(self, given: Arguments) -> object:
@@ -311,7 +311,7 @@ class AddressControl(Control):
             "messageCount": lambda: sum(int(queue.count) for queue in self.queues()),
             "numberOfMessages": lambda: sum(int(queue.count) for queue in self.queues()),
             "addressSize": lambda: sum(int(queue.backlog.octets) for queue in self.queues()),
-            "paused": lambda: all(queue.paused for queue in self.queues()),
+            "paused": lambda: all(queue.gate.paused for queue in self.queues()),
         }
 
     def operations(self) -> Mapping[str, Callable[[Arguments], object]]:

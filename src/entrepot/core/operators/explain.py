@@ -137,7 +137,7 @@ def explain(broker: BrokerCore, queue: Queue, census: Census) -> Explanation:
 
 
 def _explain(broker: BrokerCore, queue: Queue, census: Census) -> Explanation:
-    walk = queue.walk()
+    walk = queue.stock.walk()
     looked: list[Message] = []
     octets = 0
     while not walk.done and len(looked) < LOOK_MESSAGES and octets < LOOK_OCTETS:
@@ -163,7 +163,7 @@ def _explain(broker: BrokerCore, queue: Queue, census: Census) -> Explanation:
         routing=ROUTING_NAMES[queue.routing],
         waiting=waiting,
         in_flight=int(queue.in_flight),
-        delayed=len(queue.delayed),
+        delayed=len(queue.returns.delayed),
         leased=int(queue.leased),
         scheduled=scheduled,
         looked_at=len(looked),
@@ -184,14 +184,14 @@ def _explain(broker: BrokerCore, queue: Queue, census: Census) -> Explanation:
 def _stopped(broker: BrokerCore, queue: Queue, tally: _Tally, waiting: int) -> bool:
     """Note what stops delivery whatever waits; return whether anything does."""
     name = queue.name
-    if queue.paused:
+    if queue.gate.paused:
         tally.add("paused", "an operator paused this queue", f"entrepot queue resume {name}", messages=waiting)
-    elif queue.held and queue.roster.is_read():
+    elif queue.gate.held and queue.roster.is_read():
         policy = queue.policy
         text = f"delivery begins with {policy.consumers_before_dispatch} consumers, there are "
         text += str(queue.roster.readers())
-        if queue.held_until:
-            text += f", or in {max(0, int(queue.held_until - broker.now)) // MILLISECOND} ms"
+        if queue.gate.held_until:
+            text += f", or in {max(0, int(queue.gate.held_until - broker.now)) // MILLISECOND} ms"
         tally.add(
             "held",
             text,
@@ -224,12 +224,12 @@ def _nobody(broker: BrokerCore, queue: Queue, tally: _Tally, waiting: int) -> No
 
 def _left(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
     """Note what left the queue without being acknowledged."""
-    if queue.expired:
+    if queue.returns.expired:
         place = queue.policy.expiry_address
         if not place and queue.policy.dead_letter_expired:
             place = queue.policy.dead_letters_of(queue.address, queue.routing)
         went = f"they went to {place}, if persistent" if place else "they are gone"
-        text = f"{queue.expired:,} expired here since the broker started; {went}"
+        text = f"{queue.returns.expired:,} expired here since the broker started; {went}"
         tally.add("has-expired", text, "a longer time to live, or consumers that are in time")
     _tell_letters(letters_of(broker, queue), tally, queue.name)
 
@@ -248,10 +248,10 @@ def _tell_letters(looked: Looked, tally: _Tally, queue: str) -> None:
 
 def _set_aside(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
     """Note what is neither waiting nor in flight: delayed, leased, in the hands of a transaction."""
-    for number, reference in queue.delayed.items():
+    for number, reference in queue.returns.delayed.items():
         over = reference.message.expiration != 0 and reference.message.expiration <= broker.wall
-        if number in queue.doomed or (over and broker.journal.refusal() is not None):
-            why = "their time to live is over" if over else queue.doomed[number].text
+        if number in queue.returns.doomed or (over and broker.journal.refusal() is not None):
+            why = "their time to live is over" if over else queue.returns.doomed[number].text
             text = f"{why}: they leave for another queue when the disk takes records again"
             tally.add("disk", text, "make room on the disk of the journal; see its log", messages=1, key=why)
         else:
@@ -314,7 +314,7 @@ def _searches(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
     if int(queue.identity) not in broker.working:
         return
     for consumer in queue.roster.consumers:
-        if int(consumer.key) in queue.searching and consumer.window.is_open():
+        if consumer.search is not None and consumer.window.is_open():
             text = (
                 f"the {queue.backlog.paged_count:,} on disk are still being searched for what {consumer.called()} wants"
             )
@@ -365,7 +365,7 @@ def _producers(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
         effect = "producers are refused" if queue.policy.full == FULL_FAIL else "producers wait (flow control)"
         what = "consume" if limits.stored >= limits.store else "make room on that disk"
         tally.add("disk", f"{limits.full}: {effect}", f"{what}; or raise the limit (storeUsage, max-disk-usage)")
-    if not queue.is_full():
+    if not queue.stock.is_full():
         return
     policy = queue.policy
     used = f"{queue.backlog.octets:,} of {policy.max_octets:,} octets" if policy.max_octets < UNLIMITED else ""
@@ -541,7 +541,7 @@ def _next(broker: BrokerCore, queue: Queue, looked: Iterable[Message]) -> Next:
         message = Message(SAMPLE, queue.address, b"")
         message.timestamp = broker.wall
     identity = "" if sample else broker.ids.identity_of(message)
-    if queue.paused or queue.held:
+    if queue.gate.paused or queue.gate.held:
         return Next(message=identity, sample=sample)
     chosen = queue.roster.foreseen(message)
     if chosen is None:

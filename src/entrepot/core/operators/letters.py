@@ -92,7 +92,7 @@ def _count(
 
 
 def _walk(queue: Queue) -> Iterator[Message]:
-    walk = queue.walk()
+    walk = queue.stock.walk()
     while not walk.done:
         for each in walk.step(STEP):
             yield each.message

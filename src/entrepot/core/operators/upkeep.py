@@ -63,20 +63,20 @@ def drop_stages(broker: BrokerCore, sink: str, batch: int, part: str) -> int:
 def pause(broker: BrokerCore, name: str) -> None:
     """Stop delivery from a queue; a durable queue is paused after a restart, too."""
     queue = need(broker, name)
-    queue.pause()
+    queue.gate.pause()
     broker.queues.keep(queue)
 
 
 def resume(broker: BrokerCore, name: str) -> None:
     """Deliver again."""
     queue = need(broker, name)
-    queue.resume()
+    queue.dispatcher.resume()
     broker.queues.keep(queue)
 
 
 def purge(broker: BrokerCore, name: str, progress: Progress) -> None:
     """Remove some of what waits in a queue; what is in flight or leased stays. Call until ``progress.done``."""
-    gone = int(need(broker, name).purge(STEP_MESSAGES))
+    gone = int(need(broker, name).taking.purge(STEP_MESSAGES))
     progress.messages += gone
     progress.done = gone < STEP_MESSAGES
 
@@ -149,7 +149,7 @@ class Move:
         self.copies = copies
         self.progress = Progress()
         self.last = int(broker.ids.number)
-        self.walk: Walk = self.source.walk()
+        self.walk: Walk = self.source.stock.walk()
 
     def step(self) -> Progress:
         """Move some; call until ``done``.
@@ -180,24 +180,24 @@ class Move:
         return self.progress
 
     def _move(self, most: int) -> None:
-        taken = self.source.take(self.walk, most, STEP_LOOKS, self.selector)
+        taken = self.source.taking.take(self.walk, most, STEP_LOOKS, self.selector)
         at = 0
         try:
             while at < len(taken):
                 reference = taken[at]
                 if reference.number > self.last:
-                    self.source.put_back(reference)
+                    self.source.stock.put_back(reference)
                 elif self.one(reference):
                     self.progress.messages += 1
                 else:
-                    self.source.put_back(reference)
+                    self.source.stock.put_back(reference)
                 at += 1
         except StorageError:
             for reference in taken[at:]:
-                self.source.put_back(reference)
+                self.source.stock.put_back(reference)
             raise
         finally:
-            self.source.dispatch()
+            self.source.dispatcher.dispatch()
 
     def one(self, reference: Reference) -> bool:
         """Move one message that was taken out, in one atomic batch; False when it has nowhere to go."""
@@ -208,7 +208,7 @@ class Move:
         try:
             self.source.note(facts.REMOVED, reference.number, 0, facts.MOVED)
             hand_out(self.broker, self._copy_of(reference.message, target), [target])
-            self.source.finish(reference)
+            self.source.stock.finish(reference)
         finally:
             self.broker.journal.end()
         return True
@@ -294,7 +294,7 @@ class Discard(Move):
     def one(self, reference: Reference) -> bool:
         """Remove one message that was taken out."""
         self.source.note(facts.REMOVED, reference.number, 0, facts.DISCARDED)
-        self.source.finish(reference)
+        self.source.stock.finish(reference)
         return True
 
 
@@ -318,7 +318,7 @@ class Burial(Discard):
         try:
             self.source.note_dead(reference.number, ABOUT[GIVEN_UP])
             self.broker.dead_letter(self.source, reference.message, Reason(GIVEN_UP), reference.deliveries)
-            self.source.finish(reference)
+            self.source.stock.finish(reference)
         finally:
             self.broker.journal.end()
         return True
@@ -330,12 +330,12 @@ class Purge:
     def __init__(self, broker: BrokerCore, name: str, most: int = UNBOUNDED) -> None:
         self.queue = need(broker, name)
         self.progress = Progress()
-        self.left = max(0, min(most, int(self.queue.backlog.count) + len(self.queue.delayed)))
+        self.left = max(0, min(most, int(self.queue.backlog.count) + len(self.queue.returns.delayed)))
 
     def step(self) -> Progress:
         """Remove some; call until ``done``."""
         most = min(STEP_MESSAGES, self.left)
-        gone = int(self.queue.purge(most)) if most > 0 else 0
+        gone = int(self.queue.taking.purge(most)) if most > 0 else 0
         self.left -= gone
         self.progress.messages += gone
         self.progress.done = gone < most or self.left == 0
@@ -348,7 +348,7 @@ class Count:
     def __init__(self, broker: BrokerCore, name: str, selector: Predicate) -> None:
         self.selector = selector
         self.progress = Progress()
-        self.walk: Walk = need(broker, name).walk()
+        self.walk: Walk = need(broker, name).stock.walk()
 
     def step(self) -> Progress:
         """Count on; call until ``done``."""
@@ -371,7 +371,7 @@ class Removal:
         self.identity = identity
         self.instead = instead
         self.progress = Progress()
-        self.walk: Walk = self.queue.walk()
+        self.walk: Walk = self.queue.stock.walk()
 
     def step(self) -> Progress:
         """Look on; ``messages`` is 1 when it was found and removed. Raises StorageFull, StorageError."""
@@ -380,7 +380,7 @@ class Removal:
             return self.progress
         for each in self.walk.step(STEP_LOOKS):
             if self._is_it(each.message):
-                self.progress.messages = self._act(self.queue.take_found(each))
+                self.progress.messages = self._act(self.queue.taking.take_found(each))
                 self.progress.done = True
                 return self.progress
         self.progress.done = self.walk.done
@@ -394,7 +394,7 @@ class Removal:
     def _act(self, reference: Reference) -> int:
         if self.instead is None:
             self.queue.note(facts.REMOVED, reference.number, 0, facts.DISCARDED)
-            self.queue.finish(reference)
+            self.queue.stock.finish(reference)
             return 1
         refusal = self.broker.journal.refusal()
         try:
@@ -409,5 +409,5 @@ class Removal:
         return 1 if done else 0
 
     def _put_back(self, reference: Reference) -> None:
-        self.queue.put_back(reference)
-        self.queue.dispatch()
+        self.queue.stock.put_back(reference)
+        self.queue.dispatcher.dispatch()

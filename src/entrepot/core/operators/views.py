@@ -130,30 +130,30 @@ def queue_view(broker: BrokerCore, queue: Queue) -> QueueView:
         messages=int(queue.count),
         waiting=int(backlog.count),
         in_flight=int(queue.in_flight),
-        delayed=len(queue.delayed),
+        delayed=len(queue.returns.delayed),
         leased=int(queue.leased),
         on_disk=int(backlog.paged_count),
         consumers=queue.roster.readers(),
         octets=int(backlog.octets),
         oldest_ms=_oldest(broker, queue),
-        paused=queue.paused,
+        paused=queue.gate.paused,
         durable=queue.durable,
         temporary=queue.temporary,
         auto_created=queue.definition.auto_created,
         selector="" if condition is None else condition.text,
         accepted=int(queue.accepted),
-        delivered=int(queue.delivered),
+        delivered=int(queue.dispatcher.delivered),
         settled=int(queue.settled),
-        expired=int(queue.expired),
-        dead=int(queue.dead),
+        expired=int(queue.returns.expired),
+        dead=int(queue.returns.dead),
         dropped=int(queue.fates.dropped),
-        requeued=int(queue.requeued),
+        requeued=int(queue.returns.requeued),
         repeated=int(queue.fates.repeated),
     )
 
 
 def _oldest(broker: BrokerCore, queue: Queue) -> int:
-    found = queue.walk().step(1)
+    found = queue.stock.walk().step(1)
     if not found or not found[0].message.timestamp:
         return 0
     return max(0, int(broker.wall) - int(found[0].message.timestamp))

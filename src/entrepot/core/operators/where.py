@@ -60,7 +60,7 @@ class Search:
         for queue in list(self.broker.table.queues.values()):
             self._held(queue)
             yield False
-            walk = queue.walk()
+            walk = queue.stock.walk()
             position = 0
             while not walk.done:
                 for each in walk.step(STEP_MESSAGES):
@@ -94,7 +94,7 @@ class Search:
                     peer=consumer.peer(),
                     deliveries=int(reference.deliveries),
                 )
-        for reference in list(queue.delayed.values()):
+        for reference in list(queue.returns.delayed.values()):
             due = max(0, int(reference.due - self.broker.now)) // MILLISECOND
             self._if_it(reference.message, queue, "delayed", due_ms=due, deliveries=int(reference.deliveries))
         for reference in list(queue.promised.values()):

@@ -21,6 +21,13 @@ LEVELS: Final = 10
 CHUNK_NUMBERS: Final = 4096  # 32 KiB of numbers: one allocation for what one page-in reads at the most
 
 
+class Search:
+    """How far a selective consumer has looked through what waits on disk: the last number seen of each level."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = [0] * LEVELS
+
+
 @mypyc_attr(acyclic=True)
 class Reference:
     """One message in one queue. ``deliveries`` counts attempts; ``due`` is when a delayed one may go again (ns).

@@ -44,10 +44,10 @@ class InFlight(Flight):
     def refresh(self) -> None:
         """Look again at what is out there, if more went out since the last time."""
         queue = self.queue
-        if self.delivered == queue.delivered or (self.levels and queue.in_flight > FOLLOWED):
+        if self.delivered == queue.dispatcher.delivered or (self.levels and queue.in_flight > FOLLOWED):
             return
-        self.delivered = queue.delivered
-        holders = [queue.delayed, queue.promised]
+        self.delivered = queue.dispatcher.delivered
+        holders = [queue.returns.delayed, queue.promised]
         for consumer in queue.roster.consumers:
             holders.append(consumer.in_flight)
         levels: list[list[_Out]] = [[] for _ in range(LEVELS)]
@@ -104,7 +104,7 @@ class Browser:
             queue = self.queues[self.at]
             self.at += 1
             self.queue = queue
-            self.walk = queue.walk()
+            self.walk = queue.stock.walk()
             if not self.waiting:
                 self.flight = InFlight(queue)
                 self.walk.flight = self.flight

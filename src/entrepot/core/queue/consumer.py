@@ -2,25 +2,27 @@
 
 `Consumer.deliver` is the delivery port: each protocol subclasses `Consumer` and writes the message in its own language.
 A consumer that is `tracked` settles its messages itself; one that is not (STOMP ``ack:auto``) has them settled as they
-are written.
+are written. `Source` is a queue as its consumers know it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import UNLIMITED
 from entrepot.base.errors import Fault
+from entrepot.base.reasons import Reason
+from entrepot.core.addressing.definition import QueueDefinition
+from entrepot.core.addressing.policy import Policy
 from entrepot.core.events.facts import Reader
 from entrepot.core.events.trace import Run
-from entrepot.core.queue.backlog import Reference
+from entrepot.core.ports import Host
+from entrepot.core.queue.backlog import Reference, Search
+from entrepot.core.queue.head import QueueHead
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
-
-if TYPE_CHECKING:
-    from entrepot.core.queue.queue import Queue
 
 APPLICATION: Final = 0  # kinds of consumer: a client's program
 BRIDGE: Final = 1  # a link of this broker: it reads for consumers that are at another one
@@ -118,11 +120,12 @@ class Consumer:
         self.no_local: bool = False
         self.origin: i64 = 0  # the connection that it belongs to, compared with Message.origin for no-local
         self.connection: str = ""  # who it is, for people
-        self.queue: Queue | None = None
+        self.queue: Source | None = None
         self.listed: bool = False  # in the queue's list of ready consumers
         self.groups: i64 = 0  # message groups that it owns
         self.fresh: bool = True  # its next scan of the backlog begins at the head
         self.cursor: Reference | None = None  # or here; None: it has seen all that waits in memory
+        self.search: Search | None = None  # what its selector has seen on disk
         self.delivered: i64 = 0
         self.settled_at: i64 = 0  # ns, for slow-consumer detection
         self.opened_at: i64 = 0
@@ -168,3 +171,53 @@ class Consumer:
     def peer(self) -> str:
         """Return the name of the broker that reads here through a bridge; "" for a client."""
         return ""
+
+
+class Source(QueueHead):
+    """What is in flight of one queue, and what its consumers may say to it. `core/queue/queue.py` is the queue."""
+
+    def __init__(
+        self, host: Host, identity: i64, definition: QueueDefinition, policy: Policy, condition: Predicate | None
+    ) -> None:
+        super().__init__(host.hub, host.trace, identity, definition, policy, condition)
+        self.host: Host = host
+        self.in_flight: i64 = 0
+        self.settled: i64 = 0
+
+    def sent(self, consumer: Consumer, reference: Reference) -> None:
+        """``reference`` goes out to ``consumer``, who settles it later."""
+        if not consumer.in_flight:
+            consumer.settled_at = self.host.now  # it had nothing to settle: its time begins now
+        consumer.in_flight[reference.number] = reference
+        self.in_flight += 1
+        window = consumer.window
+        window.used += 1
+        window.used_octets += reference.message.size
+
+    def returned(self, consumer: Consumer, message: Message) -> None:
+        """``consumer`` has ``message`` no longer, which is out of its ``in_flight`` already."""
+        self.in_flight -= 1
+        consumer.settled_at = self.host.now
+        window = consumer.window
+        window.used -= 1
+        window.used_octets -= message.size
+
+    def count_settled(self, count: i64) -> None:
+        """Count ``count`` messages as settled."""
+        self.settled += count
+
+    def opened(self, consumer: Consumer) -> None:
+        """``consumer`` may take messages again: give it what waits."""
+        raise Fault("a queue that gives nothing was opened")
+
+    def settle(self, consumer: Consumer, number: i64) -> bool:
+        """``consumer`` is done with message ``number``; False when it did not have it (a stale acknowledgement)."""
+        raise Fault("a queue that takes no acknowledgement got one")
+
+    def reject(self, consumer: Consumer, number: i64, reason: Reason) -> bool:
+        """``consumer`` cannot process message ``number``: dead-letter it now (classic.md 6.3, NACK)."""
+        raise Fault("a queue that takes no acknowledgement got one")
+
+    def give_back(self, consumer: Consumer, number: i64, attempted: bool) -> bool:
+        """``consumer`` returns message ``number`` to be delivered again; ``attempted`` counts it as a try."""
+        raise Fault("a queue that takes no acknowledgement got one")

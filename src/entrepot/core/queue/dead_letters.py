@@ -17,6 +17,7 @@ from entrepot.core.addressing.routing import RoutingTable
 from entrepot.core.events import announcing
 from entrepot.core.ports import Host
 from entrepot.core.queue.bereaved import DEAD_CAUSE, take_body_off
+from entrepot.core.queue.head import QueueHead
 from entrepot.core.queue.queue import Queue
 from entrepot.core.sending.handing import hand_out
 from entrepot.model.address import ANYCAST, Destination
@@ -44,7 +45,7 @@ class DeadLetters:
         self.table: RoutingTable = queues.table
         self.policies: Policies = queues.policies
 
-    def bury(self, queue: Queue, message: Message, reason: Reason, deliveries: i64) -> None:
+    def bury(self, queue: QueueHead, message: Message, reason: Reason, deliveries: i64) -> None:
         """Send a copy of ``message`` to the dead-letter address of ``queue``; the caller then finishes the original."""
         policy = queue.policy
         name = policy.dead_letters_of(queue.address, queue.routing)
@@ -67,15 +68,15 @@ class DeadLetters:
             letter.durable = True
             letter.annotate(ORIGINAL_MODE, "NON_PERSISTENT")
         if name == queue.name:  # it lost its body here, among the dead letters, and has its origin already
-            hand_out(self.host, letter, [queue])
+            hand_out(self.host, letter, [self.place(name)])
         else:
             self._send_on(letter, queue, message, name, policy.dead_letter_expiry_ms)
         identity = self.host.ids.identity_of(message)
-        announcing.dead(self.host.hub, queue, message, identity, reason, name, deliveries)
+        announcing.dead(self.host.hub, queue.place(), message, identity, reason, name, deliveries)
 
-    def expire(self, queue: Queue, message: Message) -> None:
+    def expire(self, queue: QueueHead, message: Message) -> None:
         """Send a copy of ``message`` to the expiry address, or treat it as a dead letter, or drop it (policy)."""
-        announcing.expired(self.host.hub, queue, message, self.host.ids.identity_of(message))
+        announcing.expired(self.host.hub, queue.place(), message, self.host.ids.identity_of(message))
         name = queue.policy.expiry_address
         if name and name not in (queue.name, queue.address):
             letter = self.host.ids.renumbered(message)
@@ -84,7 +85,7 @@ class DeadLetters:
         elif queue.policy.dead_letter_expired:
             self.bury(queue, message, Reason(EXPIRED, f"expired at {message.expiration}"), 0)
 
-    def _send_on(self, letter: Message, queue: Queue, message: Message, name: str, lives_ms: i64 = 0) -> None:
+    def _send_on(self, letter: Message, queue: QueueHead, message: Message, name: str, lives_ms: i64 = 0) -> None:
         mark_origin(letter, message, queue, self.host.ids.identity_of(message))
         if message.expiration:
             letter.annotate(ORIGINAL_EXPIRATION, str(message.expiration))
@@ -118,7 +119,7 @@ class DeadLetters:
         hand_out(self.host, product, [self.place(name)])
 
 
-def mark_origin(copy: Message, message: Message, queue: Queue, identity: str) -> None:
+def mark_origin(copy: Message, message: Message, queue: QueueHead, identity: str) -> None:
     """Write on ``copy`` where it was: what Artemis calls the original address, queue, id and routing type."""
     copy.annotate("_AMQ_ORIG_ADDRESS", message.address or queue.address)
     copy.annotate("_AMQ_ORIG_QUEUE", queue.name)

@@ -2,7 +2,8 @@
 
 The roster of one queue. The common case (no selector, no group, no exclusive consumer, one priority) takes a ring of
 ready consumers; everything else walks the consumers in order. Both give the order of `classic.md` 4.3: highest priority
-first, among equals the one that was not served last.
+first, among equals the one that was not served last. Consumer priority, exclusive consumers and the group settings of
+Artemis (buckets, rebalance, first key) are decided here; max-consumers where a consumer attaches (`queue.py`).
 
 Invariant: a consumer is in ``ready`` exactly when ``listed``; it may have lost its credit meanwhile through a window
 that it shares, which is found out when its turn comes.
@@ -15,6 +16,7 @@ from zlib import crc32
 
 from mypy_extensions import i64
 
+from entrepot.core.queue.backlog import Reference
 from entrepot.core.queue.consumer import REDISTRIBUTOR, Consumer
 from entrepot.model.message import Message
 
@@ -157,6 +159,50 @@ class Roster:
                 del self.ready[at]
                 if at < turn:
                     self.turn = turn - 1
+
+    # -- how far each has looked ---------------------------------------------------------------------------------------
+
+    def appended(self, reference: Reference, ranked: bool) -> None:
+        """Let consumers that have seen everything look at ``reference`` when they come back.
+
+        ``ranked``: there are priorities, and it may stand before what they have seen.
+        """
+        for consumer in self.consumers:
+            if ranked:
+                consumer.fresh = True
+            elif consumer.cursor is None:
+                consumer.cursor = reference
+
+    def revisit(self, reference: Reference, ranked: bool) -> None:
+        """``reference`` came back: consumers that have passed its place look at it again."""
+        for consumer in self.consumers:
+            cursor = consumer.cursor
+            if ranked:
+                consumer.fresh = True
+            elif not consumer.fresh and (cursor is None or cursor.number > reference.number):
+                consumer.cursor = reference
+
+    def step_on(self, reference: Reference, following: Reference | None) -> None:
+        """``reference`` leaves: cursors that stand on it go on to ``following``."""
+        for consumer in self.consumers:
+            if consumer.cursor is reference:
+                consumer.cursor = following
+
+    def rewind(self, level: i64, number: i64) -> None:
+        """What has a number above ``number`` waits on disk again: searches of ``level`` begin behind that."""
+        for consumer in self.consumers:
+            search = consumer.search
+            if search is not None:
+                search.seen[level] = min(search.seen[level], number)
+
+    def rescan(self) -> None:
+        """Somebody's right to a waiting message may have changed: every consumer looks from the head again."""
+        for consumer in self.consumers:
+            consumer.search = None
+            consumer.fresh = True
+            consumer.cursor = None
+
+    # -- the choice ---------------------------------------------------------------------------------------------------
 
     def saw_group(self) -> None:
         """Remember that messages with groups come here: the simple way no longer serves."""

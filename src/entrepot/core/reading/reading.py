@@ -24,7 +24,7 @@ from entrepot.core.options import BrokerOptions
 from entrepot.core.ports import Host
 from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.consumer import Consumer, Pause
-from entrepot.core.queue.queue import MAYBE_DELIVERED, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue
+from entrepot.core.queue.queue import MAYBE_DELIVERED, NONE_DELIVERED, UNKNOWN_DELIVERED, Queue, queue_of
 from entrepot.core.reading.retroactive import still_stored
 from entrepot.core.reading.subscription import DEFAULT_PREFETCH, Subscription, durable_queue_name
 from entrepot.core.sending.handing import Deferral, enter, hand_out
@@ -339,7 +339,7 @@ class Reading(QueueWatcher):
             if subscription.patterns and self.host.effort.is_over():
                 return False
             consumer = consumers.pop()
-            queue = consumer.queue
+            queue = queue_of(consumer)
             if queue is None:
                 continue
             self.host.effort.spent += ATTACH_UNITS + len(consumer.in_flight) + (len(queue.roster.consumers) >> 2)

@@ -13,7 +13,7 @@ from entrepot.base.errors import (
 from entrepot.core.events import announcing
 from entrepot.core.ports import Host
 from entrepot.core.queue.dead_letters import DeadLetters
-from entrepot.core.queue.queue import MOVE_RETRY
+from entrepot.core.queue.returns import MOVE_RETRY
 from entrepot.core.records import SCHEDULED_QUEUE
 from entrepot.core.scheduling.timed import (
     NEVER,

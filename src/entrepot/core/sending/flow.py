@@ -44,7 +44,7 @@ class FlowControl:
 
     def verdict_of(self, queue: Queue) -> int:
         """Return SENT when ``queue`` may take another message, or what its policy says now that it is full."""
-        if not queue.is_full():
+        if not queue.stock.is_full():
             return SENT
         full = queue.policy.full
         if full == FULL_FAIL and not self.granted:
@@ -85,7 +85,7 @@ class FlowControl:
             rare = message.rare
             large = rare is not None and rare.large_id != 0
             for queue in queues:
-                if not (message.durable and queue.durable) and (large or queue.is_full()):
+                if not (message.durable and queue.durable) and (large or queue.stock.is_full()):
                     self.blocking = queue
                     self.blocking_disk = True
                     return False
@@ -100,7 +100,7 @@ class FlowControl:
 
     def lacks_share(self, queue: Queue) -> bool:
         """Return whether ``queue`` is full and what may be lost has no more room on disk: its producers wait."""
-        return bool(queue.is_full() and self.host.journal.pages and self.host.journal.space.temp_full())
+        return bool(queue.stock.is_full() and self.host.journal.pages and self.host.journal.space.temp_full())
 
     def wait(self, key: i64, waiter: SpaceWaiter) -> None:
         """Call ``waiter.space`` when there is room again: memory at most half full, and so the queue that was full.

@@ -20,7 +20,7 @@ from entrepot.core.events.facts import ARRIVALS, QUEUE_FULL
 from entrepot.core.identities import Identities
 from entrepot.core.options import BrokerOptions
 from entrepot.core.ports import Host
-from entrepot.core.queue.queue import ADVISORY
+from entrepot.core.queue.head import ADVISORY
 from entrepot.core.reading.recollection import Recollections
 from entrepot.core.scheduling.schedule import ScheduledMessages, ScheduleOutlet
 from entrepot.core.scheduling.timed import (
@@ -72,7 +72,7 @@ class Sending(ScheduleOutlet):
             self.addresses.refresh(target)
         if message.rare is None and not target.stamps and not target.careful:
             queue = target.only
-            if queue is not None and not target.parts and not queue.is_full():
+            if queue is not None and not target.parts and not queue.stock.is_full():
                 if message.durable and queue.durable:
                     self.journal.store(message, target.only_id)
                 queue.accept(message)
@@ -117,7 +117,7 @@ class Sending(ScheduleOutlet):
         self.repetitions.add(identity, target.name, code, self.host.wall)
         queue = self.table.queues.get(target.queue_name or target.name)
         if queue is not None:
-            queue.fates.repeated += 1
+            queue.fates.repeat()
         announcing.repeated(self.host.hub, message, target.name, identity, code)
         self._note_nowhere(facts.DUPLICATE, message, target)
         return DUPLICATE
@@ -169,7 +169,7 @@ class Sending(ScheduleOutlet):
         """Hand ``message`` to those queues of ``copy`` that take it; SENT, BLOCKED or DROPPED."""
         queues = copy.queues
         for queue in queues:
-            if queue.fates.tells & QUEUE_FULL and queue.is_full():
+            if queue.fates.tells & QUEUE_FULL and queue.stock.is_full():
                 queue.fates.full(queue.place(), message, queue.backlog.octets)
         verdict = self.flow.check_room(queues)
         if verdict == DROPPED:
@@ -178,7 +178,7 @@ class Sending(ScheduleOutlet):
                 self._note_nowhere(facts.UNROUTED, message, Target(queue.name, queue.routing))
                 identity = self.ids.identity_of(message)
                 announcing.dropped(self.host.hub, queue.place(), message, identity, Reason(FULL))
-                queue.drop(message)
+                queue.drop(message, queue.roster.last_key())
             queues = [queue for queue in queues if queue not in full]
         if verdict == SENT and self.journal.pages and not self.flow.has_disk(message, queues):
             verdict = BLOCKED
@@ -265,7 +265,7 @@ class Sending(ScheduleOutlet):
         if target.version != self.table.version:
             self.addresses.refresh(target)
         queue = target.only
-        if message.rare is None and queue is not None and not target.parts and not queue.is_full():
+        if message.rare is None and queue is not None and not target.parts and not queue.stock.is_full():
             return SENT
         rare = message.rare
         if rare is not None and self.options.scheduler and asks_for_schedule(message):

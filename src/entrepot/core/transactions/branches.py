@@ -153,7 +153,7 @@ class Branches:
                 queue = self.broker.table.by_identity.get(identity)
                 if queue is not None:
                     branch.holds.append(Hold(queue, number))
-                    queue.leased += 1
+                    queue.lease(1)
                     hidden.setdefault(identity, {})[number] = True
             self.prepared[key] = branch
         self.records.clear()
@@ -165,9 +165,9 @@ class Branches:
         for branch in self.prepared.values():
             found = [hold for hold in branch.holds if keeps(hold.number, hold.queue.identity)]
             for hold in branch.holds:
-                hold.queue.leased -= 1
+                hold.queue.unlease(1)
             for hold in found:
-                hold.queue.leased += 1
+                hold.queue.lease(1)
             branch.holds = found
 
     # -- parts --------------------------------------------------------------------------------------------------------
@@ -201,39 +201,39 @@ class Branches:
         """Settle what a branch that is committed holds."""
         hold.ended = True
         queue = hold.queue
-        queue.leased -= 1
-        queue.settled += 1
+        queue.unlease(1)
+        queue.count_settled(1)
         queue.note(facts.ACKNOWLEDGED, hold.number, 0, 0)
         if hold.reference is not None:
-            queue.finish(hold.reference)
+            queue.stock.finish(hold.reference)
             if queue.fates.tells & MESSAGE_CONSUMED:
                 queue.fates.consumed(queue.place(), hold.reference.message, 0)
         elif self.broker.table.by_identity.get(int(queue.identity)) is queue:
             self.broker.journal.settle(hold.number, queue.identity)
-            queue.attempts.pop(hold.number, 0)
+            queue.stock.forget_attempts(hold.number)
 
     def give_back(self, hold: Hold) -> None:
         """Give back what a branch that is rolled back holds."""
         hold.ended = True
         queue = hold.queue
-        queue.leased -= 1
+        queue.unlease(1)
         reference = hold.reference
         if self.broker.table.by_identity.get(int(queue.identity)) is not queue:
             if reference is not None:
                 queue.note(facts.REMOVED, hold.number, 0, facts.QUEUE_DELETED)
-                queue.finish(reference)
+                queue.stock.finish(reference)
             return
         if reference is None:
             message = self.broker.journal.reading.load(hold.number)
             reference = Reference(message)
-            reference.deliveries = queue.attempts.pop(hold.number, 0) + 1
+            reference.deliveries = queue.stock.forget_attempts(hold.number) + 1
             reference.paged = True
             self.broker.memory.hold(message)
         consumer = hold.consumer
         if consumer is not None and consumer.queue is queue:
             queue.regain(consumer, reference)  # the client has the message, and delivers it again by itself
         else:
-            queue.put_back(reference)
+            queue.stock.put_back(reference)
 
 
 class _Preparing(Work):
@@ -363,4 +363,4 @@ class _RollingBack(_Ending):
         """Let those go out that were given back: not sooner, for a branch settles in any order."""
         super().close()
         for queue in {int(hold.queue.identity): hold.queue for hold in self.branch.holds}.values():
-            queue.dispatch()
+            queue.dispatcher.dispatch()

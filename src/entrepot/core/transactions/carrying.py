@@ -265,7 +265,7 @@ class Transactions(Rest):
             each.queue.release(each.consumer, each.number)
             queues[int(each.queue.identity)] = each.queue
         for queue in queues.values():
-            queue.dispatch()
+            queue.dispatcher.dispatch()
         if len(sends) > self.host.effort.stride:
             Forgetting(self.host.effort, sends).resume()
 

@@ -18,7 +18,7 @@ from entrepot.base.environment import MIB
 from entrepot.base.errors import Refused, TransactionError, TransactionRolledBack
 from entrepot.core.addressing.routing import Target
 from entrepot.core.queue.consumer import Consumer
-from entrepot.core.queue.queue import Queue
+from entrepot.core.queue.queue import Queue, queue_of
 from entrepot.model.message import Message
 
 OCTETS_MAX: Final = 64 * MIB  # two segments of the journal: a batch is written at one go
@@ -119,7 +119,7 @@ class Transaction:
         Said twice it counts once; what another open transaction will settle stays with that one.
         """
         self.signal(Signal.WORK)
-        queue = consumer.queue
+        queue = queue_of(consumer)
         if queue is not None and number not in consumer.promised:
             consumer.promised[number] = self.name
             self.settlements.append(Settlement(consumer, queue, number))

@@ -62,7 +62,7 @@ class Crediting(SpaceWaiter):
             flow.blocking_disk = True
             return BLOCKED
         for queue in target.choice.candidates():
-            if queue.is_full():
+            if queue.stock.is_full():
                 flow.blocking = queue
                 flow.blocking_disk = False
                 if flow.verdict_of(queue) == BLOCKED:

@@ -149,7 +149,7 @@ class LargeDelivery:
         owner = self.owner
         self.owner = None
         if owner is not None:
-            owner.bereaved(self.message)
+            owner.returns.bereaved(self.message)
 
     def finish(self) -> None:
         """Let go of the body."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from entrepot.base.errors import EntrepotError, Refused, StorageError
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.consumer import Consumer, Pause
+from entrepot.core.queue.queue import queue_of
 from entrepot.core.transactions.transaction import State
 from entrepot.protocols.artemis.acceptor import let_go
 from entrepot.protocols.artemis.packets import Acknowledge, Expired, IndividualAcknowledge, Rollback
@@ -93,14 +94,14 @@ class Settling:
         session.replies.done(False, True)
 
     def _expire(self, consumer: Consumer, number: int) -> None:
-        queue = consumer.queue
+        queue = queue_of(consumer)
         reference = consumer.in_flight.get(number)
         if queue is None or reference is None:
             return
         if reference.message.expiration > 0:
             reference.message.expiration = min(reference.message.expiration, self.broker.wall)
             queue.give_back(consumer, number, False)
-            queue.sweep(1)
+            queue.taking.sweep(1)
         else:
             queue.settle(consumer, number)
 

@@ -15,7 +15,8 @@ from mypy_extensions import i32, i64, mypyc_attr
 from entrepot.base.environment import UNLIMITED, Instant
 from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.consumer import Consumer, Pause
-from entrepot.core.queue.queue import ADVISORY, Queue
+from entrepot.core.queue.head import ADVISORY
+from entrepot.core.queue.queue import Queue
 from entrepot.model.address import MULTICAST
 from entrepot.model.address import Destination as Address
 from entrepot.model.message import Message

@@ -13,7 +13,7 @@ from entrepot.base.patterns import MIXED
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.core.addressing.binding import passes
 from entrepot.core.effort import Rest
-from entrepot.core.queue.queue import Queue
+from entrepot.core.queue.queue import Queue, queue_of
 from entrepot.core.reading.subscription import Subscription
 from entrepot.core.sending.handing import Deferral
 from entrepot.model.address import ANYCAST
@@ -42,7 +42,7 @@ def replay(advisories: Advisories, subscription: Subscription, consumer_id: Cons
     """Tell a new reader of advisory topics what there is already, and nobody else."""
     reads: list[Reading] = []
     for read, consumer in zip(subscription.destinations, subscription.consumers, strict=False):
-        queue = consumer.queue
+        queue = queue_of(consumer)
         if queue is not None and is_advisory(read.name):
             reads.append(Reading(read.name, queue))
     if reads:

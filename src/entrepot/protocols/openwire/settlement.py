@@ -6,6 +6,7 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import TransactionRolledBack
 from entrepot.base.reasons import POISON, Reason
+from entrepot.core.queue.queue import queue_of
 from entrepot.core.transactions.transaction import Transaction
 from entrepot.model.address import MULTICAST
 from entrepot.protocols.openwire.commands import MessageAck
@@ -87,13 +88,13 @@ def expire(covered: list[tuple[OpenWireConsumer, int]], subscription: OpenWireSu
     """The client found that the time of these is over."""
     for consumer, number in covered:
         subscription.forget(number)
-        queue = consumer.queue
+        queue = queue_of(consumer)
         if queue is None:
             continue
         reference = consumer.in_flight.get(number)
         if reference is not None and reference.message.expiration > 0:
             reference.message.expiration = min(reference.message.expiration, wall)
             queue.give_back(consumer, number, False)
-            queue.sweep(1)
+            queue.taking.sweep(1)
         else:
             queue.settle(consumer, number)

@@ -69,9 +69,9 @@ class _Counts:
 
     def __init__(self, queue: Queue | None = None) -> None:
         self.came = 0 if queue is None else int(queue.accepted)
-        self.dispatched = 0 if queue is None else int(queue.delivered)
-        self.expired = 0 if queue is None else int(queue.expired)
-        self.left = 0 if queue is None else int(queue.settled + queue.expired + queue.dead)
+        self.dispatched = 0 if queue is None else int(queue.dispatcher.delivered)
+        self.expired = 0 if queue is None else int(queue.returns.expired)
+        self.left = 0 if queue is None else int(queue.settled + queue.returns.expired + queue.returns.dead)
 
     def add(self, other: _Counts, sign: int = 1) -> None:
         """Add, or take away, what ``other`` counted."""
@@ -296,7 +296,7 @@ def _is_fleeting_or_durable(queue: Queue) -> bool:
 
 def _came_first(queue: Queue) -> int:
     """Return when the oldest of what waits was sent, ms since 1970; 0 when nothing waits."""
-    for reference in queue.walk().step(1):
+    for reference in queue.stock.walk().step(1):
         return int(reference.message.timestamp)
     return 0
 

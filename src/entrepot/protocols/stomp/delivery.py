@@ -14,7 +14,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.consumer import Consumer
-from entrepot.core.queue.queue import Queue
+from entrepot.core.queue.queue import Queue, queue_of
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.serving.outlet import Outlet, ServedSubscription
@@ -100,7 +100,8 @@ class StompConsumer(Consumer):
         if message.language is STOMP_LANGUAGE and message.rare is None and not message.escaped and not self.asks:
             writer.write(message.raw)
         else:
-            writing.write_rest(writer, message, self.subscription.transformation, None if self.tracked else self.queue)
+            owner = None if self.tracked else queue_of(self)
+            writing.write_rest(writer, message, self.subscription.transformation, owner)
         if not outlet.noted:
             outlet.note()
         if len(writer) > outlet.high:

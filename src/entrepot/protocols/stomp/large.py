@@ -53,7 +53,7 @@ class StreamedBody(Outflow):
         owner = self.owner
         self.owner = None
         if owner is not None:
-            owner.bereaved(self.message)
+            owner.returns.bereaved(self.message)
 
     def finish(self, gone: bool) -> None:
         """Let go of the body."""

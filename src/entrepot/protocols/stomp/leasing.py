@@ -287,7 +287,7 @@ class Leasing(Source):
             tail, body_at = tail_of(message)
         lines = tail[: body_at - 1]
         deliveries: i64 = 0
-        if reading.lease.queue.attempts or not broker.journal.pages:
+        if reading.lease.queue.stock.attempts or not broker.journal.pages:
             deliveries = reading.lease.deliveries(reading.at)
         flags: i64 = PERSISTENT if message.durable else 0
         if message.redelivered or deliveries > 0:

@@ -236,7 +236,7 @@ def test_a_message_is_found_on_its_way_with_its_path() -> None:
 
 def pause(site: Site) -> None:
     assert site.broker is not None
-    site.broker.table.queues["Q"].pause()
+    site.broker.table.queues["Q"].gate.pause()
 
 
 def resume(site: Site) -> None:

@@ -91,14 +91,14 @@ def test_a_definition_outlives_a_restart(stop):
         owner=SubscriptionOwner("me", "s", shared=True),
     )
     queue = rig.broker.queues.create(given)
-    queue.paused = True
+    queue.gate.pause()
     rig.broker.queues.keep(queue)
     began = queue.began
     rig.send("elsewhere", "x")
     rig.restart(stop) if stop != "crash" else _sync_and_crash(rig)
     found = rig.queue("q")
     assert found.definition == msgspec.structs.replace(given, selector="n > 1")
-    assert (found.paused, found.began) == (True, began)
+    assert (found.gate.paused, found.began) == (True, began)
     assert found.filter is not None
     assert found.filter.text == "n > 1"
 

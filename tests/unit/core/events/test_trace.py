@@ -111,7 +111,7 @@ def test_every_way_out_is_told_and_what_is_left_is_pending(tmp_path: Path) -> No
     discard = Discard(rig.broker, "Q", None, 3)
     while not discard.step().done:
         pass
-    assert rig.queue("Other").purge(2) == 2
+    assert rig.queue("Other").taking.purge(2) == 2
     reader = rig.reader("Q", 5)
     reader.ack(4)
     rig.turn()

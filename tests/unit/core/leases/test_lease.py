@@ -162,7 +162,7 @@ def test_purge_leaves_a_lease_and_deletion_ends_it(rig):
     epoch = lease.attach(rig.journal, None)
     lease.claim(rig.journal, epoch, 0, 4)
     queue = rig.queue("Q")
-    assert queue.purge() == 2
+    assert queue.taking.purge() == 2
     assert queue.count == 4
     assert read(rig, lease, 0, 4) == numbers(4)
     rig.broker.queues.delete(queue, "no longer needed")
@@ -180,10 +180,10 @@ def test_purge_leaves_a_lease_and_deletion_ends_it(rig):
 def test_a_paused_queue_gives_no_claim(rig):
     rig.send("Q", "a")
     lease = lease_of(rig)
-    rig.queue("Q").pause()
+    rig.queue("Q").gate.pause()
     epoch = lease.attach(rig.journal, None)
     assert lease.claim(rig.journal, epoch, 0, 5) == 0
-    rig.queue("Q").resume()
+    rig.queue("Q").dispatcher.resume()
     assert lease.claim(rig.journal, epoch, 0, 5) == 1
 
 

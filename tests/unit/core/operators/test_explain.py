@@ -125,7 +125,7 @@ def test_a_durable_subscriber_is_offline() -> None:
 def test_paused() -> None:
     rig = Rig()
     rig.reader(Q)
-    rig.queue("Q").pause()
+    rig.queue("Q").gate.pause()
     rig.send(Q)
     assert codes(rig) == {"paused": 1}
     assert "entrepot queue resume Q" in told(rig).reasons[0].remedy
@@ -233,7 +233,7 @@ def test_the_owner_of_a_group_is_busy_and_its_groups_can_be_reset() -> None:
     assert "holds 1 of 1 unsettled" in reason.text
     assert "regroup Q --group 'g'" in reason.remedy
     assert told(rig).next.who == ""
-    rig.queue("Q").close_group("g")
+    rig.queue("Q").dispatcher.close_group("g")
     assert codes(rig) == {}
     first.ack()
 
@@ -337,13 +337,13 @@ def test_what_should_leave_for_another_queue_waits_for_the_disk() -> None:
     rig.send_all(Q, ["rejected", "rejected too", "tried once"])
     rig.send(Q, "old", ttl=1_000)
     reader = rig.reader(Q, 3)
-    rig.queue("Q").pause()
+    rig.queue("Q").gate.pause()
     rig.journal.tight(StorageFull("no room", remedy="make some"))
     reader.reject("nonsense")
     reader.reject("worse")
     reader.give_back()
     reader.close()
-    rig.queue("Q").resume()
+    rig.queue("Q").dispatcher.resume()
     rig.wait(2_000)
     reasons = {(reason.code, reason.messages): reason.text for reason in told(rig).reasons}
     assert sorted(reasons) == [("delayed", 1), ("disk", 0), ("disk", 1)]

@@ -181,7 +181,7 @@ def test_pause_and_resume_are_on_disk_when_they_are_answered(rig: Rig) -> None:
     assert reader.bodies == ["a"]
     operator.do("queue.Q", "pause")
     rig.restart("crash")
-    assert rig.queue("Q").paused
+    assert rig.queue("Q").gate.paused
 
 
 def test_an_answer_waits_for_the_disk(rig: Rig) -> None:
@@ -435,7 +435,7 @@ def test_requests_without_an_answer_are_done_all_the_same(rig: Rig) -> None:
             "SEND", {"destination": ADDRESS, "_AMQ_ResourceName": "queue.Q", "_AMQ_OperationName": "pause", **reply}
         )
         rig.wait(0)
-        assert rig.queue("Q").paused
+        assert rig.queue("Q").gate.paused
         operator.do("queue.Q", "resume")
 
 
@@ -446,12 +446,12 @@ def test_a_request_of_a_transaction_is_done_when_it_commits(rig: Rig) -> None:
     request = rig.message("", ADDRESS, annotations={"_AMQ_ResourceName": "queue.Q", "_AMQ_OperationName": "pause"})
     transaction.send(request, rig.broker.target([parse_one(ADDRESS)]))
     rig.wait(0)
-    assert not rig.queue("Q").paused
+    assert not rig.queue("Q").gate.paused
     request.language = management.ANSWER_LANGUAGE
     request.raw = b'{"body": "", "properties": {}, "correlation_id": null}'
     rig.commit(transaction)
     rig.wait(0)
-    assert rig.queue("Q").paused
+    assert rig.queue("Q").gate.paused
 
 
 def test_a_composite_cannot_hide_a_request(rig: Rig) -> None:

@@ -61,7 +61,7 @@ def test_what_a_transaction_keeps_and_what_is_set_aside_is_shown() -> None:
     assert rig.queue("Q").promised
     again = rig.reader("Q", 1)
     again.give_back()
-    assert len(rig.queue("Q").delayed) == 1
+    assert len(rig.queue("Q").returns.delayed) == 1
     assert look(rig, "Q") == ["promised", "delayed", "waits"]
 
 

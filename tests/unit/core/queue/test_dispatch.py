@@ -43,9 +43,9 @@ def test_strict_order_gives_the_first_consumer_everything_until_it_is_full():
 def test_strict_order_with_selectors_and_a_backlog():
     rig = Rig(strict_order="true")
     rig.send_all("Q", range(30))
-    rig.broker.table.queues["Q"].pause()
+    rig.broker.table.queues["Q"].gate.pause()
     readers = [rig.reader("Q", 20, selector="TRUE") for _ in range(2)]
-    rig.queue("Q").resume()
+    rig.queue("Q").dispatcher.resume()
     assert [len(reader.bodies) for reader in readers] == [20, 10]
 
 
@@ -55,12 +55,12 @@ def test_the_higher_priority_gets_all_until_it_is_full(backlog, selector):
     rig = Rig()
     queue = rig.broker.queues.need(__import__("entrepot.model.address", fromlist=["parse_one"]).parse_one("Q"))
     if backlog:
-        queue.pause()
+        queue.gate.pause()
         rig.send_all("Q", range(30))
     low = rig.reader("Q", 100, selector=selector)
     high = rig.reader("Q", 25, priority=10, selector=selector)
     if backlog:
-        queue.resume()
+        queue.dispatcher.resume()
     else:
         rig.send_all("Q", range(30))
     assert (len(high.bodies), len(low.bodies)) == (25, 5)
@@ -218,7 +218,7 @@ def test_an_operator_closes_a_group():
     rig.send("Q", "a", group="g")
     second = rig.reader("Q", 10)
     rig.send("Q", "b", group="g")
-    rig.queue("Q").close_group("g")
+    rig.queue("Q").dispatcher.close_group("g")
     rig.turn()
     assert (first.bodies, second.bodies) == (["a"], ["b"])
 

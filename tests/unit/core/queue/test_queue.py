@@ -174,7 +174,7 @@ def test_jitter_spreads_the_delays_and_a_seed_repeats_them():
         found = []
         for _ in range(20):
             reader.give_back()
-            found.append(next(iter(rig.queue("Q").delayed.values())).due - rig.now)
+            found.append(next(iter(rig.queue("Q").returns.delayed.values())).due - rig.now)
             rig.wait(1500)
         return found
 
@@ -381,10 +381,10 @@ def test_large_bodies_keep_their_place_and_are_freed(disk, durable):
 def test_a_paused_queue_takes_and_does_not_give():
     rig = Rig()
     reader = rig.reader("Q", 10)
-    rig.queue("Q").pause()
+    rig.queue("Q").gate.pause()
     rig.send_all("Q", range(3))
     assert reader.bodies == []
-    rig.queue("Q").resume()
+    rig.queue("Q").dispatcher.resume()
     assert reader.bodies == numbers(3)
 
 
@@ -394,8 +394,8 @@ def test_purge_takes_all_that_waits_and_leaves_what_is_in_flight(settings):
     rig.send_all("Q", range(100), ttl=10_000)
     reader = rig.reader("Q", 5)
     queue = rig.queue("Q")
-    assert queue.purge(10) == 10
-    assert queue.purge() == 85
+    assert queue.taking.purge(10) == 10
+    assert queue.taking.purge() == 85
     rig.turn()
     assert queue.count == 5
     assert len(reader.ack()) == 5
@@ -408,7 +408,7 @@ def test_purge_takes_delayed_ones_too():
     rig.send("Q", "a")
     reader = rig.reader("Q", 1)
     reader.give_back()
-    assert rig.queue("Q").purge() == 1
+    assert rig.queue("Q").taking.purge() == 1
     rig.wait(2000)
     assert len(reader.deliveries) == 1
 
@@ -484,7 +484,7 @@ def test_a_selective_reader_gets_what_is_on_disk_before_what_is_in_memory_of_a_l
     rig = Rig({"Q": {"max_octets": "700"}})
     red = {"properties": {"colour": "red"}, "priority": 2}
     rig.send("Q", "low", **red)
-    while not rig.queue("Q").is_full():
+    while not rig.queue("Q").stock.is_full():
         rig.send("Q", "other", properties={"colour": "blue"}, priority=2)
     rig.send("Q", "high", **red | {"priority": 8})
     assert rig.queue("Q").backlog.paged_count == 1  # the urgent one waits on disk

@@ -179,12 +179,12 @@ class QueueAgainstList(RuleBasedStateMachine):
 
     @rule()
     def pause(self) -> None:
-        self.rig.queue("Q").pause()
+        self.rig.queue("Q").gate.pause()
         self.paused = True
 
     @rule()
     def resume(self) -> None:
-        self.rig.queue("Q").resume()
+        self.rig.queue("Q").dispatcher.resume()
         self.paused = False
         self.rig.turn()
         self.look()
@@ -200,10 +200,10 @@ class QueueAgainstList(RuleBasedStateMachine):
             for held in self.held.values():
                 self.waiting.extend(held.values())
         # a session that closes hands what it held to the next: only at rest does the model know where it is
-        upkeep_paused = self.rig.queue("Q").paused
-        self.rig.queue("Q").pause()
+        upkeep_paused = self.rig.queue("Q").gate.paused
+        self.rig.queue("Q").gate.pause()
         self.rig.restart(how)
-        self.paused = self.rig.queue("Q").paused
+        self.paused = self.rig.queue("Q").gate.paused
         assert self.paused is False or upkeep_paused
         self.list.clear()
         self.held.clear()
@@ -261,9 +261,9 @@ class QueueAgainstList(RuleBasedStateMachine):
         for reader in list(self.list):
             for row in sorted(self.held.pop(id(reader)).values(), key=lambda each: each.key):
                 self.back(row, True)
-            self.rig.queue("Q").pause()
+            self.rig.queue("Q").gate.pause()
             reader.close()
-        self.rig.queue("Q").resume()
+        self.rig.queue("Q").dispatcher.resume()
         assert self.rig.bodies("Q") == [row.body for row in self.waiting]
         if "ActiveMQ.DLQ" in self.rig.broker.table.queues:
             assert sorted(self.rig.bodies("ActiveMQ.DLQ")) == sorted(self.dead)

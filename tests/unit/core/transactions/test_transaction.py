@@ -249,7 +249,7 @@ def test_a_purge_leaves_what_a_transaction_will_settle_and_a_deletion_takes_it()
     reader = rig.reader("Q", 10)
     transaction = settles(reader, "a")
     reader.close()
-    assert rig.queue("Q").purge() == 1
+    assert rig.queue("Q").taking.purge() == 1
     rig.broker.queues.delete(rig.queue("Q"), "test")
     rig.turn()
     rig.commit(transaction)

@@ -506,7 +506,7 @@ def test_a_block_with_an_end_refuses_until_there_is_room() -> None:
         assert (error.headers["code"], error.headers["receipt-id"]) == ("ENT-3004", "r")
     assert rig.queue("q").count == held
     assert len(rig.bodies("/queue/none")) == 0
-    rig.queue("q").purge()
+    rig.queue("q").taking.purge()
     rig.turn()
     assert kinds(producer.send(bytes(900))) == ["RECEIPT"]
 
@@ -710,7 +710,7 @@ def test_silence_does_not_count_while_the_broker_does_not_read() -> None:
     assert client.session.deadline() > rig.now
     client.session.advance(rig.now)
     assert not client.session.closing
-    rig.queue("q").purge()
+    rig.queue("q").taking.purge()
     rig.turn()
     assert client.session.readable
     assert client.session.deadline() == rig.now + 2 * SECOND

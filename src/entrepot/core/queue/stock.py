@@ -1,0 +1,316 @@
+"""What a queue keeps: what waits in memory, what is left to the disk, and how both stay in order. [C]
+
+State: the `Backlog`, how often what is on disk was delivered, how many messages have an expiration, and who waits for
+an arrival. A message is charged to the broker's memory while a reference to it is here or in flight; `done` ends that.
+Which messages a queue keeps at all (a ring, the last value of a key) belongs here, into `wait`; non-destructive reading
+belongs to what `core/queue/queue.py` does with an acknowledgement.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.core.effort import Effort
+from entrepot.core.events import trace as facts
+from entrepot.core.ports import ArrivalWatcher, Host, Memory
+from entrepot.core.queue.backlog import LEVELS, Backlog, Paged, Reference
+from entrepot.core.queue.bereaved import load_or_stand_in, record_flaw
+from entrepot.core.queue.dispatch import Roster
+from entrepot.core.queue.head import QueueHead
+from entrepot.core.queue.walk import Walk
+from entrepot.journal.log import JournalCore
+from entrepot.model.message import Message
+
+RELOAD_MESSAGES: Final = 1024
+RELOAD_OCTETS: Final = 4 * 1024 * 1024  # bodies may be large: stop a read-in here, and read on below half of it
+RELOAD_STEP: Final = 256
+LOAD_UNITS: Final = 2  # of `core/effort.py`: to read a message from disk, one of many
+PAGE_UNITS: Final = 4  # and to write a record of its own for it
+
+
+class Stock:
+    """What waits in one queue, and the accounts of it."""
+
+    def __init__(self, host: Host, head: QueueHead, roster: Roster) -> None:
+        self.host: Host = host
+        self.head: QueueHead = head
+        self.journal: JournalCore = host.journal
+        self.memory: Memory = host.memory
+        self.effort: Effort = host.effort
+        self.roster: Roster = roster
+        self.backlog: Backlog = Backlog(head.policy.prioritized)
+        self.attempts: dict[int, i64] = {}  # number of what is on disk -> how often it was delivered before
+        self.expiring: i64 = 0  # messages in the backlog that have an expiration: the sweep skips queues without
+        self.watcher: ArrivalWatcher | None = None  # where somebody waits for a message to claim
+
+    def is_full(self) -> bool:
+        """Return whether this queue or the broker holds as much in memory as it may."""
+        memory = self.memory
+        return self.backlog.octets >= self.head.policy.max_octets or memory.used >= memory.limit
+
+    # -- what comes in ------------------------------------------------------------------------------------------------
+
+    def wait(self, message: Message) -> None:
+        """Append ``message`` to the backlog, or page it when memory is full or older ones are paged already."""
+        if self.watcher is not None:
+            self.announce()
+        backlog = self.backlog
+        if message.expiration:
+            self.expiring += 1
+        if backlog.paged_count > 0 or self.is_full():
+            level = backlog.level_of(message)
+            if (backlog.is_paging(level) or self.is_full()) and self._page(message, level):
+                return
+        reference = self.reference(message, 0)
+        backlog.append(reference)
+        if not self.roster.simple:
+            self.roster.appended(reference, backlog.levels is not None)
+
+    def wait_large(self, message: Message) -> None:
+        """Append ``message``, whose body is a blob: somebody must hold the blob as long as we need it.
+
+        That is a record of the journal, or, without a disk, the reference itself (`done` lets go of it).
+        """
+        own = message
+        journal = self.journal
+        kept = self.head.keeps(message)
+        if not kept and journal.pages:
+            if message.stored:
+                own = self._renumbered(message)
+            journal.page(own, [int(self.head.identity)])
+        if own.expiration:
+            self.expiring += 1
+        level = self.backlog.level_of(own)
+        if self.backlog.is_paging(level):  # it is on disk already, and may not overtake
+            self.backlog.page(level, own.number)
+        else:
+            reference = self.reference(own, 0)
+            reference.paged = not kept
+            if not journal.pages:
+                journal.overflow.hold(own.need_rare().large_id)
+            self.backlog.restore(reference)
+            if not self.roster.simple:
+                self.roster.appended(reference, self.backlog.levels is not None)
+        self.announce()
+
+    def recovered(self, number: i64, priority: i64, expiration: i64, deliveries: i64) -> None:
+        """Note at start that message ``number`` waits on disk; numbers come in ascending order."""
+        if deliveries > 0:
+            self.attempts[int(number)] = deliveries
+        self.head.note(facts.RECOVERED, number, 0, 0)
+        level = priority if self.head.policy.prioritized else 4
+        self.backlog.page(level, number)
+        if expiration:
+            self.expiring += 1
+
+    def _page(self, message: Message, level: i64) -> bool:
+        """Leave ``message`` to the disk; False when there is none (ephemeral), or it is full."""
+        journal = self.journal
+        if not journal.pages:
+            return False
+        if not self.head.keeps(message):
+            if journal.refusal() is not None or journal.space.temp_full():
+                return False
+            if message.stored:  # another queue's record: ours needs a number of its own
+                message = self._renumbered(message)
+            journal.page(message, [int(self.head.identity)])
+            self.effort.spent += PAGE_UNITS
+        self.backlog.page(level, message.number)
+        return True
+
+    def _renumbered(self, message: Message) -> Message:
+        """Return ``message`` with a number of its own, as the same message."""
+        own = self.host.ids.renumbered(message)
+        self.head.note_renumbered(message.number, own)
+        return own
+
+    def reference(self, message: Message, deliveries: i64) -> Reference:
+        """Return a reference to ``message``, which is charged to the broker's memory from now on."""
+        reference = Reference(message)
+        reference.deliveries = deliveries
+        self.memory.hold(message)
+        return reference
+
+    def watch(self, watcher: ArrivalWatcher | None) -> None:
+        """Tell ``watcher`` from now on when there is something to claim; None: tell nobody."""
+        self.watcher = watcher
+
+    def announce(self) -> None:
+        """Tell whoever waits to claim that there is something to look at."""
+        watcher = self.watcher
+        if watcher is not None:
+            watcher.arrived()
+
+    # -- what comes back ----------------------------------------------------------------------------------------------
+
+    def put_back(self, reference: Reference) -> None:
+        """Return ``reference`` to its place: in memory, or on disk when older ones of its level wait there.
+
+        The caller lets the queue dispatch after the last one.
+        """
+        self.announce()
+        message = reference.message
+        if message.expiration:
+            self.expiring += 1
+        backlog = self.backlog
+        if backlog.paged_count > 0:
+            level = backlog.level_of(message)
+            paged = backlog.behind(level)
+            kept = reference.paged or self.head.keeps(message)
+            if paged is not None and kept and paged.front() < reference.number:
+                self._page_back(level, [int(reference.number)])
+                if reference.deliveries > 0:
+                    self.attempts[int(reference.number)] = reference.deliveries
+                self.memory.release(message)
+                return
+        backlog.restore(reference)
+        if not self.roster.simple:
+            self.roster.revisit(reference, backlog.levels is not None)
+
+    def put_back_numbers(self, level: i64, numbers: list[int]) -> None:
+        """Let ``numbers`` (ascending), which the journal has for this queue, wait on disk again.
+
+        `count_expiring` says how many have an expiration, `note_attempts` how often each was delivered. Nothing is read
+        into memory. The caller lets the queue dispatch after the last one.
+        """
+        if numbers:
+            self._page_back(level, numbers)
+            self.announce()
+
+    def _page_back(self, level: i64, numbers: list[int]) -> None:
+        """Add ``numbers`` (ascending), which the journal has for this queue, to what waits on disk."""
+        backlog = self.backlog
+        paged = backlog.paged[level]
+        if paged is None:
+            paged = Paged()
+            backlog.paged[level] = paged
+        paged.merge(numbers)
+        backlog.paged_count += len(numbers)
+        self.roster.rewind(level, numbers[0] - 1)
+
+    def count_expiring(self, count: i64) -> None:
+        """Count ``count`` messages more that have an expiration."""
+        self.expiring += count
+
+    def note_attempts(self, number: int, deliveries: i64) -> None:
+        """Remember that message ``number``, which is on disk, was delivered ``deliveries`` times."""
+        self.attempts[number] = deliveries
+
+    def forget_attempts(self, number: int) -> i64:
+        """Return how often message ``number`` was delivered when it was on disk, and forget it."""
+        return self.attempts.pop(number, 0)
+
+    # -- what goes ----------------------------------------------------------------------------------------------------
+
+    def remove(self, reference: Reference) -> None:
+        """Take ``reference`` out of the backlog; cursors that stand on it step on."""
+        if reference.message.expiration:
+            self.expiring -= 1
+        if not self.roster.simple:
+            self.roster.step_on(reference, self.backlog.following(reference))
+        self.backlog.remove(reference)
+
+    def strike(self, level: i64, numbers: list[int]) -> None:
+        """Forget that ``numbers`` (ascending) wait on disk."""
+        if numbers:
+            paged = self.backlog.paged[level]
+            assert paged is not None
+            self.backlog.paged_count -= paged.discard(numbers)
+
+    def done(self, message: Message, reference: Reference | None) -> None:
+        """The message is done with in this queue: free its memory and tell the journal."""
+        if reference is not None:
+            self.memory.release(message)
+            if reference.paged or (message.stored and message.durable and self.head.durable):
+                self.journal.settle(message.number, self.head.identity)
+                if reference.paged and not self.journal.pages:  # a large body that lives in memory
+                    self.journal.overflow.release(message.need_rare().large_id)
+        elif message.stored and message.durable and self.head.durable:
+            self.journal.settle(message.number, self.head.identity)
+
+    def finish(self, reference: Reference) -> None:
+        """Be done with ``reference``, which waits no longer."""
+        self.done(reference.message, reference)
+
+    # -- what is read -------------------------------------------------------------------------------------------------
+
+    def walk(self, floor: i64 = 0) -> Walk:
+        """Return a pass through what waits, and came behind the number ``floor``."""
+        return Walk(self.backlog, self.journal, floor)
+
+    def reload(self) -> bool:
+        """Read the next messages of the highest level that has some on disk into memory; False when there are none."""
+        backlog = self.backlog
+        level: i64 = LEVELS - 1
+        while level >= 0:
+            paged = backlog.behind(level)
+            if paged is not None:
+                read = self.load(paged.after(0, RELOAD_MESSAGES))
+                backlog.take_paged(level, len(read))
+                for message in read:
+                    reference = self.read_in(message)
+                    backlog.restore(reference)
+                    if not self.roster.simple:  # a lease that was released can put older ones behind a cursor
+                        self.roster.revisit(reference, backlog.levels is not None)
+                    rare = message.rare
+                    if rare is not None and rare.group:
+                        self.roster.saw_group()
+                return len(read) > 0
+            level -= 1
+        return False
+
+    def load(self, numbers: list[int]) -> list[Message]:
+        """Return the first of ``numbers`` from disk, as many as make up about RELOAD_OCTETS."""
+        found: list[Message] = []
+        octets: i64 = 0
+        step = 4  # read little until it is known how large they are
+        at = 0
+        while at < len(numbers) and octets < RELOAD_OCTETS:
+            part = numbers[at : at + step]
+            for message in load_or_stand_in(self.journal, part):
+                octets += message.size
+                found.append(message)
+                self.effort.spent += LOAD_UNITS
+            at += len(part)
+            step = min(step * 2, RELOAD_STEP) if octets < RELOAD_OCTETS // 4 else 4
+        return found
+
+    def read_in(self, message: Message) -> Reference:
+        """Return the reference of a message that was read back from disk."""
+        reference = self.reference(message, 0)
+        if self.attempts:
+            reference.deliveries = self.attempts.pop(int(message.number), 0)
+        reference.paged = True
+        return reference
+
+    def draw(self, message: Message) -> Reference:
+        """Return the reference of a message on disk that is taken out; call `strike` for its number."""
+        if message.expiration:
+            self.expiring -= 1
+        return self.read_in(message)
+
+    def emptied(self) -> None:
+        """All that waited was removed, unread where it was on disk."""
+        if self.backlog.count == 0:
+            self.expiring = 0
+
+    def is_over(self, message: Message) -> bool:
+        """Return whether the time to live of ``message`` is over."""
+        return message.expiration != 0 and message.expiration <= self.host.wall
+
+    def flaw(self, message: Message) -> str:
+        """Return why the large body of ``message``, or its record, is known to be lost; "" for all others."""
+        rare = message.rare
+        if rare is None:
+            return ""
+        return record_flaw(message) if rare.large_id == 0 else self.journal.overflow.flaw(message)
+
+    def check(self) -> None:
+        """Assert that the accounts fit what waits (simulation and debug builds)."""
+        self.backlog.check()
+        if self.backlog.paged_count == 0:
+            expiring = sum(1 for reference in self.backlog.references() if reference.message.expiration)
+            name = self.head.name
+            assert expiring == self.expiring, f"{name} counts {self.expiring} with an expiration, holds {expiring}"

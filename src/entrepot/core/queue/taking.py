@@ -1,0 +1,150 @@
+"""Messages taken out of a queue without a consumer: for leases and moves, by sweeps, purges and limits. [C]"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.core.events import trace as facts
+from entrepot.core.queue.backlog import LEVELS, Backlog, Reference
+from entrepot.core.queue.head import QueueHead
+from entrepot.core.queue.returns import Returns
+from entrepot.core.queue.stock import RELOAD_MESSAGES, Stock
+from entrepot.core.queue.walk import Found, Walk
+from entrepot.model.predicate import Predicate
+
+TAKE_OCTETS: Final = 16 * 1024 * 1024  # bodies that one `take` may hold at a time
+SWEEP_LOOKS: Final = 2_000  # messages that one sweep looks at: 0.1 ms compiled
+
+
+class Taking:
+    """Takes messages out of one queue's stock."""
+
+    def __init__(self, head: QueueHead, stock: Stock, returns: Returns) -> None:
+        self.head: QueueHead = head
+        self.stock: Stock = stock
+        self.backlog: Backlog = stock.backlog
+        self.returns: Returns = returns
+        self.swept: Reference | None = None  # where the last sweep for expired messages ended
+
+    def sweep(self, most: i64) -> i64:
+        """Expire up to ``most`` messages whose time is over, looking at a part of the backlog; return how many."""
+        if self.stock.expiring <= 0:
+            return 0
+        backlog = self.backlog
+        if backlog.loaded == 0 and backlog.paged_count > 0:
+            self.stock.reload()
+        gone: i64 = 0
+        looks: i64 = 0
+        reference = self.swept
+        if reference is None or not reference.linked:
+            reference = backlog.first()
+        while reference is not None and gone < most and looks < SWEEP_LOOKS:
+            following = backlog.following(reference)
+            if not self.returns.is_live(reference):
+                gone += 1
+            looks += 1
+            reference = following
+        self.swept = reference
+        return gone
+
+    def take(self, walk: Walk, most: i64, looks: i64, selector: Predicate | None, since: i64 = 0) -> list[Reference]:
+        """Take up to ``most`` waiting messages out, in order, looking at no more than ``looks``: for a lease or a move.
+
+        ``since``: only those with this time stamp or a later one (ms since 1970). The caller must `Stock.finish` or
+        `Stock.put_back` each. It ends early when bodies are large; ask ``walk.done``.
+        """
+        taken: list[Reference] = []
+        octets: i64 = 0
+        while not walk.done and len(taken) < most and looks > 0 and octets < TAKE_OCTETS:
+            found = walk.step(min(looks, most - len(taken)))
+            looks -= len(found)
+            wanted: list[Found] = []
+            for each in found:
+                message = each.message
+                fits = message.timestamp >= since and (selector is None or selector.matches(message))
+                if fits or self.stock.is_over(message):
+                    wanted.append(each)
+                    octets += message.size
+            for reference in self._out(wanted):
+                if self.returns.is_sound(reference):
+                    taken.append(reference)
+        return taken
+
+    def take_found(self, found: Found) -> Reference:
+        """Take out what the last step of a `Walk` found; nothing else may have happened since."""
+        return self._out([found])[0]
+
+    def _out(self, found: list[Found]) -> list[Reference]:
+        """Take messages that a `Walk` found out of the backlog."""
+        stock = self.stock
+        references: list[Reference] = []
+        numbers: list[int] = []
+        level: i64 = -1
+        for each in found:
+            reference = each.reference
+            if reference is not None:
+                stock.remove(reference)
+            else:
+                if each.level != level:
+                    stock.strike(level, numbers)
+                    level = each.level
+                    numbers = []
+                numbers.append(int(each.message.number))
+                reference = stock.draw(each.message)
+            references.append(reference)
+        stock.strike(level, numbers)
+        return references
+
+    def trim(self) -> i64:
+        """Discard the oldest beyond the queue's ``pending_limit`` (classic.md 4.7); return how many."""
+        backlog = self.backlog
+        gone: i64 = 0
+        while backlog.count > self.head.pending_limit:
+            reference = backlog.first()
+            if reference is None or (backlog.paged_count > 0 and backlog.is_starved(0, 0)):
+                if not self.stock.reload():
+                    return gone
+                continue
+            self.stock.remove(reference)
+            self.head.note(facts.REMOVED, reference.number, 0, facts.OVERFLOWED)
+            self.stock.finish(reference)
+            self.head.drop(reference.message, self.stock.roster.last_key())
+            gone += 1
+        return gone
+
+    def purge(self, most: i64 = 1 << 62) -> i64:
+        """Remove up to ``most`` of the messages that wait; in flight and leased ones stay with their readers.
+
+        Return how many went; fewer than ``most`` means that nothing waits any more.
+        """
+        stock = self.stock
+        gone: i64 = 0
+        why = facts.QUEUE_DELETED if self.head.deleted else facts.PURGED
+        while gone < most:
+            reference = self.backlog.first()
+            if reference is None:
+                break
+            stock.remove(reference)
+            self.head.note(facts.REMOVED, reference.number, 0, why)
+            stock.finish(reference)
+            gone += 1
+        gone += self._purge_disk(most - gone, why)
+        gone += self.returns.purge(most - gone, why)
+        stock.emptied()
+        return gone
+
+    def _purge_disk(self, most: i64, why: i64) -> i64:
+        gone: i64 = 0
+        level: i64 = 0
+        while level < LEVELS and gone < most:
+            numbers = self.backlog.take_paged(level, min(RELOAD_MESSAGES, most - gone))
+            for number in numbers:
+                self.head.note(facts.REMOVED, number, 0, why)
+                self.stock.journal.settle(number, self.head.identity)
+                self.stock.forget_attempts(number)
+                gone += 1
+            if not numbers:
+                level += 1
+        return gone
