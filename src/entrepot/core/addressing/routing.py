@@ -168,6 +168,15 @@ class RoutingTable:
         self.by_identity[int(queue.identity)] = queue
         self.version += 1
 
+    def abandon(self, name: str) -> None:
+        """Forget the address ``name`` if nothing is bound there and no operator made it."""
+        address = self.addresses.get(name)
+        if address is not None and address.is_empty and not address.created_by_operator:
+            del self.addresses[name]
+            if address.pattern:
+                self.wild.remove(name, address)
+            self.version += 1
+
     def add_divert(self, divert: Divert) -> None:
         """Follow ``divert`` from now on, in place of one of the same name."""
         self.remove_divert(divert.name)

@@ -20,7 +20,7 @@ from entrepot.protocols.inflow import Inflow
 from entrepot.protocols.serving.outlet import Outlet
 from entrepot.protocols.session import Session, Shell
 
-ADDRESSES_KEPT: Final = 100_000  # whose routing types are remembered
+ADDRESSES_KEPT: Final = 10_000  # that clients made: the oldest go, unless queues are bound there
 BRANCH_SECONDS: Final = 300  # that a branch may last before it is prepared (transaction-timeout)
 
 
@@ -70,6 +70,7 @@ class CoreAcceptor:
         self.sessions: dict[str, Reattachable] = {}  # that can be reattached, by name
         self.metadata: dict[str, dict[Bearer, None]] = {}  # pair -> who has it
         self.routing_types: dict[str, int] = {}  # of addresses that clients made, as bits
+        self.addresses_max: i64 = ADDRESSES_KEPT
         self.branches: dict[bytes, OpenBranch] = {}
         self.branch_seconds: i64 = BRANCH_SECONDS
         self.watching: bool = False  # an alarm is set for the oldest branch
@@ -79,8 +80,12 @@ class CoreAcceptor:
 
     def declare(self, address: str, types: int) -> None:
         """``address`` was made for these routing types."""
-        if address in self.routing_types or len(self.routing_types) < ADDRESSES_KEPT:
-            self.routing_types[address] = self.routing_types.get(address, 0) | types
+        kept = self.routing_types
+        kept[address] = kept.get(address, 0) | types
+        while len(kept) > self.addresses_max:
+            oldest = next(iter(kept))
+            del kept[oldest]
+            self.broker.table.abandon(oldest)
 
     def delete_all(self, temporaries: dict[str, None]) -> None:
         """A connection is gone, and its temporary queues with it."""

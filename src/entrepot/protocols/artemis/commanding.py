@@ -126,6 +126,8 @@ class Commands(Reattachable):
     def do(self, packet: Packet, octets: i64) -> None:
         """Do one command, a frame of ``octets``. Raises PeerError for what may not come at all."""
         session = self.session
+        if session.ended:
+            return  # CLOSE came, and is answered when the disk has what was done before
         session.replies.octets = octets
         if isinstance(packet, Send):
             sending = self.sending

@@ -17,7 +17,9 @@ from entrepot.protocols.artemis.packets import (
     Close,
     CloseConsumer,
     Commit,
+    CreateAddress,
     CreateConsumer,
+    CreateQueue,
     CreateSession,
     Credits,
     DeleteQueue,
@@ -720,6 +722,25 @@ def test_who_opens_too_much_is_refused_and_others_are_not(hub: Hub) -> None:
     assert code(client) == 999
     other = Client(hub)
     other.open()
+
+
+def test_nothing_is_done_for_a_session_behind_its_close(hub: Hub, client: Client) -> None:
+    octets = b""
+    for packet in (Close(), UniqueAddMetadata(key="k", data="d"), CreateQueue(address="q", queue="q", routing=1)):
+        packet.channel = 10
+        octets += client.encoder.encode(packet)
+    client.octets(octets)
+    assert len(client.take(NullReply)) == 1
+    assert not hub.acceptor.metadata
+    assert "q" not in hub.rig.broker.table.queues
+
+
+def test_addresses_without_queues_do_not_pile_up(hub: Hub, client: Client) -> None:
+    hub.acceptor.addresses_max = 3
+    client.make("a0")
+    for number in range(10):
+        client.say(CreateAddress(address=f"a{number}", routing_types=[1]), 10)
+    assert list(hub.rig.broker.table.addresses) == ["a0", "a7", "a8", "a9"]
 
 
 def test_who_never_confirms_what_is_kept_for_him_is_sent_away(hub: Hub) -> None:
