@@ -106,10 +106,10 @@ class CoreSubscription(Opened):
 
     def settle_window(self) -> None:
         """Bring the window up to date and let messages flow if it is open."""
-        if self.large is not None and self.has_credit():
+        if self.is_pouring() and self.has_credit():
             self.pour()
         window = self.window
-        if self.large is None and self.has_credit():
+        if not self.is_pouring() and self.has_credit():
             window.lift(Pause.PULL)
             window.reopen()
             if self.browser is not None:
@@ -178,8 +178,15 @@ class CoreSubscription(Opened):
         session.sent += 1
         self.spend(session.channel.write(packet))
         self.pour()
-        if self.large is None and self.has_credit():
+        if not self.is_pouring() and self.has_credit():
             self.window.lift(Pause.PULL)
+
+    def is_pouring(self) -> bool:
+        """Return whether a large message is on its way out.
+
+        A method, because who sets ``large`` before `pour` is taken by the compiler to know what it is after it.
+        """
+        return self.large is not None
 
     def pour(self) -> None:
         """Write the next pieces of a large message, as far as credit and socket allow."""
