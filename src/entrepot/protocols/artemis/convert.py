@@ -285,10 +285,10 @@ def message_of(octets: bytes, default_address: str) -> Message:
     at = headers_at(octets)
     headers = read_headers(octets, at)
     rare, octets = _read_rare(octets, headers)
-    if headers.address is None:
-        octets = readdressed(octets, at, default_address)
-        headers.address = default_address
-    message = Message(CORE_LANGUAGE, headers.address, octets)
+    address = default_address if headers.address is None else headers.address
+    if octets[at + 8] != 1:  # no address; or one behind another octet than the one that Java writes
+        octets = readdressed(octets, at, address)
+    message = Message(CORE_LANGUAGE, address, octets)
     message.body_at = at
     message.durable = headers.durable
     message.timestamp = headers.timestamp
