@@ -233,6 +233,35 @@ class FanoutOptions(Options, frozen=True):
     fan_out_queues: bool = setting(False, uri="fanOutQueues", about="send queue messages to all brokers, too")
 
 
+class CoreOptions(Options, frozen=True):
+    """What is CORE's own in a URL ``core://...``, under the names that Artemis gives it."""
+
+    consumer_window_size: int = setting(
+        1024 * 1024,
+        unit=Unit.OCTETS,
+        unlimited=True,
+        uri="consumerWindowSize",
+        about="octets under way to a consumer; -1: any. Prefetch 0 fetches each message",
+    )
+    producer_window_size: int = setting(
+        64 * 1024,
+        unit=Unit.OCTETS,
+        unlimited=True,
+        uri="producerWindowSize",
+        about="octets that may be sent ahead to an address; -1: any",
+    )
+    min_large_message_size: int = setting(
+        100 * 1024, unit=Unit.OCTETS, uri="minLargeMessageSize", about="larger messages are sent in pieces of this"
+    )
+    connection_ttl: Duration = setting(
+        60 * SECOND,
+        unit=Unit.DURATION,
+        low=MILLISECOND,
+        uri="connectionTTL",
+        about="how long either side believes that a silent one lives",
+    )
+
+
 class Reach(Enum):
     """How the brokers of a URL are found."""
 
@@ -251,6 +280,7 @@ class Target(Struct, frozen=True):
     beacon: Endpoint | None = None  # where MULTICAST listens
     fanout: FanoutOptions | None = None
     nested: dict[str, str] = {}
+    core: CoreOptions | None = None  # it speaks CORE, and so
 
 
 def read_target(url: str, overrides: dict[str, object]) -> Target:
@@ -258,6 +288,8 @@ def read_target(url: str, overrides: dict[str, object]) -> Target:
     if "://" not in url and ":(" not in url:
         url = f"tcp://{url}"  # host:port is what people type
     parsed = parse(url)
+    if is_core(parsed):
+        return _core_target(parsed, overrides)
     if isinstance(parsed, Endpoint):
         return _single(parsed, overrides)
     fanout: FanoutOptions | None = None
@@ -289,6 +321,44 @@ def read_target(url: str, overrides: dict[str, object]) -> Target:
     return Target(
         places, failover, _with_user(client.replaced(**overrides), places[0]), True, fanout=fanout, nested=nested
     )
+
+
+CORE_SCHEMES: Final = {"core": "tcp", "core+ssl": "ssl", "tcp": "tcp", "ssl": "ssl"}
+"""How brokers of a ``core:`` URL may be written, and how they are dialled."""
+
+
+def is_core(parsed: Endpoint | Composite) -> bool:
+    """Tell whether a URL asks for CORE: it, or a broker in it, is written ``core:``."""
+    if parsed.scheme.startswith("core"):
+        return True
+    return isinstance(parsed, Composite) and any(is_core(member) for member in parsed.members)
+
+
+def _core_target(parsed: Endpoint | Composite, overrides: dict[str, object]) -> Target:
+    """Return what a URL of CORE says: ``core://a``, ``core:(tcp://a,tcp://b)?...``, ``failover:(core://a,core://b)``."""
+    if isinstance(parsed, Composite) and parsed.scheme not in ("core", "failover", ""):
+        raise InvalidURI(f"{parsed.scheme}: does not go with CORE", remedy="write core:(tcp://a:61616,tcp://b:61616)")
+    core, texts = CoreOptions.take(dict(parsed.options), Dialect.URI)
+    client, texts = ClientOptions.take(without_one_way(texts), Dialect.URI)
+    _refuse_unknown(texts)
+    several = isinstance(parsed, Composite)
+    nested: dict[str, str] = {}
+    if isinstance(parsed, Composite):
+        failover = FailoverOptions.read(texts, Dialect.URI)
+        members = list(parsed.endpoints())
+    else:
+        failover = FailoverOptions(max_reconnect_attempts=0, update_uris_supported=False, reconnect_supported=False)
+        members = [parsed]
+        nested = texts
+    places: list[Endpoint] = []
+    for member in members:
+        scheme = CORE_SCHEMES.get(member.scheme)
+        if scheme is None:
+            raise InvalidURI(f"{member.scheme}:// is no place of CORE", remedy="write core://HOST:61616")
+        own = member.options if several else nested
+        places.append(Endpoint(scheme, member.host, member.port, member.path, own, member.user, member.password))
+    client = _with_user(client.replaced(**overrides), places[0])
+    return Target(tuple(places), failover, client, several, core=core)
 
 
 DIALLED: Final = frozenset({"tcp", "ssl", "nio", "unix", "auto", "openwire", "http", "https", "vm"})

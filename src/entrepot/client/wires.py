@@ -6,9 +6,11 @@ for it is read in `options`.
 
 from __future__ import annotations
 
-from entrepot.base.environment import Entropy
+from entrepot.base.environment import SECOND, Entropy
 from entrepot.base.errors import Fault
 from entrepot.client.options import FanoutOptions, Target
+from entrepot.protocols.artemis.conversation.core import CoreConversation
+from entrepot.protocols.artemis.conversation.identity import Windows
 from entrepot.protocols.conversing.port import Conversation, ConversationEvents
 from entrepot.protocols.openwire.commands import ConnectionId, ConnectionInfo
 from entrepot.protocols.openwire.conversation.core import ConversationCore
@@ -20,6 +22,23 @@ def conversation_of(
 ) -> Conversation:
     """Return a conversation as ``target`` wants it. ``name``: of the connection, begins the ids of its messages."""
     options, failover = target.client, target.failover
+    if target.core is not None:
+        core = target.core
+        return CoreConversation(
+            name,
+            client_id,
+            options.user_name or None,
+            options.password or None,
+            events,
+            entropy,
+            reconnects=target.reconnects,
+            windows=Windows(
+                core.consumer_window_size,
+                core.producer_window_size,
+                core.min_large_message_size,
+                core.connection_ttl * 1000 // SECOND,
+            ),
+        )
     info = ConnectionInfo(
         connection_id=ConnectionId(name),
         client_id=client_id,

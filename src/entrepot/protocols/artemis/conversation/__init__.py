@@ -1,0 +1,1 @@
+"""A program's connection to brokers that speak CORE, one role a module; `core` puts them together."""

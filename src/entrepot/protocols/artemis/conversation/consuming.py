@@ -1,0 +1,357 @@
+"""Consumers: how they are made, what they hold, what is settled, and the octets that they may still be sent. [C]
+
+A consumer asks for octets (artemis.md 5.2.8), half a window again whenever half of it was handed out. With prefetch 0
+its window is 0: a pull asks for one message. That nothing is there is found out by a forced delivery, which the server
+answers behind all that it can deliver.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from entrepot.base.environment import MILLISECOND, Instant
+from entrepot.base.errors import EntrepotError, Inexpressible
+from entrepot.protocols.artemis.conversation.messages import Incoming, joined
+from entrepot.protocols.artemis.conversation.places import Place
+from entrepot.protocols.artemis.headers import headers_at, read_headers
+from entrepot.protocols.artemis.packets import (
+    Acknowledge,
+    CloseConsumer,
+    DeleteQueue,
+    Expired,
+    FlowToken,
+    ForceDelivery,
+    IndividualAcknowledge,
+    Packet,
+    Receive,
+    ReceiveContinuation,
+    ReceiveLarge,
+)
+from entrepot.protocols.artemis.primitives import HEAD_OCTETS
+from entrepot.protocols.artemis.properties import find, key_octets
+from entrepot.protocols.conversing.content import Envelope, Headers, Wish
+from entrepot.protocols.conversing.modes import Acknowledge as Mode
+from entrepot.protocols.conversing.port import Answer, ConsumerPort, DeliveryPort
+from entrepot.protocols.session import NEVER
+
+if TYPE_CHECKING:
+    from entrepot.protocols.artemis.conversation.sessions import ClientSession
+
+FORCED: Final = key_octets("_hornetq.forced.delivery.seq")
+RECEIVE_OCTETS: Final = HEAD_OCTETS + 12  # of a RECEIVE beside its message
+LARGE_OCTETS: Final = HEAD_OCTETS + 20  # of a RECEIVE_LARGE beside its headers
+PIECE_OCTETS: Final = HEAD_OCTETS + 13  # of a RECEIVE_CONTINUATION beside its octets
+LARGE_BODY_OCTETS_MAX: Final = 1 << 30  # held in memory, because programs get a message in one piece
+SETTLES_BY_RANGE: Final = (Mode.AUTO, Mode.DUPS_OK)
+
+
+class Delivery(DeliveryPort):
+    """One message handed out, or about to be. ``era``: which wire it came by."""
+
+    def __init__(self, consumer: ConsumerCore, octets: bytes, number: i64, size: i64, count: i64) -> None:
+        super().__init__(int(max(count - 1, 0)))
+        self.owner: ConsumerCore = consumer
+        self.incoming: Incoming = Incoming(octets)
+        self.number: i64 = number
+        self.size: i64 = size
+        self.era: i64 = consumer.session.era
+
+    def consumer(self) -> ConsumerPort:
+        """Return whom it was handed to."""
+        return self.owner
+
+    def body(self) -> object:
+        """Return the body."""
+        return self.incoming.body()
+
+    def properties(self) -> dict[str, object]:
+        """Return the sender's own properties."""
+        return self.incoming.properties()
+
+    def headers(self) -> Headers:
+        """Return what the sender said besides."""
+        return self.incoming.said()
+
+    def envelope(self) -> Envelope:
+        """Return what its way left on it."""
+        return self.incoming.envelope()
+
+    def done(self) -> None:
+        """AUTO, DUPS_OK: it is processed."""
+        if self.live and not self.owner.browser:
+            self.live = False
+            self.owner.processed = self.number
+
+    def acknowledge(self) -> int:
+        """CLIENT, INDIVIDUAL: settle it as the mode says."""
+        owner = self.owner
+        if not self.live or owner.closed:
+            return 0
+        if owner.mode == Mode.INDIVIDUAL:
+            owner.settle_one(self)
+        elif owner.mode == Mode.CLIENT:
+            owner.session.acknowledge()
+        return 0
+
+    def reject(self, cause: str) -> None:
+        """CORE has no word for it. Raises Inexpressible."""
+        raise Inexpressible(
+            "a client of CORE cannot give a message up", remedy="roll back, or `recover`, until max-delivery-attempts"
+        )
+
+    def is_lost(self) -> bool:
+        """Tell whether the wire that it came by was lost."""
+        return self.era != self.owner.session.era
+
+    def confirm(self, mark: int, answer: Answer) -> None:
+        """Let ``answer`` come when its acknowledgement is stored."""
+        self.owner.session.confirm(self.era, answer)
+
+
+class ConsumerCore(ConsumerPort):
+    """One consumer: what waits in it, what was handed out, and the credit that is to be given again."""
+
+    def __init__(self, session: ClientSession, number: i64, wish: Wish, wake: Callable[[], None], window: i64) -> None:
+        super().__init__(int(session.mode), wish.browser)
+        self.session: ClientSession = session
+        self.number: i64 = number
+        self.wish: Wish = wish
+        self.place: Place = Place(session.identity, wish)
+        self.wake: Callable[[], None] = wake
+        self.window: i64 = 0 if wish.prefetch == 0 and not wish.browser else window
+        self.confirmed: bool = False
+        self.opening: Answer | None = None  # who waits for it to be open
+        self.inbox: deque[Delivery] = deque()
+        self.handed: dict[int, Delivery] = {}  # not settled, in order; by the number of the message
+        self.processed: i64 = 0
+        self.owed: i64 = 0  # octets that were handed out, and are to be asked for again
+        self.large: ReceiveLarge | None = None
+        self.pieces: list[bytes] = []
+        self.pieces_octets: i64 = 0
+        self.forcing: bool = False
+        self.pull_due: i64 = NEVER
+
+    # -- what comes ----------------------------------------------------------------------------------------------------
+
+    def arrive(self, packet: Packet) -> None:
+        """Take what the server sends."""
+        if isinstance(packet, Receive):
+            if self.forcing and self._is_forced(packet.message):
+                self._nothing_there()
+                return
+            self._take(packet.message, len(packet.message) + RECEIVE_OCTETS, packet.delivery_count)
+        elif isinstance(packet, ReceiveLarge):
+            self.large = packet
+            self.pieces.clear()
+            self.pieces_octets = 0
+            self.give_back(len(packet.headers) + LARGE_OCTETS)
+        elif isinstance(packet, ReceiveContinuation):
+            self._gather(packet)
+
+    def _gather(self, packet: ReceiveContinuation) -> None:
+        """Take a piece of a large message, whose octets are asked for again at once: it could be above the window."""
+        large = self.large
+        self.give_back(len(packet.body) + PIECE_OCTETS)
+        if large is None:
+            return
+        self.pieces.append(packet.body)
+        self.pieces_octets += len(packet.body)
+        if self.pieces_octets > LARGE_BODY_OCTETS_MAX:
+            self.large = None
+            self.pieces.clear()
+            self.end(f"a message is larger than {LARGE_BODY_OCTETS_MAX} octets")
+            return
+        if not packet.continues:
+            self.large = None
+            octets = joined(b"".join(self.pieces), large.headers)
+            self.pieces.clear()
+            self._take(octets, 0, large.delivery_count)
+
+    def _take(self, octets: bytes, size: i64, count: i64) -> None:
+        if self.session.dropping or self.closed:
+            self.give_back(size)
+            return
+        number = read_headers(octets, headers_at(octets)).number
+        self.inbox.append(Delivery(self, octets, number, size, count))
+        self.pull_due = NEVER
+        self.wake()
+
+    def _is_forced(self, octets: bytes) -> bool:
+        headers = read_headers(octets, headers_at(octets))
+        return find(octets, headers.properties_at, FORCED) >= 0
+
+    def _nothing_there(self) -> None:
+        self.forcing = False
+        if self.inbox:
+            return
+        if self.browser:
+            self.exhausted = True
+        else:
+            self.pulled_nothing = True
+            self.session.requests.post(FlowToken(consumer=self.number, credits=0))
+        self.wake()
+
+    # -- handing out ---------------------------------------------------------------------------------------------------
+
+    def take(self, now: Instant) -> DeliveryPort | None:
+        """Hand out the next message."""
+        inbox = self.inbox
+        while inbox:
+            delivery = inbox.popleft()
+            self.give_back(delivery.size)
+            if self._is_over(delivery):
+                continue
+            if not self.browser and self.mode not in SETTLES_BY_RANGE:
+                self.handed[int(delivery.number)] = delivery
+                self.session.consumed = True
+            return delivery
+        if self.browser and self.confirmed and not self.forcing and not self.exhausted:
+            self._force()
+        return None
+
+    def _is_over(self, delivery: Delivery) -> bool:
+        """Return whether the time of ``delivery`` is over; then the server is told."""
+        expiration = delivery.incoming.message.expiration
+        if self.browser or expiration == 0 or expiration > self.session.identity.wall():
+            return False
+        self.session.requests.post(Expired(consumer=self.number, message=delivery.number))
+        return True
+
+    def _force(self) -> None:
+        self.forcing = self.session.requests.post(ForceDelivery(consumer=self.number, sequence=1))
+
+    def deadline(self, now: Instant) -> i64:
+        """Nothing is delayed here: the server keeps what is to come later."""
+        return NEVER
+
+    def wants_pull(self) -> bool:
+        """Tell whether nothing comes unless it is asked for."""
+        return self.window == 0
+
+    def pull(self, timeout_ms: int) -> None:
+        """Ask for one message: for what is there now (-1), without end (0), or for so long."""
+        if self.inbox:
+            return
+        self.credit_one()
+        if timeout_ms < 0:
+            self._force()
+        elif timeout_ms > 0:
+            self.session.ring_at(self, self.session.identity.now() + timeout_ms * MILLISECOND)
+
+    def credit_one(self) -> None:
+        """Let the server send one message, whatever the size of the last one was."""
+        requests = self.session.requests
+        requests.post(FlowToken(consumer=self.number, credits=0))
+        requests.post(FlowToken(consumer=self.number, credits=1))
+
+    def rang(self) -> None:
+        """The time of a pull is over: have the server say that there is nothing."""
+        self.pull_due = NEVER
+        if not self.forcing and not self.inbox:
+            self._force()
+
+    def give_back(self, octets: i64) -> None:
+        """So many octets may come again."""
+        if self.window <= 0 or octets == 0:
+            return
+        self.owed += octets
+        if 2 * self.owed >= self.window:
+            self.session.requests.post(FlowToken(consumer=self.number, credits=self.owed))
+            self.owed = 0
+
+    # -- settling ------------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """AUTO, DUPS_OK: tell the server what is processed."""
+        processed = self.processed
+        if processed and self.session.requests.post(Acknowledge(consumer=self.number, message=processed)):
+            self.processed = 0
+
+    def settle_one(self, delivery: Delivery) -> None:
+        """INDIVIDUAL: this one is processed."""
+        delivery.live = False
+        self.handed.pop(int(delivery.number), None)
+        self.session.requests.post(IndividualAcknowledge(consumer=self.number, message=delivery.number))
+        self.session.unsaved = True
+
+    def settle_all(self) -> None:
+        """CLIENT, TRANSACTED: all that was handed out is processed, as far as this session is concerned."""
+        if not self.handed:
+            return
+        last = list(self.handed)[-1]
+        for delivery in self.handed.values():
+            delivery.live = False
+        self.handed.clear()
+        self.session.requests.post(Acknowledge(consumer=self.number, message=last))
+        self.session.unsaved = True
+
+    def drop(self) -> None:
+        """Forget what is here: the server delivers it again."""
+        inbox, self.inbox = self.inbox, deque()
+        for delivery in inbox:
+            self.give_back(delivery.size)
+        for delivery in self.handed.values():
+            delivery.live = False
+        self.handed.clear()
+
+    # -- its life ------------------------------------------------------------------------------------------------------
+
+    def opened(self, error: EntrepotError | None) -> None:
+        """The server made it, or did not."""
+        opening, self.opening = self.opening, None
+        if error is not None:
+            self.session.consumers.pop(int(self.number), None)
+            if opening is None:
+                self.end(str(error))
+        else:
+            self.confirmed = True
+            if self.window != 0:
+                self.session.requests.post(FlowToken(consumer=self.number, credits=self.window))
+            if self.browser:
+                self._force()
+        if opening is not None:
+            opening(error)
+
+    def lost(self) -> None:
+        """The wire is gone, and with it all that came by it."""
+        for delivery in self.inbox:
+            delivery.live = False
+        self.inbox.clear()
+        for delivery in self.handed.values():
+            delivery.live = False
+        self.handed.clear()
+        self.processed = 0
+        self.owed = 0
+        self.large = None
+        self.pieces.clear()
+        self.forcing = False
+
+    def end(self, why: str) -> None:
+        """Nothing comes any more."""
+        if not self.ended:
+            self.ended = why
+        self.wake()
+
+    def close(self) -> None:
+        """Close it; what was not settled goes back."""
+        if self.closed:
+            return
+        self.flush()
+        if self.mode == Mode.TRANSACTED:
+            self.settle_all()
+        self.closed = True
+        session = self.session
+        session.consumers.pop(int(self.number), None)
+        if self.confirmed and session.requests.wire is not None:
+            session.requests.ask(CloseConsumer(consumer=self.number), nobody)
+            if self.place.is_own:
+                session.requests.ask(DeleteQueue(queue=self.place.queue), nobody)
+        self.drop()
+
+
+def nobody(packet: Packet | None, error: EntrepotError | None) -> None:
+    """Nobody waits for this answer."""

@@ -1,0 +1,154 @@
+"""What one session asked and has no answer to. [C]
+
+A server answers the requests of a session in their order (artemis.md 5.2.6), so the oldest one is meant. What was sent
+on a wire that is lost is sent again on the next one if that does no harm (``again``), or its answer is `LOST`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.base.errors import (
+    AccessDenied,
+    AddressFull,
+    DuplicateRejected,
+    EntrepotError,
+    InvalidDestination,
+    InvalidSelector,
+    Refused,
+    SubscriptionInUse,
+    TransactionRolledBack,
+    Unreachable,
+)
+from entrepot.protocols.artemis.client import CoreClient
+from entrepot.protocols.artemis.packets import ExceptionReply, Packet
+
+Reply = Callable[[Packet | None, EntrepotError | None], None]
+"""Called once: with what the server answered, or with what went wrong."""
+
+LOST: Final = Unreachable("the connection was lost before the answer")
+"""The answer to what was sent on a wire that is gone, and must not be sent again."""
+
+QUEUE_MISSING: Final = 100
+QUEUE_EXISTS: Final = 101
+STARTING: Final = 112
+INCOMPATIBLE: Final = 108
+
+
+def refusal(reply: ExceptionReply) -> EntrepotError:
+    """Return what a code of artemis.md 5.2.9 means to a program."""
+    code = reply.code
+    text = reply.text or f"the broker refused with code {code}"
+    if code == 105:
+        return AccessDenied(text)
+    if code == 103:
+        return InvalidSelector(text)
+    if code in (QUEUE_MISSING, QUEUE_EXISTS, 106, 107, 215, 216):
+        return InvalidDestination(text)
+    if code in (111, 115, 120):
+        return TransactionRolledBack(text)
+    if code == 113:
+        return DuplicateRejected(text)
+    if code == 210:
+        return AddressFull(text)
+    if code in (114, 214):
+        return SubscriptionInUse(text)
+    return Refused(text)
+
+
+class Request:
+    """One request: the packets that make it, the last of which is answered."""
+
+    def __init__(self, packets: list[Packet], reply: Reply, again: bool) -> None:
+        self.packets: list[Packet] = packets
+        self.reply: Reply = reply
+        self.again: bool = again
+
+
+class Requests:
+    """The requests of one session. ``wire``: it is open there; None: what is asked waits."""
+
+    def __init__(self, channel: i64) -> None:
+        self.channel: i64 = channel
+        self.wire: CoreClient | None = None
+        self.pending: deque[Request] = deque()
+        self.parked: list[Request] = []
+        self.failure: EntrepotError | None = None
+
+    def post(self, packet: Packet) -> bool:
+        """Send what is not answered; False: there is no wire, and it was not sent. Raises Inexpressible."""
+        wire = self.wire
+        if wire is None:
+            return False
+        packet.channel = self.channel
+        wire.send(packet)
+        return True
+
+    def ask(self, packet: Packet, reply: Reply, *, again: bool = False) -> None:
+        """Send what is answered, now or when there is a wire. Raises Inexpressible."""
+        self.ask_with([packet], reply, again=again)
+
+    def ask_with(self, packets: list[Packet], reply: Reply, *, again: bool = False) -> None:
+        """As `ask`, of several packets of which the last is answered."""
+        if self.failure is not None:
+            reply(None, self.failure)
+            return
+        request = Request(packets, reply, again)
+        if self.wire is None:
+            self.parked.append(request)
+        else:
+            self._put(self.wire, request)
+
+    def _put(self, wire: CoreClient, request: Request) -> None:
+        for packet in request.packets:
+            packet.channel = self.channel
+            wire.send(packet)
+        self.pending.append(request)
+
+    def waits_for(self, kind: type[Packet]) -> bool:
+        """Tell whether a packet of ``kind`` has no answer yet."""
+        return any(type(request.packets[-1]) is kind for request in self.pending)
+
+    def answered(self, packet: Packet) -> bool:
+        """Give the oldest request its answer; False: there is none."""
+        if not self.pending:
+            return False
+        request = self.pending.popleft()
+        if isinstance(packet, ExceptionReply):
+            request.reply(None, refusal(packet))
+        else:
+            request.reply(packet, None)
+        return True
+
+    def unpark(self) -> None:
+        """Send what waited for a wire."""
+        parked, self.parked = self.parked, []
+        for request in parked:
+            if self.wire is None:
+                self.parked.append(request)
+            else:
+                self._put(self.wire, request)
+
+    def lost(self) -> None:
+        """The wire is gone."""
+        self.wire = None
+        pending, self.pending = self.pending, deque()
+        again = [request for request in pending if request.again]
+        self.parked = again + self.parked
+        for request in pending:
+            if not request.again:
+                request.reply(None, LOST)
+
+    def end(self, error: EntrepotError) -> None:
+        """Nothing will be answered any more."""
+        self.failure = error
+        self.wire = None
+        waiting = [*self.pending, *self.parked]
+        self.pending.clear()
+        self.parked.clear()
+        for request in waiting:
+            request.reply(None, error)

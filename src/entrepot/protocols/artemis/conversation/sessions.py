@@ -1,0 +1,391 @@
+"""One session of a program is one of CORE, on a channel of its own: what it opened, its transaction, its answers. [C]
+
+A session begins anew on every wire: its producers, its consumers, what an open transaction sent. What was handed out on
+a lost wire settles nothing any more; a transaction that consumed there, or whose commit has no answer, never counts as
+committed: TransactionRolledBack, TransactionInDoubt.
+
+To undo is one procedure (artemis.md 5.2.10): stop, settle what was handed out so that it counts as delivered, roll
+back, start. What still comes before the answer is dropped; the server delivers it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.base.environment import Instant
+from entrepot.base.errors import EntrepotError, TransactionError, TransactionInDoubt, TransactionRolledBack
+from entrepot.protocols.artemis.client import CoreClient
+from entrepot.protocols.artemis.conversation.consuming import ConsumerCore, nobody
+from entrepot.protocols.artemis.conversation.identity import Identity
+from entrepot.protocols.artemis.conversation.places import Preparing
+from entrepot.protocols.artemis.conversation.producing import Credit, ProducerCore
+from entrepot.protocols.artemis.conversation.requests import LOST, Requests
+from entrepot.protocols.artemis.convert import ROUTING_ANYCAST
+from entrepot.protocols.artemis.packets import (
+    Close,
+    Commit,
+    CreateConsumer,
+    CreateQueue,
+    CreateSession,
+    Packet,
+    Rollback,
+    Start,
+    Stop,
+)
+from entrepot.protocols.conversing.content import Wish
+from entrepot.protocols.conversing.modes import Acknowledge, RedeliveryPolicy
+from entrepot.protocols.conversing.port import Answer, ConsumerPort, ProducerPort, SessionPort, in_doubt
+from entrepot.protocols.conversing.xid import Xid
+from entrepot.protocols.session import NEVER
+
+FIRST_CORRELATION: Final = -2  # -1 is what a server answers to a request without one
+
+
+class ClientSession(SessionPort):
+    """One session. ``channel``: its number. ``serves``: it is the connection's own, and delivers nothing."""
+
+    def __init__(self, identity: Identity, mode: Acknowledge, channel: i64, *, serves: bool = False) -> None:
+        super().__init__(mode)
+        self.identity: Identity = identity
+        self.channel: i64 = channel
+        self.serves: bool = serves
+        self.transacted: bool = mode is Acknowledge.TRANSACTED and not serves
+        self.requests: Requests = Requests(channel)
+        self.consumers: dict[int, ConsumerCore] = {}
+        self.producers: dict[int, ProducerCore] = {}
+        self.credits: dict[str, Credit] = {}
+        self.sends: list[tuple[list[Packet], str, i64]] = []  # of the open transaction
+        self.era: i64 = 0
+        self.dropping: bool = False
+        self.consumed: bool = False
+        self.doomed: str = ""
+        self.unsaved: bool = False  # acknowledgements wait for a COMMIT (CLIENT, INDIVIDUAL)
+        self.closed: bool = False
+        self.began: Callable[[ClientSession], None] | None = None  # who wants to know that it is open
+        self.ended: Callable[[ClientSession], None] | None = None
+        self._numbers: i64 = 0
+        self._correlation: i64 = FIRST_CORRELATION
+
+    # -- wires ---------------------------------------------------------------------------------------------------------
+
+    def creation(self) -> CreateSession:
+        """Return what opens it on a wire: flags by mode of acknowledgement (5.2.10)."""
+        identity, mode = self.identity, self.mode
+        ours = self.serves or self.transacted
+        return CreateSession(
+            name=identity.unique(),
+            session_channel=self.channel,
+            version=136,
+            user=identity.user,
+            password=identity.password,
+            min_large=identity.windows.large_from,
+            auto_commit_sends=not ours,
+            auto_commit_acks=not ours and mode in (Acknowledge.AUTO, Acknowledge.DUPS_OK),
+            window=-1,
+            client_id=identity.client_id,
+            channel=1,
+        )
+
+    def created(self, wire: CoreClient) -> None:
+        """It is open on ``wire``: tell all that was before, and then what waited."""
+        requests = self.requests
+        requests.wire = wire
+        if not self.serves:
+            requests.post(Start())
+        for producer in list(self.producers.values()):
+            producer.open()
+        for consumer in list(self.consumers.values()):
+            self._announce(consumer)
+        requests.unpark()  # a commit that waits is that of an earlier transaction
+        if not self.doomed:
+            for packets, address, octets in self.sends:
+                self._post(packets, address, octets)
+        if self.began is not None:
+            self.began(self)
+
+    def lost(self) -> None:
+        """The wire is gone."""
+        self.era += 1
+        self.dropping = False
+        self.unsaved = False
+        if self.transacted and self.consumed:
+            self.doomed = "the connection was lost after the transaction consumed"
+        for consumer in list(self.consumers.values()):
+            consumer.lost()
+        for credit in self.credits.values():
+            credit.lost()
+        self.requests.lost()
+        for credit in self.credits.values():
+            waiting, credit.waiting = credit.waiting, []
+            for go in waiting:
+                go()
+
+    def end(self, error: EntrepotError) -> None:
+        """The connection is over."""
+        self.requests.end(error)
+        for credit in self.credits.values():
+            waiting, credit.waiting = credit.waiting, []
+            for go in waiting:
+                go()
+        for consumer in list(self.consumers.values()):
+            opening, consumer.opening = consumer.opening, None
+            if opening is not None:
+                opening(error)
+            consumer.end(str(error))
+        for producer in list(self.producers.values()):
+            opening, producer.opening = producer.opening, None
+            if opening is not None:
+                opening(error)
+
+    # -- producers -----------------------------------------------------------------------------------------------------
+
+    def open_producer(self, destination: str | None, window: int, answer: Answer) -> ProducerPort:
+        """Open a producer."""
+        self._numbers += 1
+        producer = ProducerCore(self, self._numbers, destination, i64(window))
+        producer.opening = answer
+        self.producers[int(self._numbers)] = producer
+        if self.requests.failure is not None:
+            answer(self.requests.failure)
+        elif self.requests.wire is not None:
+            producer.open()
+        return producer
+
+    def credit(self, address: str) -> Credit:
+        """Return what may be sent to ``address``."""
+        credit = self.credits.get(address)
+        if credit is None:
+            credit = Credit(self.requests, address, self.identity.windows.producer)
+            self.credits[address] = credit
+        return credit
+
+    def next_correlation(self) -> i64:
+        """Return the number of a send that is answered."""
+        self._correlation -= 1
+        return self._correlation
+
+    def send_in(self, packets: list[Packet], address: str, octets: i64) -> None:
+        """Send within the transaction; kept for the next wire, if there may be one."""
+        if self.identity.reconnects or self.requests.wire is None:
+            self.sends.append((packets, address, octets))
+        if self.requests.wire is not None and not self.doomed:
+            self._post(packets, address, octets)
+
+    def _post(self, packets: list[Packet], address: str, octets: i64) -> None:
+        for packet in packets:
+            self.requests.post(packet)
+        self.credit(address).spend(octets)
+
+    # -- consumers -----------------------------------------------------------------------------------------------------
+
+    def open_consumer(
+        self, wish: Wish, policy: RedeliveryPolicy, wake: Callable[[], None], answer: Answer
+    ) -> ConsumerPort:
+        """Open a consumer. ``policy`` is not used: address settings of the server say when a message comes again."""
+        self._numbers += 1
+        consumer = ConsumerCore(self, self._numbers, wish, wake, self.identity.windows.consumer)
+        consumer.opening = answer
+        self.consumers[int(self._numbers)] = consumer
+        if self.requests.failure is not None:
+            consumer.opened(self.requests.failure)
+        elif self.requests.wire is not None:
+            self._announce(consumer)
+        return consumer
+
+    def _announce(self, consumer: ConsumerCore) -> None:
+        """Have its queue made, if it may be, and then the consumer."""
+        place = consumer.place
+        requests = self.requests
+
+        def prepared(error: EntrepotError | None) -> None:
+            if consumer.closed:
+                return
+            if error is not None:
+                consumer.opened(error)
+                return
+            packet = CreateConsumer(
+                consumer=consumer.number,
+                queue=place.queue,
+                filter=place.consumer_filter,
+                browse=consumer.browser,
+                require_response=True,
+                priority=consumer.wish.priority,
+            )
+            requests.ask(packet, heard)
+
+        def heard(packet: Packet | None, error: EntrepotError | None) -> None:
+            if error is not LOST and not consumer.closed:
+                consumer.opened(error)
+
+        preparing = Preparing(requests, place.address, place.routing, prepared)
+        anycast = place.routing == ROUTING_ANYCAST
+        preparing.queue = CreateQueue(
+            address=place.address,
+            queue=place.queue,
+            filter=None if anycast else place.filter,
+            durable=not place.is_own,
+            temporary=place.is_own,
+            require_response=True,
+            auto_created=anycast,
+            routing=place.routing,
+        )
+        preparing.begin()
+
+    def ring_at(self, consumer: ConsumerCore, due: Instant) -> None:
+        """Call `ConsumerCore.rang` then."""
+        consumer.pull_due = due
+        wire = self.requests.wire
+        if wire is not None:
+            wire.alarm = min(wire.alarm, due)
+
+    def rang(self, now: Instant) -> Instant:
+        """Ring whoever is due; return when the next one is."""
+        soonest = NEVER
+        for consumer in list(self.consumers.values()):
+            if consumer.pull_due <= now:
+                consumer.rang()
+            soonest = min(soonest, consumer.pull_due)
+        return soonest
+
+    # -- settling ------------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Tell the server what is processed."""
+        for consumer in self.consumers.values():
+            consumer.flush()
+        if self.unsaved and not self.transacted:
+            self.unsaved = False
+            self.requests.ask(Commit(correlation=int(self.next_correlation())), nobody)
+
+    def acknowledge(self) -> None:
+        """Settle all that was handed out (CLIENT)."""
+        for consumer in self.consumers.values():
+            consumer.settle_all()
+
+    def confirm(self, era: i64, answer: Answer) -> None:
+        """Let ``answer`` come when the acknowledgements so far are stored."""
+        if era != self.era or self.requests.wire is None:
+            answer(in_doubt("the connection was lost after the message came"))
+            return
+
+        def heard(packet: Packet | None, error: EntrepotError | None) -> None:
+            answer(in_doubt("the connection was lost before the answer") if error is LOST else error)
+
+        for consumer in self.consumers.values():
+            consumer.flush()
+        self.unsaved = False
+        self.requests.ask(Commit(correlation=int(self.next_correlation())), heard)
+
+    def recover(self, now: Instant) -> None:
+        """Hand out again what is not settled."""
+        self.flush()
+        self._undo(True, _nobody_answers)
+
+    # -- transactions --------------------------------------------------------------------------------------------------
+
+    def commit(self, answer: Answer) -> None:
+        """Commit what the session did."""
+        if not self.transacted:
+            raise TransactionError("this session has no transactions", remedy="open it with Acknowledge.TRANSACTED")
+        if self.doomed:
+            error = TransactionRolledBack(self.doomed)
+            self.roll_back(self.identity.now(), lambda ignored: answer(error))
+            return
+        for consumer in self.consumers.values():
+            consumer.settle_all()
+
+        def heard(packet: Packet | None, error: EntrepotError | None) -> None:
+            if error is LOST:
+                answer(TransactionInDoubt("the connection was lost while the broker was to commit"))
+            elif error is None or isinstance(error, TransactionRolledBack) or error is self.requests.failure:
+                answer(error)
+            else:
+                answer(TransactionRolledBack(str(error)))
+
+        packets: list[Packet] = []
+        if self.requests.wire is None:  # nothing of it was told on this wire: tell it with the commit
+            for sent, _, _ in self.sends:
+                packets += sent
+        packets.append(Commit(correlation=int(self.next_correlation())))
+        self._forget()
+        self.requests.ask_with(packets, heard)
+
+    def roll_back(self, now: Instant, answer: Answer) -> None:
+        """Undo what was sent, hand out again what was consumed."""
+        if not self.transacted:
+            raise TransactionError("this session has no transactions", remedy="open it with Acknowledge.TRANSACTED")
+        self._undo(False, answer)
+
+    def _forget(self) -> None:
+        self.sends = []
+        self.consumed = False
+        self.doomed = ""
+
+    def _undo(self, consider_last: bool, answer: Answer) -> None:
+        """Stop, settle, roll back, start."""
+        self._forget()
+        requests = self.requests
+        if requests.wire is None:
+            for consumer in self.consumers.values():
+                consumer.drop()
+            answer(None)
+            return
+
+        def undone(packet: Packet | None, error: EntrepotError | None) -> None:
+            if error is not LOST:
+                self.dropping = False
+                requests.post(Start())
+            answer(None if error is LOST else error)
+
+        requests.ask(Stop(), nobody)
+        for consumer in list(self.consumers.values()):
+            consumer.settle_all()
+            consumer.drop()
+        self.unsaved = False
+        self.dropping = True
+        requests.ask(Rollback(consider_last_delivered=consider_last), undone)
+
+    def begin_branch(self, xid: Xid) -> None:
+        """Raises TransactionError: branches are not part of this wire."""
+        raise no_branches()
+
+    def end_branch(self, xid: Xid, answer: Answer) -> None:
+        """Raises TransactionError: branches are not part of this wire."""
+        raise no_branches()
+
+    def at_work(self) -> bool:
+        """Tell whether to leave now would repeat or undo something."""
+        if self.requests.pending or self.sends or self.consumed:
+            return True
+        return any(consumer.handed or consumer.processed for consumer in self.consumers.values())
+
+    def close(self) -> None:
+        """Close it with all that it opened."""
+        if self.closed:
+            return
+        for consumer in list(self.consumers.values()):
+            consumer.close()
+        self.flush()
+        self.closed = True
+        if self.requests.wire is not None:
+            self.requests.ask(Close(), self._gone)
+        elif self.ended is not None:
+            self.ended(self)
+
+    def _gone(self, packet: Packet | None, error: EntrepotError | None) -> None:
+        if self.ended is not None:
+            self.ended(self)
+
+
+def no_branches() -> TransactionError:
+    """Return what is raised for branches of distributed transactions."""
+    return TransactionError(
+        "a core:// connection has no branches of distributed transactions", remedy="use OpenWire, tcp://, for them"
+    )
+
+
+def _nobody_answers(error: EntrepotError | None) -> None:
+    """Nobody waits for this answer."""
