@@ -34,6 +34,9 @@ CLIENT_SEND: Final = Row("client-send", "Python client, async send, 1 KiB, non-p
 CLIENT_RECEIVE: Final = Row("client-receive", "Python client, receive, 1 KiB, AUTO ack", "msg/s", floor=60_000)
 CODEC_DECODE: Final = Row("codec-decode", "OpenWire codec: decode a dispatch of a 1 KiB text", "us", ceiling=4)
 CODEC_ENCODE: Final = Row("codec-encode", "OpenWire codec: encode it", "us", ceiling=3)
+CORE_DECODE: Final = Row("core-codec-decode", "CORE codec: decode a send of a 1 KiB text", "us", ceiling=3)
+CORE_ENCODE: Final = Row("core-codec-encode", "CORE codec: encode its delivery", "us", ceiling=2)
+CODEC_ROWS: Final = (CODEC_DECODE, CODEC_ENCODE, CORE_DECODE, CORE_ENCODE)
 FAILOVER: Final = Row("failover", "Python client works again after kill -9", "ms", ceiling=200)
 FAILOVER_JAVA: Final = Row("failover-java", "Java client works again after kill -9", "ms")
 
@@ -69,7 +72,7 @@ JAVA_FLOWS: Final = (
 
 JAVA_ROWS: Final = (*(flow.row for flow in JAVA_FLOWS), FAILOVER_JAVA)
 OPENWIRE_ROWS: Final = (
-    *(flow.row for flow in JAVA_FLOWS), CLIENT_SEND, CLIENT_RECEIVE, CODEC_DECODE, CODEC_ENCODE, FAILOVER,
+    *(flow.row for flow in JAVA_FLOWS), CLIENT_SEND, CLIENT_RECEIVE, *CODEC_ROWS, FAILOVER,
     FAILOVER_JAVA,
 )  # fmt: skip
 
@@ -83,14 +86,16 @@ def python_client(broker: Running, seconds: float, label: str) -> Sample:
 
 
 def codec() -> Sample:
-    """Time the codec of this interpreter's build; the figure is that of the slowest of the wire formats."""
+    """Time the codecs of this interpreter's build; of OpenWire the figure is that of the slowest wire format."""
     said = output_of("codec", [*python("openwire_codec.py"), "--frames", str(CODEC_FRAMES)], LOAD_MARGIN_S)
     formats = [value for name, value in said.items() if isinstance(value, dict) and name != "pass_on"]
     figures = {
         CODEC_DECODE.key: max(measured["decode_us"] for measured in formats),
         CODEC_ENCODE.key: max(measured["encode_us"] for measured in formats),
     }
-    return Sample(figures, said)
+    core = output_of("codec of CORE", [*python("core_codec.py"), "--frames", str(CODEC_FRAMES)], LOAD_MARGIN_S)
+    figures |= {CORE_DECODE.key: core["arrive_us"], CORE_ENCODE.key: core["encode_us"]}
+    return Sample(figures, {**said, "core": core})
 
 
 class Twins:

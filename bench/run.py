@@ -41,8 +41,8 @@ from network_rows import (
 from openwire_rows import (
     CLIENT_RECEIVE,
     CLIENT_SEND,
-    CODEC_DECODE,
     CODEC_ENCODE,
+    CODEC_ROWS,
     FAILOVER,
     FAILOVER_JAVA,
     JAVA_FLOWS,
@@ -128,7 +128,7 @@ class Bench:
         for stall in STALLS:
             if self._wants(stall.row):
                 self._attempt(partial(self._stall, stall))
-        if self._wants(CODEC_DECODE, CODEC_ENCODE) and self._recipes[0].name == OURS:
+        if self._wants(*CODEC_ROWS) and self._recipes[0].name == OURS:
             self._attempt(self._codec)
         if self._wants(CLIENT_SEND, CLIENT_RECEIVE) or any(self._wants_java(flow.row) for flow in JAVA_FLOWS):
             self._attempt(self._openwire)
@@ -164,7 +164,7 @@ class Bench:
         rows += sum(self._wants_java(flow.row) for flow in JAVA_FLOWS) + self._wants(CLIENT_SEND, CLIENT_RECEIVE)
         rows += sum(self._wants(row) for row in (*NETWORK_ROWS, *STALL_ROWS))
         kills = (self._wants(FAILOVER) + self._wants_java(FAILOVER_JAVA)) * self._kills
-        return (rows * self._pairs + kills) * len(self._recipes) + self._wants(CODEC_DECODE, CODEC_ENCODE) * self._pairs
+        return (rows * self._pairs + kills) * len(self._recipes) + self._wants(*CODEC_ROWS) * self._pairs
 
     def _remaining_s(self) -> float:
         return self._deadline - time.monotonic()
@@ -260,7 +260,7 @@ class Bench:
             sample = codec()
             self._keep(self._recipes[0], sample)
         if not sample.record["compiled"]:
-            self.notes.append("the OpenWire codec ran as plain Python, not compiled")
+            self.notes.append("the codecs ran as plain Python, not compiled")
 
     def _openwire(self) -> None:
         if self._is_late("clients over OpenWire"):

@@ -270,8 +270,10 @@ class CoreConversation(Conversation):
 
         def go() -> None:
             # Sessions are independent: behind the end of its consumer, in the same session, the queue is free.
-            closing = (each for each in self.sessions.values() if each.requests.waits_for(CloseConsumer))
-            session = next(closing, self.own)
+            session = self.own
+            for each in self.sessions.values():
+                if each.requests.waits_for(CloseConsumer):
+                    session = each
             session.requests.ask(DeleteQueue(queue=queue), lambda packet, error: answer(error), again=True)
 
         self._later.append(go)
