@@ -65,14 +65,11 @@ class Chance(Entropy):
         return self.given.to_bytes(size, "big")
 
 
-class Heard(ConversationEvents, WireEvents):
+class Heard(ConversationEvents):
     """What a conversation tells its owner."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
-
-    def opened(self) -> None:
-        self.said.append("opened")
 
     def introduced(self, first: bool) -> None:
         self.said.append("introduced" if first else "introduced again")
@@ -87,6 +84,16 @@ class Heard(ConversationEvents, WireEvents):
         self.said.append(brokers)
 
 
+class Dialled(WireEvents):
+    """What a wire tells who dialled it."""
+
+    def __init__(self, heard: Heard) -> None:
+        self.heard = heard
+
+    def opened(self) -> None:
+        self.heard.said.append("opened")
+
+
 class Pair:
     """A conversation and a server that answers everything as Artemis does, unless ``withheld``."""
 
@@ -99,7 +106,7 @@ class Pair:
         self.dial()
 
     def dial(self) -> None:
-        wire = self.core.dial(PLACE, Shell(), 0, self.heard)
+        wire = self.core.dial(PLACE, Shell(), 0, Dialled(self.heard))
         assert isinstance(wire, DialledWire)
         self.client = wire.client
         self.decoder, self.encoder = Decoder(preface=True), Encoder()

@@ -86,7 +86,27 @@ class _Greeting(ClientPort):
         self._events.failed(why)
 
 
-class CoreConversation(Conversation):
+class Branchless(Conversation):
+    """A conversation that has no branches of distributed transactions."""
+
+    def prepare_branch(self, xid: Xid, answer: Callable[[bool, EntrepotError | None], None]) -> None:
+        """Raises TransactionError, as the others about branches."""
+        raise no_branches()
+
+    def commit_branch(self, xid: Xid, one_phase: bool, answer: Answer) -> None:
+        """Raises TransactionError."""
+        raise no_branches()
+
+    def roll_back_branch(self, xid: Xid, now: Instant, answer: Answer) -> None:
+        """Raises TransactionError."""
+        raise no_branches()
+
+    def recover_branches(self, answer: Callable[[list[Xid], EntrepotError | None], None]) -> None:
+        """Raises TransactionError."""
+        raise no_branches()
+
+
+class CoreConversation(Branchless):
     """One connection of a program to brokers that speak CORE."""
 
     def __init__(
@@ -285,22 +305,6 @@ class CoreConversation(Conversation):
             later, self._later = self._later, []
             for go in later:
                 go()
-
-    def prepare_branch(self, xid: Xid, answer: Callable[[bool, EntrepotError | None], None]) -> None:
-        """Raises TransactionError, as the others about branches."""
-        raise no_branches()
-
-    def commit_branch(self, xid: Xid, one_phase: bool, answer: Answer) -> None:
-        """Raises TransactionError."""
-        raise no_branches()
-
-    def roll_back_branch(self, xid: Xid, now: Instant, answer: Answer) -> None:
-        """Raises TransactionError."""
-        raise no_branches()
-
-    def recover_branches(self, answer: Callable[[list[Xid], EntrepotError | None], None]) -> None:
-        """Raises TransactionError."""
-        raise no_branches()
 
     def leave(self, answer: Answer) -> None:
         """Close all sessions, our own last; ``answer`` comes with the end of that."""
