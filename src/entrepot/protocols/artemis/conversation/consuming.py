@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mypy_extensions import i64
 
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.errors import EntrepotError, Inexpressible
 from entrepot.protocols.artemis.conversation.messages import Incoming, joined
+from entrepot.protocols.artemis.conversation.owner import Owner
 from entrepot.protocols.artemis.conversation.places import Place
 from entrepot.protocols.artemis.headers import headers_at, read_headers
 from entrepot.protocols.artemis.packets import (
@@ -37,9 +38,6 @@ from entrepot.protocols.conversing.content import Envelope, Headers, Wish
 from entrepot.protocols.conversing.modes import Acknowledge as Mode
 from entrepot.protocols.conversing.port import Answer, ConsumerPort, DeliveryPort
 from entrepot.protocols.session import NEVER
-
-if TYPE_CHECKING:
-    from entrepot.protocols.artemis.conversation.sessions import ClientSession
 
 FORCED: Final = key_octets("_hornetq.forced.delivery.seq")
 RECEIVE_OCTETS: Final = HEAD_OCTETS + 12  # of a RECEIVE beside its message
@@ -115,9 +113,9 @@ class Delivery(DeliveryPort):
 class ConsumerCore(ConsumerPort):
     """One consumer: what waits in it, what was handed out, and the credit that is to be given again."""
 
-    def __init__(self, session: ClientSession, number: i64, wish: Wish, wake: Callable[[], None], window: i64) -> None:
+    def __init__(self, session: Owner, number: i64, wish: Wish, wake: Callable[[], None], window: i64) -> None:
         super().__init__(int(session.mode), wish.browser)
-        self.session: ClientSession = session
+        self.session: Owner = session
         self.number: i64 = number
         self.wish: Wish = wish
         self.place: Place = Place(session.identity, wish)
@@ -240,7 +238,8 @@ class ConsumerCore(ConsumerPort):
         if timeout_ms < 0:
             self._force()
         elif timeout_ms > 0:
-            self.session.ring_at(self, self.session.identity.now() + timeout_ms * MILLISECOND)
+            self.pull_due = self.session.identity.now() + timeout_ms * MILLISECOND
+            self.session.ring_at(self.pull_due)
 
     def credit_one(self) -> None:
         """Let the server send one message, whatever the size of the last one was."""
@@ -304,7 +303,7 @@ class ConsumerCore(ConsumerPort):
         """The server made it, or did not."""
         opening, self.opening = self.opening, None
         if error is not None:
-            self.session.consumers.pop(int(self.number), None)
+            self.session.forget_consumer(self.number)
             if opening is None:
                 self.end(str(error))
         else:
@@ -345,7 +344,7 @@ class ConsumerCore(ConsumerPort):
             self.settle_all()
         self.closed = True
         session = self.session
-        session.consumers.pop(int(self.number), None)
+        session.forget_consumer(self.number)
         if self.confirmed and session.requests.wire is not None:
             session.requests.ask(CloseConsumer(consumer=self.number), nobody)
             if self.place.is_own:

@@ -1,20 +1,18 @@
-"""Producers: what they send, and the octets that they may send (artemis.md 5.2.7). [C]
+"""Producers: what they send, in one piece or in several. [C]
 
-Credit is for an address and a session: half the window is asked for at first and whenever less than that is there or
-under way. A sender that waits for an answer waits for credit, too; one that does not is told that it must (`is_full`).
+A sender that waits for an answer waits for credit, too; one that does not is told that it must (`is_full`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, InvalidDestination
 from entrepot.protocols.artemis.conversation.messages import address_and_routing, compose
+from entrepot.protocols.artemis.conversation.owner import Owner
 from entrepot.protocols.artemis.conversation.places import Preparing
-from entrepot.protocols.artemis.conversation.requests import Requests
 from entrepot.protocols.artemis.convert import ROUTING_ANYCAST, ROUTING_NONE
 from entrepot.protocols.artemis.headers import headers_at
 from entrepot.protocols.artemis.packets import (
@@ -22,7 +20,6 @@ from entrepot.protocols.artemis.packets import (
     CreateQueue,
     Packet,
     RemoveProducer,
-    RequestCredits,
     Send,
     SendContinuation,
     SendLarge,
@@ -30,60 +27,15 @@ from entrepot.protocols.artemis.packets import (
 from entrepot.protocols.conversing.content import Outgoing
 from entrepot.protocols.conversing.port import Answer, ProducerPort
 
-if TYPE_CHECKING:
-    from entrepot.protocols.artemis.conversation.sessions import ClientSession
-
 NO_ANSWER: Final = 0  # the correlation of a send that wants none
-
-
-class Credit:
-    """What may be sent to one address. ``window`` -1: anything."""
-
-    def __init__(self, requests: Requests, address: str, window: i64) -> None:
-        self.requests: Requests = requests
-        self.address: str = address
-        self.window: i64 = window // 2 if window > 0 else window
-        self.balance: i64 = 0
-        self.asked: i64 = 0
-        self.waiting: list[Callable[[], None]] = []
-
-    def is_empty(self) -> bool:
-        """Tell whether the next message must wait."""
-        return self.window > 0 and self.balance <= 0
-
-    def ask(self) -> None:
-        """Ask for what is missing."""
-        missing = self.window - self.balance - self.asked
-        wanted = self.window > 0 and missing > 0
-        if wanted and self.requests.post(RequestCredits(credits=missing, address=self.address)):
-            self.asked += missing
-
-    def spend(self, octets: i64) -> None:
-        """So many octets were sent."""
-        if self.window > 0:
-            self.balance -= octets
-            if self.balance + self.asked < self.window:
-                self.ask()
-
-    def granted(self, octets: i64) -> None:
-        """So many octets may be sent: let those who waited go on while it lasts."""
-        self.balance += octets
-        self.asked = max(self.asked - octets, 0)
-        while self.waiting and self.balance > 0:
-            self.waiting.pop(0)()
-
-    def lost(self) -> None:
-        """The wire is gone, and all credit with it."""
-        self.balance = 0
-        self.asked = 0
 
 
 class ProducerCore(ProducerPort):
     """One producer. ``sender``: its number in the session."""
 
-    def __init__(self, session: ClientSession, sender: i64, destination: str | None, window: i64) -> None:
+    def __init__(self, session: Owner, sender: i64, destination: str | None, window: i64) -> None:
         """Raises InvalidDestination."""
-        self.session: ClientSession = session
+        self.session: Owner = session
         self.sender: i64 = sender
         self.destination: str | None = destination
         self.window: i64 = window
@@ -126,7 +78,7 @@ class ProducerCore(ProducerPort):
 
     def close(self) -> None:
         """Close it."""
-        if self.session.producers.pop(int(self.sender), None) is not None and self.confirmed:
+        if self.session.forget_producer(self.sender) and self.confirmed:
             self.session.requests.post(RemoveProducer(sender=self.sender))
 
     # -- sending -------------------------------------------------------------------------------------------------------

@@ -19,10 +19,12 @@ from entrepot.base.environment import Instant
 from entrepot.base.errors import EntrepotError, TransactionError, TransactionInDoubt, TransactionRolledBack
 from entrepot.protocols.artemis.client import CoreClient
 from entrepot.protocols.artemis.conversation.consuming import ConsumerCore, nobody
+from entrepot.protocols.artemis.conversation.credit import Credit
 from entrepot.protocols.artemis.conversation.identity import Identity
+from entrepot.protocols.artemis.conversation.owner import Owner
 from entrepot.protocols.artemis.conversation.places import Preparing
-from entrepot.protocols.artemis.conversation.producing import Credit, ProducerCore
-from entrepot.protocols.artemis.conversation.requests import LOST, Requests
+from entrepot.protocols.artemis.conversation.producing import ProducerCore
+from entrepot.protocols.artemis.conversation.requests import LOST
 from entrepot.protocols.artemis.convert import ROUTING_ANYCAST
 from entrepot.protocols.artemis.packets import (
     Close,
@@ -37,32 +39,25 @@ from entrepot.protocols.artemis.packets import (
 )
 from entrepot.protocols.conversing.content import Wish
 from entrepot.protocols.conversing.modes import Acknowledge, RedeliveryPolicy
-from entrepot.protocols.conversing.port import Answer, ConsumerPort, ProducerPort, SessionPort, in_doubt
+from entrepot.protocols.conversing.port import Answer, ConsumerPort, ProducerPort, in_doubt
 from entrepot.protocols.conversing.xid import Xid
 from entrepot.protocols.session import NEVER
 
 FIRST_CORRELATION: Final = -2  # -1 is what a server answers to a request without one
 
 
-class ClientSession(SessionPort):
+class ClientSession(Owner):
     """One session. ``channel``: its number. ``serves``: it is the connection's own, and delivers nothing."""
 
     def __init__(self, identity: Identity, mode: Acknowledge, channel: i64, *, serves: bool = False) -> None:
-        super().__init__(mode)
-        self.identity: Identity = identity
-        self.channel: i64 = channel
+        super().__init__(identity, mode, channel)
         self.serves: bool = serves
-        self.transacted: bool = mode is Acknowledge.TRANSACTED and not serves
-        self.requests: Requests = Requests(channel)
+        self.transacted = mode is Acknowledge.TRANSACTED and not serves
         self.consumers: dict[int, ConsumerCore] = {}
         self.producers: dict[int, ProducerCore] = {}
         self.credits: dict[str, Credit] = {}
         self.sends: list[tuple[list[Packet], str, i64]] = []  # of the open transaction
-        self.era: i64 = 0
-        self.dropping: bool = False
-        self.consumed: bool = False
         self.doomed: str = ""
-        self.unsaved: bool = False  # acknowledgements wait for a COMMIT (CLIENT, INDIVIDUAL)
         self.closed: bool = False
         self.began: Callable[[ClientSession], None] | None = None  # who wants to know that it is open
         self.ended: Callable[[ClientSession], None] | None = None
@@ -234,9 +229,16 @@ class ClientSession(SessionPort):
         )
         preparing.begin()
 
-    def ring_at(self, consumer: ConsumerCore, due: Instant) -> None:
-        """Call `ConsumerCore.rang` then."""
-        consumer.pull_due = due
+    def forget_consumer(self, number: i64) -> None:
+        """A consumer is closed, or was not opened."""
+        self.consumers.pop(int(number), None)
+
+    def forget_producer(self, sender: i64) -> bool:
+        """A producer is closed; False: it was before."""
+        return self.producers.pop(int(sender), None) is not None
+
+    def ring_at(self, due: Instant) -> None:
+        """Call `ConsumerCore.rang` of whoever is due then."""
         wire = self.requests.wire
         if wire is not None:
             wire.alarm = min(wire.alarm, due)
