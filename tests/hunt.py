@@ -1,7 +1,7 @@
 """Plant each bug in turn and count the seeds until the simulation finds it: the table of docs/simulation.md.
 
-``PYTHONPATH=src:tests python tests/hunt.py [--most 100] [networks|zones|pairs ...]``: on the plain build, where methods
-can be replaced. Exits 1 when a bug is not found, or when the seed that found it fails without the bug too.
+``PYTHONPATH=src:tests python tests/hunt.py [--most 100] [networks|callers|zones|pairs ...]``: on the plain build, where
+methods can be replaced. Exits 1 when a bug is not found, or when the seed that found it fails without the bug too.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
+import caller_bugs
 from bridge_bugs import BUGS, planted
 from entrepot.simulation import pairs, zoned
-from entrepot.simulation.campaign import run_network
+from entrepot.simulation.campaign import run_callers, run_network
 from entrepot.simulation.pairs import Pair
 from entrepot.simulation.zoned import Region
 
@@ -37,6 +38,14 @@ def network_with(bug: str, *, directed: bool) -> Judge:
     return judge
 
 
+def callers_with(bug: str) -> Judge:
+    def judge(seed: int) -> list[str]:
+        with caller_bugs.planted(bug):
+            return list(run_callers(seed).violations)
+
+    return judge
+
+
 def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
     """Yield kind, bug, the run with it and the run without."""
     if "networks" in kinds:
@@ -44,6 +53,9 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
             rare = bug in RARE
             kind = "directed networks" if rare else "networks"
             yield kind, bug, network_with(bug, directed=rare), network_with("", directed=rare)
+    if "callers" in kinds:
+        for bug in caller_bugs.BUGS:
+            yield "callers", bug, callers_with(bug), callers_with("")
     if "zones" in kinds:
         for bug in zoned.PLANTED:
             yield "zones", bug, lambda seed, bug=bug: Region(seed, bug).run(), lambda seed: Region(seed).run()  # type: ignore[misc]
@@ -54,7 +66,7 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Count the seeds that each planted bug survives.")
-    parser.add_argument("kinds", nargs="*", default=["networks", "zones", "pairs"])
+    parser.add_argument("kinds", nargs="*", default=["networks", "callers", "zones", "pairs"])
     parser.add_argument("--most", type=int, default=100)
     options = parser.parse_args(arguments)
     missed = 0

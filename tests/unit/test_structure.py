@@ -81,7 +81,7 @@ def test_every_core_package_is_in_the_forbidden_contract() -> None:
 
 
 def test_shared_protocol_modules_that_clients_use_never_see_the_broker() -> None:
-    names = {"failover", "sasl", "conversing"} & children(PACKAGE / "protocols")
+    names = {"failover", "lifeline", "sasl", "conversing"} & children(PACKAGE / "protocols")
     shared = {f"entrepot.protocols.{name}" for name in names}
     assert shared <= set(CONTRACTS["converters"]["source_modules"])
 

@@ -129,7 +129,7 @@ class Connection(ConnectionBase):
     @property
     def program(self) -> str:
         """Which program the broker in use says it is, like ``entrepot`` or ``ActiveMQ 5.17.2``; "" when it does not."""
-        return "" if self._parts is None else self._parts.lifeline.program
+        return "" if self._parts is None else self._parts.reach.program()
 
     def __await__(self) -> Generator[object, None, Self]:
         return self.open().__await__()

@@ -36,13 +36,12 @@ class Fanout:
     def place(self) -> Endpoint | None:
         """The primary, or any that is there."""
         first = self._first
-        return None if first is None else first.lifeline.place
+        return None if first is None else first.lifeline.core.place
 
-    @property
     def program(self) -> str:
-        """Which program that one says it is; "" without one."""
+        """Return which program that one says it is; "" without one."""
         first = self._first
-        return "" if first is None else first.lifeline.program
+        return "" if first is None else first.lifeline.core.program()
 
     @property
     def _first(self) -> _Member | None:
@@ -51,12 +50,12 @@ class Fanout:
     def start(self) -> None:
         """Dial all."""
         for member in self._members.values():
-            member.lifeline.start()
+            member.lifeline.core.start()
 
     def found(self, place: Endpoint) -> None:
         """Discovery found one."""
         if (place.host, place.port) not in self._members:
-            self._add(place).lifeline.start()
+            self._add(place).lifeline.core.start()
 
     def vanished(self, place: Endpoint) -> None:
         """Discovery lost one; the connection to it breaks by itself if it is true."""
@@ -92,7 +91,7 @@ class _Member(LifelineEvents):
         self.lifeline: Final = Lifeline(failover, self.dialler, turn, self)
 
     def _lost(self, why: str) -> None:
-        self.lifeline.lost(why)
+        self.lifeline.core.lost(why)
 
     def ended(self, error: EntrepotError) -> None:
         if self._fanout.fan.is_empty():

@@ -19,6 +19,7 @@ from entrepot.client.wires import conversation_of, fan_of
 from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.protocols.conversing.port import Conversation, ConversationEvents
 from entrepot.protocols.failover import FailoverCore
+from entrepot.protocols.lifeline import LifelineCore
 
 PARTING_S: Final = 0.5  # for the broker to close after our farewell
 FOR_EVER: Final = float("inf")
@@ -49,11 +50,19 @@ class Parts(ConversationEvents, LifelineEvents):
         self.conversation: Final[Conversation] = conversation_of(target, name, self.client_id, self, entropy)
         self.turn.conversation = self.conversation
         self._target: Final = target
-        self.lifeline: Final[Lifeline | Fanout] = (
-            Lifeline(FailoverCore(target.places, target.failover, entropy), self.conversation, self.turn, self)
-            if target.fanout is None
-            else Fanout(target, fan_of(self.conversation, target.fanout, target), self.turn, entropy, self.ended)
-        )
+        self.lifeline: Lifeline | Fanout
+        self.reach: LifelineCore | Fanout  # what is told and asked about brokers
+        if target.fanout is None:
+            lifeline = Lifeline(
+                FailoverCore(target.places, target.failover, entropy, self.conversation.busy),
+                self.conversation,
+                self.turn,
+                self,
+            )
+            self.lifeline, self.reach = lifeline, lifeline.core
+        else:
+            fan = fan_of(self.conversation, target.fanout, target)
+            self.lifeline = self.reach = Fanout(target, fan, self.turn, entropy, self.ended)
         self._beacon: Listening | None = None
         self._settling = options.optimized_ack_scheduled_ack_interval if options.optimize_acknowledge else 0
         self._settling_timer: asyncio.TimerHandle | None = None
@@ -62,7 +71,7 @@ class Parts(ConversationEvents, LifelineEvents):
 
     def broker(self) -> str:
         """Return the URL of the broker in use, or of the last one; credentials hidden."""
-        place = self.lifeline.place
+        place = self.reach.place
         return "" if place is None else place.masked()
 
     async def open(self, timeout: int) -> None:
@@ -72,10 +81,10 @@ class Parts(ConversationEvents, LifelineEvents):
             self._beacon = await Listening.open(
                 self._target.beacon,
                 self.loop,
-                lambda place: self.lifeline.found(place.with_options(nested)),
-                self.lifeline.vanished,
+                lambda place: self.reach.found(place.with_options(nested)),
+                self.reach.vanished,
             )
-        self.lifeline.start()
+        self.reach.start()
         try:
             async with asyncio.timeout(timeout / SECOND if timeout else None):
                 await self._opened
@@ -134,15 +143,15 @@ class Parts(ConversationEvents, LifelineEvents):
             self.ended(error)
         else:
             self.failed(error)
-            self.lifeline.lost(str(error))
+            self.reach.lost(str(error))
 
     def lost(self, why: str) -> None:
         """The wire is gone."""
-        self.lifeline.lost(why)
+        self.reach.lost(why)
 
     def settled(self) -> None:
         """What the broker said is taken in."""
-        self.lifeline.settled()
+        self.reach.settled()
 
     def failed(self, error: EntrepotError) -> None:
         """The broker reports an error."""
@@ -151,11 +160,11 @@ class Parts(ConversationEvents, LifelineEvents):
 
     def located(self, here: str, zones: dict[str, str]) -> None:
         """The broker says in which zone it is."""
-        self.lifeline.located(here, zones)
+        self.reach.located(here, zones)
 
     def directed(self, brokers: str, reconnect_to: str, rebalance: bool) -> None:
         """The broker says where to go."""
-        self.lifeline.control(brokers, reconnect_to, rebalance)
+        self.reach.control(brokers, reconnect_to, rebalance)
 
     def flowing(self) -> None:
         """Senders may try again."""

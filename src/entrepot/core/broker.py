@@ -69,7 +69,7 @@ class BrokerCore(Host):
         self.leases: Leases = Leases(self, self.queues)
         self.copies: Copies = Copies(journal)
         self.sequences: Sequences = Sequences(journal)
-        self.transactions: Transactions = Transactions(self.sending, self.letters)
+        self.transactions: Transactions = Transactions(self.sending, self.letters, self.sequences)
         self.branches: Branches = Branches(self)
         self.stages: Stages = Stages(self, self.sending, self.letters)
         self.maintenance: Maintenance = Maintenance(self, self.reading, self.leases, self.stages, self.flow)

@@ -13,7 +13,7 @@ Options and their defaults are ActiveMQ's (classic.md 2.1, 2.2, 2.4).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Final
 
@@ -28,6 +28,7 @@ from entrepot.protocols.session import NEVER
 DEFAULT_PORT: Final = 61616
 HOMESICK: Final = 5 * SECOND  # how long a broker of the own zone must be there before a client goes home
 ZONE: Final = "zone"
+MOVE_PATIENCE: Final = 2 * SECOND  # for requests and transactions to end before a planned move
 SHORT_LIFE: Final = 5 * SECOND  # ActiveMQ's minConnectTime: what ends sooner, again and again, is no connection
 
 
@@ -210,8 +211,17 @@ class _Transport:
 class FailoverCore:
     """One connection's peers. ``current`` is the attempt in use, 0 for none; ``rounds`` failed in this outage."""
 
-    def __init__(self, places: Iterable[Endpoint], options: FailoverOptions, entropy: Entropy) -> None:
-        """``places``: as configured, nested options applied. Raises InvalidURI for ``priorityURIs`` that are none."""
+    def __init__(
+        self,
+        places: Iterable[Endpoint],
+        options: FailoverOptions,
+        entropy: Entropy,
+        is_busy: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """``places``: as configured, nested options applied. Raises InvalidURI for ``priorityURIs`` that are none.
+
+        ``is_busy``: whether to leave the peer now would repeat or undo something.
+        """
         self.options: Final = options
         self.state = State.IDLE
         self.current = 0
@@ -237,6 +247,9 @@ class FailoverCore:
         self._home = 0
         self._short_lives = 0  # connections in a row that ended soon: a peer that accepts, and then turns us away
         self._unanswered: dict[tuple[str, int, str], None] = {}  # no reserve to be had there, this time round
+        self._is_busy: Final = is_busy
+        self._moving: tuple[int, str] | None = None  # to which attempt, and why, when it is quiet
+        self._moving_due: Instant = NEVER  # or then
 
     # -- what happens --------------------------------------------------------------------------------------------------
 
@@ -327,13 +340,21 @@ class FailoverCore:
 
     def deadline(self) -> Instant:
         """Return when `advance` must be called."""
-        return min(self._due, self._reserve_due, self._home_due)
+        return min(self._due, self._reserve_due, self._home_due, self._moving_due)
+
+    def quiet(self, now: Instant) -> list[Effect]:
+        """What was under way has ended, perhaps: a move may have waited for that."""
+        if self._moving is None or self._is_busy():
+            return []
+        return self._move_at_last(now)
 
     def advance(self, now: Instant) -> list[Effect]:
         """Do what is due."""
         effects: list[Effect] = []
         if self.state is State.WAITING and self._due <= now:
             effects += self._begin_round(now)
+        if self._moving_due <= now:
+            effects += self._move_at_last(now)
         if self._reserve_due <= now:
             self._reserve_due = NEVER
             effects += self._fill_reserves(now)
@@ -523,6 +544,23 @@ class FailoverCore:
         return [Drop(attempt) for attempt in dropped]
 
     def _move(self, attempt: int, why: str, now: Instant) -> list[Effect]:
+        """Move to ``attempt``, which is open: at a quiet moment, but not later than `MOVE_PATIENCE`."""
+        if self._is_busy():
+            self._moving = (attempt, why)
+            self._moving_due = min(self._moving_due, now + MOVE_PATIENCE)
+            return []
+        return self._leave_for(attempt, why, now)
+
+    def _move_at_last(self, now: Instant) -> list[Effect]:
+        moving, self._moving, self._moving_due = self._moving, None, NEVER
+        if moving is None or self.state is not State.CONNECTED:
+            return []
+        transport = self._transports.get(moving[0])
+        if transport is None or not transport.open or moving[0] == self.current:
+            return []
+        return self._leave_for(moving[0], moving[1], now)
+
+    def _leave_for(self, attempt: int, why: str, now: Instant) -> list[Effect]:
         left = self.current
         self._transports.pop(left, None)
         self._successors = []

@@ -9,17 +9,17 @@ from functools import partial
 from timeit import default_timer
 
 from entrepot.base.compiled import build_name
-from entrepot.simulation.campaign import Result, run, run_network, run_pair, run_zones, shrink
+from entrepot.simulation.campaign import Result, run, run_callers, run_network, run_pair, run_zones, shrink
 
 
 def main(arguments: list[str]) -> int:
     """Do what the command line asks for; return the exit code: 1 when a promise was broken, 2 for a wrong call."""
     options = parser().parse_args(arguments)
-    whole = options.pairs or options.zones or options.networks
+    whole = options.pairs or options.zones or options.networks or options.callers
     if whole and (options.keep is not None or options.shrink):
         parser().error("--keep and --shrink are about the steps of a single broker; this has none")
     if (options.pairs or options.zones) and options.trace is not None:
-        parser().error("--trace is about single brokers and networks; this has none")
+        parser().error("--trace is about single brokers, networks and callers; this has none")
     if options.directed and (options.plain or not options.networks):
         parser().error("--directed is about networks, and its plans have all that came in")
     if options.stops and (options.directed or not options.networks):
@@ -43,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
     found.add_argument("--pairs", action="store_true", help="run pairs that share a store, not single brokers")
     found.add_argument("--zones", action="store_true", help="run two zones of brokers with 300 clients")
+    found.add_argument("--callers", action="store_true", help="run programs with the real client, over 1 to 3 brokers")
     found.add_argument("--networks", action="store_true", help="run networks of 2 to 10 brokers")
     found.add_argument("--plain", action="store_true", help="with --networks: plans as they were before extras came in")
     found.add_argument("--stops", action="store_true", help="with --networks: brokers stop in order, too")
@@ -62,6 +63,8 @@ def _one(options: argparse.Namespace) -> int:
     lines = options.trace is not None
     if options.pairs or options.zones:
         result = (run_pair if options.pairs else run_zones)(options.seed)
+    elif options.callers:
+        result = run_callers(options.seed, lines=lines)
     elif options.networks:
         result = run_network(
             options.seed, lines=lines, extras=not options.plain, directed=options.directed, stops=options.stops
@@ -84,6 +87,7 @@ def _many(options: argparse.Namespace) -> int:
     seeds = range(options.first, options.first + options.seeds)
     networks = partial(run_network, extras=not options.plain, directed=options.directed, stops=options.stops)
     play = run_pair if options.pairs else run_zones if options.zones else networks if options.networks else run
+    play = run_callers if options.callers else play
     failed: list[int] = []
     totals: dict[str, int] = {}
     if options.jobs > 1:
@@ -102,6 +106,7 @@ def _many(options: argparse.Namespace) -> int:
         kind = " --directed" if options.directed else " --plain" if options.plain else ""
         kind += " --stops" if options.stops else ""
         way = f"--networks{kind} --trace trace.txt" if options.networks else way
+        way = "--callers --trace trace.txt" if options.callers else way
         say(f"look at one: python -m entrepot.simulation --seed {failed[0]} {way}")
         if options.shrink:
             _shrink(failed[0])

@@ -37,6 +37,10 @@ class Machine(Protocol):
     def note(self, shell: Shell) -> None:
         """Call ``shell.flush`` at the end of this turn."""
 
+    def end(self, delay: Duration) -> End:
+        """Return this machine's end of a new cable."""
+        ...
+
 
 class End(Shell):
     """One end of a cable. ``deaf``: what is written here arrives nowhere, and nobody is told."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from entrepot.simulation.caller_runs import CallerRun
 from entrepot.simulation.directed import DirectedRun
 from entrepot.simulation.machine import Parts
 from entrepot.simulation.network_runs import NetworkRun
@@ -54,6 +55,16 @@ def run_pair(seed: int) -> Result:
     violations = pair.run()
     counts = dict(sorted({**pair.world.counts, "events": pair.world.events}.items()))
     return Result(seed, pair.world.digest(), tuple(violations), counts, 0)
+
+
+def run_callers(seed: int, *, lines: bool = False) -> Result:
+    """Run the programs of ``seed``: the real client over one to three brokers. It has no plan, so nothing to shrink."""
+    run = CallerRun(seed, lines=lines)
+    violations = run.run()
+    world = run.world
+    kept = () if world.lines is None else tuple(world.lines)
+    counts = dict(sorted({**world.counts, "events": world.events}.items()))
+    return Result(seed, world.digest(), tuple(violations), counts, 0, kept)
 
 
 def run_zones(seed: int) -> Result:

@@ -18,7 +18,7 @@ from entrepot.model.message import Message
 from entrepot.protocols.openwire.bodies import text_of_body
 from entrepot.protocols.openwire.commands import ActiveMQTextMessage
 from entrepot.protocols.openwire.convert import decode
-from entrepot.simulation.cables import End
+from entrepot.simulation.cables import End, Machine
 from entrepot.simulation.sites import CABLE_MAX, CABLE_MIN, Blueprint, Site, SiteCensus
 from entrepot.simulation.subscribers import Reader
 from entrepot.simulation.world import Lots, World
@@ -122,10 +122,10 @@ class Network:
 
     # -- cables and faults ---------------------------------------------------------------------------------------------
 
-    def lay(self, near: Site, far: Site) -> tuple[End, End]:
+    def lay(self, near: Machine, far: Machine) -> tuple[End, End]:
         """Return the two ends of a new cable."""
         delay = self.lots.skewed(CABLE_MIN, CABLE_MAX)
-        one, other = End(near, delay), End(far, delay)
+        one, other = near.end(delay), far.end(delay)
         one.other, other.other = other, one
         self.cables.append((near.name, far.name, one, other))
         return one, other
@@ -144,6 +144,11 @@ class Network:
                 near.lose()
                 far.lose()
         self.cables = [cable for cable in self.cables if not (cable[2].gone and cable[3].gone)]
+
+    def mend(self, one: str, other: str) -> None:
+        """End what `cut` did between two sites: they may dial again."""
+        self.cuts.pop((one, other), None)
+        self.cuts.pop((other, one), None)
 
     def deafen(self, one: str, other: str) -> None:
         """Let nothing more that ``one`` writes arrive at ``other`` on what is open now: half-open connections."""

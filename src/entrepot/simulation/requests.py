@@ -90,6 +90,10 @@ class Program(ClientPort):
         for shell in noted:
             shell.flush()
 
+    def end(self, delay: Duration) -> End:
+        """Return this machine's end of a new cable."""
+        return End(self, delay)
+
     def note(self, shell: Shell) -> None:
         """Call ``shell.flush`` at the end of this turn."""
         self._noted.append(shell)

@@ -304,6 +304,10 @@ class Site:
         self.loop.run(action)
         self.loop.arm()
 
+    def end(self, delay: Duration) -> End:
+        """Return this machine's end of a new cable."""
+        return End(self, delay)
+
     def note(self, shell: Shell) -> None:
         """Write what the connection of ``shell`` has at the end of this turn."""
         self.loop.note(shell)

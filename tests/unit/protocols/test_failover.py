@@ -11,6 +11,7 @@ from entrepot.base.errors import Fault, InvalidOption
 from entrepot.base.settings import Dialect
 from entrepot.base.uri import Endpoint, parse
 from entrepot.protocols.failover import (
+    MOVE_PATIENCE,
     TRANSITIONS,
     Dial,
     Drop,
@@ -202,6 +203,56 @@ class TestRounds:
         world = World("a").start("a")
         world.do(world.core.failed(99, "who?", world.now))
         assert world.core.opened(99, world.now) == [Drop(99)]
+
+
+class TestBusy:
+    """What is under way ends before a planned move, or `MOVE_PATIENCE` does."""
+
+    def world(self, **options: object) -> World:
+        world = World("abc", **options)
+        self.busy = False
+        world.core = FailoverCore([place(name) for name in "abc"], world.options, Lots(), lambda: self.busy)
+        return world.start("abc")
+
+    @pytest.mark.parametrize("backup", [False, True])
+    def test_a_move_waits_for_a_quiet_moment(self, backup: bool) -> None:
+        world = self.world(backup=backup)  # with a reserve there, nothing has to be dialled
+        world.take()
+        self.busy = True
+        world.told(reconnect_to="b")
+        assert "use b" not in world.take()
+        assert world.core.quiet(world.now) == []
+        self.busy = False
+        world.do(world.core.quiet(world.now))
+        assert world.take()[:3] == ["leaving", "drop a", "use b"]
+        assert world.core.quiet(world.now) == []
+
+    def test_but_not_for_ever(self) -> None:
+        world = self.world()
+        self.busy = True
+        world.told(reconnect_to="b")
+        world.wait(MOVE_PATIENCE - 1)
+        assert "use b" not in world.take()
+        world.wait(1)
+        assert world.take() == ["leaving", "drop a", "use b"]
+
+    def test_a_place_that_falls_meanwhile_is_not_moved_to(self) -> None:
+        world = self.world()
+        self.busy = True
+        world.told(reconnect_to="b")
+        world.kill("b")
+        self.busy = False
+        world.do(world.core.quiet(world.now))
+        world.wait(MOVE_PATIENCE)
+        assert "use b" not in world.take()
+        assert world.core.current
+
+    def test_a_loss_is_not_planned(self) -> None:
+        world = self.world(backup=True)
+        self.busy = True
+        world.take()
+        world.kill("a")
+        assert world.take()[:2] == ["interrupted", "use b"]
 
 
 class TestReserves:

@@ -28,6 +28,7 @@ from entrepot.core.effort import Effort, Rest
 from entrepot.core.ports import Host
 from entrepot.core.queue.dead_letters import DeadLetters
 from entrepot.core.queue.queue import Queue
+from entrepot.core.sending.duplicates import Sequences
 from entrepot.core.sending.sending import Sending
 from entrepot.core.transactions.transaction import Settlement, Signal, Transaction
 from entrepot.model.message import Message
@@ -48,6 +49,7 @@ class Work:
     def __init__(self, sending: Sending, letters: DeadLetters, transaction: Transaction) -> None:
         self.host: Host = sending.host
         self.sending: Sending = sending
+        self.sequences: Sequences | None = None  # to know messages that are sent again
         self.letters: DeadLetters = letters
         self.transaction: Transaction = transaction
         self.asker: Rest | None = None
@@ -113,6 +115,10 @@ class Work:
         self.identities.clear()
         self.host.journal.begin()
         self.begun = True
+        sequences = self.sequences
+        if sequences is not None:
+            for producer, sequence in self.transaction.sequences.items():
+                sequences.note(producer, sequence, self.transaction.durable)
 
     def _check(self, message: Message, target: Target) -> None:
         sending = self.sending
@@ -192,10 +198,11 @@ class Completing(QueueWatcher):
 class Transactions(Rest):
     """Ends the transactions of one broker. ``under_way``: the large one that is being carried out."""
 
-    def __init__(self, sending: Sending, letters: DeadLetters) -> None:
+    def __init__(self, sending: Sending, letters: DeadLetters, sequences: Sequences) -> None:
         super().__init__()
         self.host: Host = sending.host
         self.sending: Sending = sending
+        self.sequences: Sequences = sequences
         self.letters: DeadLetters = letters
         self.under_way: Work | None = None
         self.queued: list[Work] = []
@@ -208,7 +215,9 @@ class Transactions(Rest):
         A large one takes turns, where ``asker`` is given: it goes on when the work that is returned is ``done``.
         Raises Refused when it cannot be done: it is rolled back then.
         """
-        return self.carry(Work(self.sending, self.letters, transaction), asker)
+        work = Work(self.sending, self.letters, transaction)
+        work.sequences = self.sequences
+        return self.carry(work, asker)
 
     def carry(self, work: Work, asker: Rest | None) -> Work | None:
         """Do all of ``work``, as `commit` does."""

@@ -78,6 +78,8 @@ class Transaction:
         self.sends: list[Message] = []
         self.targets: list[Target] = []  # of each of ``sends``: no pairs, for the collector of cycles would see each
         self.settlements: list[Settlement] = []
+        self.durable: bool = False  # one of ``sends`` is
+        self.sequences: dict[str, int] = {}  # producer -> the last number it used here, for who sends again
         self.octets: int = 0
         self.told: bool = False  # its peer was told that it is doomed: one word for all that comes until it ends
 
@@ -110,6 +112,7 @@ class Transaction:
             self.sends.clear()
             self.targets.clear()
             raise TransactionError(self.why)
+        self.durable = self.durable or message.durable
         self.sends.append(message)
         self.targets.append(target)
 

@@ -20,6 +20,7 @@ from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import (
     Destination,
+    MessageId,
     ProducerAck,
     ProducerId,
     ProducerInfo,
@@ -161,12 +162,9 @@ class Sending:
         if self.arrivals is not None:
             self._answer_sent(response, self.arrivals.arrive(command, message, target, durable), durable, target)
             return
-        message_id = command.message_id
-        assert message_id is not None
-        producer = "" if message_id.producer_id is None else text_of(message_id.producer_id)
-        if self.identity.signature:
-            producer += self.identity.signature
-        sequence = message_id.producer_sequence_id
+        assert command.message_id is not None
+        producer = self._producer_of(command.message_id)
+        sequence = command.message_id.producer_sequence_id
         if self.identity.by_failover and broker.sequences.seen(producer, sequence):
             broker.sending.repeated(message, target, SENT_AGAIN)
             self.replies.confirmations.ask(Reply(self.replies, response))
@@ -203,14 +201,28 @@ class Sending:
         return message
 
     def _send_in(self, command: commands.Message, target: Target, transaction_id: TransactionId) -> None:
+        """Send within a transaction; what an earlier commit stored, of which the client had no answer, is swallowed."""
         transaction = self.transacting.known(transaction_id)
-        try:
-            transaction.send(self._arrived(command, target), target)
-        except Refused as refusal:
-            transaction.fail(refusal)  # or its commit would do the rest without this
-            raise
+        message = self._arrived(command, target)
+        assert command.message_id is not None
+        producer = self._producer_of(command.message_id)
+        sequence = int(command.message_id.producer_sequence_id)
+        if self.identity.by_failover and self.broker.sequences.seen(producer, sequence):
+            self.broker.sending.repeated(message, target, SENT_AGAIN)
+        else:
+            try:
+                transaction.send(message, target)
+            except Refused as refusal:
+                transaction.fail(refusal)  # or its commit would do the rest without this
+                raise
+            transaction.sequences[producer] = sequence
         self.open_window(command)
         self.replies.answer(command, False)
+
+    def _producer_of(self, message_id: MessageId) -> str:
+        """Return who sent it, as `Sequences` knows producers."""
+        producer = "" if message_id.producer_id is None else text_of(message_id.producer_id)
+        return producer + self.identity.signature
 
     def open_window(self, command: commands.Message) -> None:
         """Let the producer of a message that waits for no answer send as much again."""

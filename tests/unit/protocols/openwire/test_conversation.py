@@ -491,6 +491,20 @@ class TestTransactions:
         assert second.story() == ["BEGIN", "STANDARD 1-1 x1 in tx", "COMMIT_ONE_PHASE?"]
         assert program.answers[1] is None
 
+    def test_one_that_cannot_commit_says_nothing_more(self) -> None:
+        program, session, producer = self.start()
+        consumer = program.consumer(session)
+        program.pair.run()
+        self.broker.dispatch(consumer.info.consumer_id, 1)
+        program.pair.run()
+        assert taken(consumer) == [1]
+        program.pair.cut()
+        second = program.meet(ScriptedBroker())
+        second.story()
+        assert program.send(producer)
+        program.pair.run()
+        assert second.story() == []  # that broker would complain: it knows of no such transaction
+
     def test_a_commit_that_consumed_is_never_repeated(self) -> None:
         program, session, _ = self.start("COMMIT_ONE_PHASE")
         consumer = program.consumer(session)

@@ -201,6 +201,27 @@ def test_what_a_failover_client_sends_again_is_answered_and_not_stored_twice(hub
     assert again.texts() == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("how", ["kill", "close"])
+def test_a_commit_that_a_failover_client_repeats_is_answered_and_not_stored_twice(how: str) -> None:
+    hub = Hub(Rig())
+    client = hub.client("ID:same")
+
+    def committed(client: Client, number: int, *texts: str) -> None:
+        identity = LocalTransactionId(number, ConnectionId(client.name))
+        step(client, identity, TransactionStep.BEGIN)
+        for text in texts:
+            client.post(client.text(QUEUE, text, persistent=True, transaction=identity, sequence=ord(text)))
+        assert type(step(client, identity, TransactionStep.COMMIT_ONE_PHASE)) is Response
+
+    committed(client, 1, "a", "b")
+    hub.rig.restart(how)
+    again = Hub(hub.rig).client("ID:same", failover=True)
+    committed(again, 1, "a", "b")
+    committed(again, 2, "c")
+    again.consume(QUEUE)
+    assert again.texts() == ["a", "b", "c"]
+
+
 def test_a_full_queue_withholds_the_answer_and_acknowledgements_come_through() -> None:
     hub = Hub(Rig({"q": {"max_octets": "2000", "full": "BLOCK"}}))
     client = hub.client()

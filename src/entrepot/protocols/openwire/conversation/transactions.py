@@ -47,12 +47,12 @@ class Transactions:
 
     def sends(self, session: SessionRecord, message: Message) -> bool:
         """Send ``message`` within the transaction; False when there is no wire and it would be forgotten."""
+        requests = self._requests
+        if self.of(session).doomed:
+            return True  # the broker knows nothing of it any more; who commits or prepares it is told
         transaction = self.begun(session)
         message.transaction_id = transaction.transaction_id
-        requests = self._requests
-        if transaction.is_branch and transaction.doomed:
-            return True  # the broker knows nothing of the branch any more; who prepares it is told
-        if requests.reconnects and not transaction.doomed and not transaction.is_branch:
+        if requests.reconnects and not transaction.is_branch:
             transaction.sends.append(message)
         return requests.post(message) or requests.reconnects
 

@@ -1,0 +1,184 @@
+"""One world of programs with the real client, from its seed: brokers, programs, what breaks, and the reckoning.
+
+One broker that comes and goes has one store: there what was not answered is asked again, and nothing comes twice. Two
+or three brokers that know nothing of one another have a store each: there programs fail over and are moved. Some worlds
+are *calm*: nothing breaks, and programs are moved all the time.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from entrepot.base.environment import MILLISECOND
+from entrepot.config.model import BrokerConfig, BrokerSettings
+from entrepot.simulation.accounts import Account
+from entrepot.simulation.callers import PORT, Caller, Reader, Sender, Worker
+from entrepot.simulation.networks import Network
+from entrepot.simulation.sites import Blueprint
+from entrepot.simulation.world import Lots
+
+QUEUES: Final = ("IN", "OUT")
+DEAD_LETTERS: Final = "ActiveMQ.DLQ"
+STEPS: Final = ("move", "cut", "cut", "commit", "silent", "slow", "kill", "power", "stop")
+STORM_MS: Final = 5_000
+HEALING_MS: Final = 180_000  # a silent cut is found after 30 s, and what follows may be one as well
+LEAVING_MS: Final = 90_000  # the same
+STEP_MS: Final = 100
+DRAIN_MS: Final = 30_000
+
+
+class CallerRun:
+    """The world of one seed."""
+
+    def __init__(self, seed: int, *, lines: bool = False) -> None:
+        names = ("one", "two", "three")
+        lots = self.lots = Lots(f"{seed}/callers")
+        count = lots.one_of((1, 1, 2, 3))
+        self.calm: Final = count > 1 and lots.chance(0.3)
+        blueprints = {name: Blueprint(config=BrokerConfig(broker=BrokerSettings(name=name))) for name in names[:count]}
+        self.network: Final = Network(seed, blueprints, lines=lines)
+        self.world: Final = self.network.world
+        self.account: Final = Account(self.world, calm=self.calm, stores=count)
+        self.callers: list[Caller] = self._draw()
+        self.down: dict[str, None] = {}
+
+    def _draw(self) -> list[Caller]:
+        lots, network, account = self.lots, self.network, self.account
+        found: list[Caller] = [Sender(network, account, f"sender{n}", "IN") for n in range(lots.between(1, 2))]
+        found += [Worker(network, account, f"writer{n}", "", lots.one_of(QUEUES)) for n in range(lots.below(2))]
+        found += [Worker(network, account, f"relay{n}", "IN", "OUT") for n in range(lots.below(3))]
+        found += [Reader(network, account, f"reader{n}", "IN") for n in range(lots.below(3))]
+        found += [Reader(network, account, f"last{n}", "OUT") for n in range(lots.below(2))]
+        return found
+
+    def run(self) -> list[str]:
+        """Storm, healing, reckoning; return what was broken."""
+        self.network.start()
+        self._pass(100)
+        for caller in self.callers:
+            self.world.later(self.lots.below(500) * MILLISECOND, caller.start)
+        until = self.world.time + STORM_MS * MILLISECOND
+        while self.world.time < until and not self.world.violations:
+            self._pass(self.lots.skewed(10, 1_500))
+            self._break()
+        if not self.world.violations:
+            self._heal()
+        if not self.world.violations:
+            self._reckon()
+        return self.world.violations
+
+    def _pass(self, ms: int) -> None:
+        self.world.run(self.world.time + ms * MILLISECOND)
+
+    # -- what happens to them ------------------------------------------------------------------------------------------
+
+    def _break(self) -> None:
+        lots, network = self.lots, self.network
+        caller = lots.one_of(self.callers)
+        site = network.sites[lots.one_of(list(network.sites))]
+        kind = "move" if self.calm else lots.one_of(STEPS)
+        self.world.note(f"step {kind} {caller.name} {site.name}")
+        self.world.count(f"steps: {kind}")
+        if kind == "move":
+            url = f"tcp://{site.name}:{PORT}"
+            caller.turn(lambda: caller.lifeline.control("", url, False))
+        elif kind == "cut":
+            network.cut(caller.name, site.name)
+            self.world.later(lots.between(1, 1_000) * MILLISECOND, lambda: network.mend(caller.name, site.name))
+        elif kind == "silent":
+            network.cut(caller.name, site.name, silent=True)
+            self.world.later(lots.between(1, 1_000) * MILLISECOND, lambda: network.mend(caller.name, site.name))
+        elif kind == "commit":
+            self._trap()
+        elif kind == "slow":
+            network.slow(caller.name, site.name)
+        elif kind == "stop":
+            site.stop()
+        elif site.broker is not None:
+            site.crash(torn=kind == "power")
+            self.world.later(lots.between(10, 3_000) * MILLISECOND, site.boot)
+
+    def _trap(self) -> None:
+        """Have somebody lose his broker while he commits."""
+        workers = [caller for caller in self.callers if isinstance(caller, Worker)]
+        if not workers:
+            return
+        worker = self.lots.one_of(workers)
+        kind = self.lots.one_of(("cut", "kill", "power"))
+
+        def spring() -> None:
+            site = self.network.sites.get(worker.place)
+            if site is None or site.broker is None:
+                return
+            self.world.count("broken commits")
+            if kind == "cut":
+                self.network.cut(worker.name, site.name)
+                self.network.mend(worker.name, site.name)
+            else:
+                site.crash(torn=kind == "power")
+                self.world.later(self.lots.between(10, 500) * MILLISECOND, site.boot)
+
+        worker.trap = spring
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def _heal(self) -> None:
+        self.world.note("healing")
+        self.network.heal()
+        for caller in self.callers:
+            caller.finish()
+        for _ in range(HEALING_MS // STEP_MS):
+            self._pass(STEP_MS)
+            if self.world.violations or (not self._busy() and not self._waiting()):
+                break
+        else:
+            self.world.violation(f"after {HEALING_MS} ms: {self._busy()} {self._waiting()}")
+            return
+        for caller in self.callers:
+            caller.turn(caller.leave)
+        for _ in range(LEAVING_MS // STEP_MS):
+            self._pass(STEP_MS)
+            if all(caller.left for caller in self.callers):
+                break
+        stay = [caller.name for caller in self.callers if not caller.left]
+        if stay and not self.world.violations:
+            self.world.violation(f"{stay} cannot leave")
+
+    def _busy(self) -> list[str]:
+        """Return who has something under way, and what."""
+        asking = [one for one in self.callers if one.open_asks]
+        found = [f"{one.name}: {', '.join(one.open_asks.values())}" for one in asking]
+        return found + [one.name for one in self.callers if not one.is_done() and not one.open_asks]
+
+    def _waiting(self) -> list[str]:
+        """Return queues in which messages wait although somebody reads them there."""
+        found: list[str] = []
+        for caller in self.callers:
+            queue = caller.queue if isinstance(caller, Reader) else caller.source if isinstance(caller, Worker) else ""
+            site = self.network.sites.get(caller.place)
+            broker = None if site is None else site.broker
+            if queue and site is not None and broker is not None and queue in broker.table.queues:
+                left = int(broker.table.queues[queue].count)
+                if left:
+                    found.append(f"{left} in {queue} of {site.name}, where {caller.name} reads")
+            elif queue and not caller.place:
+                found.append(f"{caller.name} has no broker")
+        return found
+
+    def _reckon(self) -> None:
+        for site in self.network.sites.values():
+            for queue in (*QUEUES, DEAD_LETTERS):
+                site.read(f"queue://{queue}")
+        for _ in range(DRAIN_MS // STEP_MS):
+            self._pass(STEP_MS)
+            if not self._stored():
+                break
+        for name, places in self.network.seen.items():
+            self.account.found[name] = len(places)
+        if self._stored():
+            self.world.violation(f"{self._stored()} messages cannot be read out")
+        self.account.reckon()
+
+    def _stored(self) -> int:
+        brokers = [site.broker for site in self.network.sites.values()]
+        return sum(int(queue.count) for one in brokers if one is not None for queue in one.table.queues.values())

@@ -1,0 +1,123 @@
+"""Bugs of clients, planted to see that the simulation finds them. None of them is in the product.
+
+They replace a method, which native callers of the compiled build do not notice: they are planted in the plain build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from bridge_bugs import patched
+from entrepot.core.transactions.carrying import Work
+from entrepot.protocols.failover import FailoverCore
+from entrepot.protocols.openwire.conversation.consuming import Consumers
+from entrepot.protocols.openwire.conversation.inbox import Inbox
+from entrepot.protocols.openwire.conversation.requests import Requests
+from entrepot.protocols.openwire.conversation.transactions import Transactions
+from entrepot.protocols.openwire.ids import AckType
+
+
+def _forgets_a_doubt(genuine: Any) -> Any:
+    def resolved(self: Requests) -> Any:
+        self.doubtful = []
+        return []
+
+    return resolved
+
+
+def _does_not_replay(genuine: Any) -> Any:
+    return lambda self, transaction: None
+
+
+def _moves_at_once(genuine: Any) -> Any:
+    return FailoverCore._leave_for
+
+
+def _tells_twice(genuine: Any) -> Any:
+    def tell(self: Inbox, ack_type: int, *arguments: Any, **more: Any) -> None:
+        genuine(self, ack_type, *arguments, **more)
+        if ack_type in (AckType.STANDARD, AckType.INDIVIDUAL):
+            genuine(self, ack_type, *arguments, **more)
+
+    return tell
+
+
+def _settles_on_the_next_wire(genuine: Any) -> Any:
+    def interrupted(self: Inbox) -> bool:
+        kept = list(self.delivered)
+        unsettled: bool = genuine(self)
+        self.delivered = kept
+        for delivery in kept:
+            delivery.live = True
+        return unsettled
+
+    return interrupted
+
+
+def _does_not_subscribe_again(genuine: Any) -> Any:
+    def lost(self: Consumers) -> Any:
+        doomed = genuine(self)
+        for record in self.records.values():
+            record.confirmed = False
+        return doomed
+
+    return lost
+
+
+def _does_not_ask_again(genuine: Any) -> Any:
+    def lost(self: Requests) -> None:
+        genuine(self)
+        self.parked = []
+
+    return lost
+
+
+def _commits_what_was_lost(genuine: Any) -> Any:
+    def lost(self: Consumers) -> Any:
+        genuine(self)
+        return []
+
+    return lost
+
+
+def _goes_on_when_doomed(genuine: Any) -> Any:
+    def sends(self: Transactions, session: Any, message: Any) -> bool:
+        transaction = self.begun(session)
+        message.transaction_id = transaction.transaction_id
+        if self._requests.reconnects and not transaction.doomed:
+            transaction.sends.append(message)
+        return self._requests.post(message) or self._requests.reconnects
+
+    return sends
+
+
+def _stores_a_repeated_commit(genuine: Any) -> Any:
+    def begin(self: Work) -> None:
+        self.transaction.sequences = {}
+        genuine(self)
+
+    return begin
+
+
+BUGS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
+    "a commit in doubt is forgotten": (Requests, "resolved", _forgets_a_doubt),
+    "an open transaction is not told again": (Transactions, "replay", _does_not_replay),
+    "a move does not wait for a commit": (FailoverCore, "_move", _moves_at_once),
+    "a message is acknowledged twice": (Inbox, "_tell", _tells_twice),
+    "an acknowledgement goes out on the next connection": (Inbox, "interrupted", _settles_on_the_next_wire),
+    "a consumer is not subscribed again": (Consumers, "lost", _does_not_subscribe_again),
+    "what was not answered is not asked again": (Requests, "lost", _does_not_ask_again),
+    "a transaction that consumed on a lost connection commits": (Consumers, "lost", _commits_what_was_lost),
+    "a transaction that cannot commit goes on": (Transactions, "sends", _goes_on_when_doomed),
+    "a commit that is repeated is stored twice": (Work, "_begin", _stores_a_repeated_commit),
+}
+
+
+def planted(bug: str) -> AbstractContextManager[None]:
+    """Return what plants ``bug``; "" for none."""
+    if not bug:
+        return nullcontext()
+    owner, name, make = BUGS[bug]
+    return patched(owner, name, make)
