@@ -13,7 +13,7 @@ from entrepot.base.environment import MILLISECOND
 from entrepot.base.settings import Dialect, Options, Setting, Unit
 from entrepot.client.options import ONE_WAY, ClientOptions, CoreOptions, FanoutOptions
 from entrepot.protocols.announcement import MulticastOptions
-from entrepot.protocols.failover import FailoverOptions
+from entrepot.protocols.peers import FailoverOptions
 
 HEAD: Final = """\
 <!-- Written by `make generated` from src/entrepot/client and src/entrepot/protocols/failover.py. -->

@@ -15,7 +15,7 @@ from entrepot.base.errors import InvalidOption, InvalidURI
 from entrepot.base.settings import UNLIMITED, Dialect, Options, Unit, refuse_unknown, setting
 from entrepot.base.uri import Composite, Endpoint, parse, split_options
 from entrepot.protocols.conversing.modes import Handling, RedeliveryPolicy
-from entrepot.protocols.failover import FailoverOptions
+from entrepot.protocols.peers import FailoverOptions
 
 PREFETCH_MAX: Final = 32_767  # ActiveMQ's limit for a subscription
 JMS: Final = "jms."

@@ -17,17 +17,16 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Final
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
-from entrepot.base.environment import MILLISECOND, SECOND, Duration, Entropy, Instant
-from entrepot.base.errors import Fault, InvalidURI
-from entrepot.base.settings import UNLIMITED, Options, Unit, setting
-from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse_list
+from entrepot.base.environment import SECOND, Entropy, Instant
+from entrepot.base.errors import Fault
+from entrepot.base.settings import UNLIMITED
+from entrepot.base.uri import Composite, Endpoint
+from entrepot.protocols.peers import Backoff, FailoverOptions, Peers, key, leaves
 from entrepot.protocols.session import NEVER
 
-DEFAULT_PORT: Final = 61616
 HOMESICK: Final = 5 * SECOND  # how long a broker of the own zone must be there before a client goes home
-ZONE: Final = "zone"
 MOVE_PATIENCE: Final = 2 * SECOND  # for requests and transactions to end before a planned move
 SHORT_LIFE: Final = 5 * SECOND  # ActiveMQ's minConnectTime: what ends sooner, again and again, is no connection
 
@@ -77,62 +76,6 @@ TRANSITIONS: Final[Mapping[tuple[State, Signal], State]] = {
     (State.CONNECTED, Signal.CLOSE): State.CLOSED,
     (State.FAILED, Signal.CLOSE): State.CLOSED,
 }
-
-
-class FailoverOptions(Options, frozen=True):
-    """How a lost peer is replaced; the query behind ``failover:(...)``."""
-
-    initial_reconnect_delay: Duration = setting(
-        10 * MILLISECOND,
-        unit=Unit.DURATION,
-        uri="initialReconnectDelay",
-        about="wait before the first round of an outage",
-    )
-    max_reconnect_delay: Duration = setting(
-        30 * SECOND, unit=Unit.DURATION, uri="maxReconnectDelay", about="longest wait between two rounds"
-    )
-    use_exponential_back_off: bool = setting(True, uri="useExponentialBackOff", about="wait longer after each round")
-    reconnect_delay_exponent: float = setting(
-        2.0, low=1.0, uri="reconnectDelayExponent", about="the wait grows by this factor"
-    )
-    max_reconnect_attempts: int = setting(
-        UNLIMITED, unlimited=True, uri="maxReconnectAttempts", about="rounds in an outage; 0: never reconnect"
-    )
-    startup_max_reconnect_attempts: int = setting(
-        UNLIMITED,
-        unlimited=True,
-        uri="startupMaxReconnectAttempts",
-        about="rounds before the first connection; -1: as maxReconnectAttempts",
-    )
-    warn_after_reconnect_attempts: int = setting(
-        10, unlimited=True, uri="warnAfterReconnectAttempts", about="say so after every so many failed rounds"
-    )
-    randomize: bool = setting(True, uri="randomize", about="shuffle the list before each round")
-    backup: bool = setting(False, uri="backup", about="keep connections to other peers in reserve")
-    backup_pool_size: int = setting(1, low=1, uri="backupPoolSize", about="how many reserves")
-    priority_backup: bool = setting(False, uri="priorityBackup", about="go back to a priority peer when it answers")
-    priority_uris: str = setting("", uri="priorityURIs", about="the priority peers; none: the first of the list")
-    timeout: Duration = setting(
-        UNLIMITED, unit=Unit.DURATION, unlimited=True, uri="timeout", about="longest that a send waits in an outage"
-    )
-    track_messages: bool = setting(False, uri="trackMessages", about="keep what was sent last, to send it again")
-    max_cache_size: int = setting(
-        131_072, unit=Unit.OCTETS, uri="maxCacheSize", about="octets of messages that trackMessages keeps"
-    )
-    track_transaction_producers: bool = setting(
-        True, uri="trackTransactionProducers", about="announce closed producers of an open transaction again"
-    )
-    update_uris_supported: bool = setting(
-        True, uri="updateURIsSupported", about="learn peers from the broker (ConnectionControl.connectedBrokers)"
-    )
-    update_uris_url: str = setting("", uri="updateURIsURL", about="file or URL of a list of peers, read in each round")
-    rebalance_update_uris: bool = setting(
-        True, uri="rebalanceUpdateURIs", about="move when the list at updateURIsURL changed"
-    )
-    reconnect_supported: bool = setting(
-        True, uri="reconnectSupported", about="obey the broker that names another (ConnectionControl.reconnectTo)"
-    )
-    zone: str = setting("", uri="zone", about="where this program is: brokers of other zones are the last resort")
 
 
 # -- effects -----------------------------------------------------------------------------------------------------------
@@ -227,20 +170,16 @@ class FailoverCore:
         self.current = 0
         self.rounds = 0
         self.ever_connected = False
-        self.zones: dict[tuple[str, int, str], str] = {}
-        self.configured: list[Endpoint] = [self._placed(place) for place in places]
-        self.updated: list[Endpoint] = []
+        self.peers: Final = Peers(places, options, entropy)
         self._entropy = entropy
-        self._priorities = [_key(place) for each in parse_list(options.priority_uris) for place in each.endpoints()]
         self._transports: dict[int, _Transport] = {}
         self._attempts = 0
-        self._failed: Endpoint | None = None  # tried last in the next round
         self._round: list[Endpoint] = []
         self._successors: list[Endpoint] = []
         self._why = "no peer is known"
-        self._delay = options.initial_reconnect_delay
+        self._backoff: Final = Backoff(options)
         self._due: Instant = NEVER
-        self._reserve_delay = options.initial_reconnect_delay
+        self._reserve_backoff: Final = Backoff(options)
         self._reserve_due: Instant = NEVER
         self._used_at: Instant = 0
         self._home_due: Instant = NEVER  # when to go home, if the reserve there still stands
@@ -267,9 +206,9 @@ class FailoverCore:
             return self._use(attempt, now)
         if transport.role is _Role.SUCCESSOR:
             return self._move(attempt, "a better place was found", now)
-        if self.options.priority_backup and self._preferred(transport.place) and not self._at_priority():
+        if self.options.priority_backup and self.peers.preferred(transport.place) and not self._at_priority():
             return self._move(attempt, "a priority peer is back", now)
-        if self._away() and self._near(transport.place) and self._home_due == NEVER:
+        if self._away() and self.peers.near(transport.place) and self._home_due == NEVER:
             # not all at once, and not to a peer that falls again
             self._home, self._home_due = attempt, now + int(HOMESICK * (1 + self._entropy.fraction()))
         return self._fill_reserves(now)
@@ -286,14 +225,14 @@ class FailoverCore:
             return self._dial_next(now)
         if transport.role is _Role.SUCCESSOR:
             return self._try_successor(now)
-        self._unanswered[_key(transport.place)] = None
+        self._unanswered[key(transport.place)] = None
         return self._fill_reserves(now)
 
     def addresses(self, text: str | None, now: Instant) -> list[Effect]:
         """Take what `ReadAddresses` found; None: it could not be read, and the list stays as it is."""
         effects: list[Effect] = []
         if text is not None:
-            effects += self._learn(_leaves(text.replace("\n", ",")), self.options.rebalance_update_uris, now)
+            effects += self._learn(leaves(text.replace("\n", ",")), self.options.rebalance_update_uris, now)
         if self.state is State.READING:
             effects += self._dial_round(now)
         return effects
@@ -302,40 +241,33 @@ class FailoverCore:
         """Obey a broker's ConnectionControl (classic.md 2.4); URIs that are none are the broker's fault and ignored."""
         effects: list[Effect] = []
         if brokers and self.options.update_uris_supported:
-            effects += self._learn(_leaves(brokers), rebalance, now)
+            effects += self._learn(leaves(brokers), rebalance, now)
         if reconnect_to and self.options.reconnect_supported:
-            places = _leaves(reconnect_to)
+            places = leaves(reconnect_to)
             if places:
-                known = self._known(places[0])
-                # ActiveMQ forgets the others: and with them the way back, when all that it was told of is gone
-                self.configured = [known, *(one for one in self.configured if _key(one) != _key(known))]
-                self._successors = [known]
+                self._successors = [self.peers.prefer(places[0])]
                 effects += self._try_successor(now)
         return effects
 
     def located(self, here: str, zones: Mapping[str, str], now: Instant) -> list[Effect]:
         """Learn in which zone the peer in use is, and others are, by URI."""
-        for text, zone in zones.items():
-            for place in _leaves(text):
-                self.zones[_key(place)] = zone
+        self.peers.locate(zones)
         current = self._transports.get(self.current)
         if current is not None and here:
-            self.zones[_key(current.place)] = here
+            self.peers.zones[key(current.place)] = here
         return self._fill_reserves(now)
 
     def add(self, place: Endpoint, now: Instant) -> list[Effect]:
         """Discovery found a peer."""
-        place = self._placed(place)
-        if any(_key(place) == _key(known) for known in self.configured):
+        if not self.peers.add(place):
             return []
-        self.configured.append(place)
         if self.state is State.WAITING and self._due == NEVER:
             return self._begin_round(now)
         return self._fill_reserves(now) if self.state is State.CONNECTED else []
 
     def remove(self, place: Endpoint, now: Instant) -> list[Effect]:
         """Discovery lost a peer: it is not dialled any more; a connection to it lives until it breaks."""
-        self.configured = [known for known in self.configured if _key(known) != _key(place)]
+        self.peers.remove(place)
         return []
 
     def deadline(self) -> Instant:
@@ -378,29 +310,12 @@ class FailoverCore:
 
     # -- rounds --------------------------------------------------------------------------------------------------------
 
-    def connect_list(self) -> list[Endpoint]:
-        """Return whom to dial, in order: learned, then configured; shuffled if wanted; who failed last comes last."""
-        by_key = {_key(place): place for place in reversed([*self.updated, *self.configured])}
-        places = [by_key[key] for key in dict.fromkeys(_key(place) for place in [*self.updated, *self.configured])]
-        failed = self._failed
-        last = [place for place in places if failed is not None and _key(place) == _key(failed)]
-        others = [place for place in places if place not in last]
-        if self.options.randomize:
-            for at in range(len(others) - 1, 0, -1):
-                other = int(self._entropy.fraction() * (at + 1))
-                others[at], others[other] = others[other], others[at]
-        if self.options.priority_backup:  # an outage ends at a priority peer if one is there
-            others.sort(key=lambda place: not self._preferred(place))
-        if self.options.zone:
-            others.sort(key=self._distance)
-        return others + last
-
     def check(self) -> None:
         """Raise Fault if an invariant does not hold."""
         main = [t for t in self._transports.values() if t.role is _Role.MAIN]
         if (self.state is State.DIALLING) != (len(main) == 1) or (self.state is State.CONNECTED) != (self.current != 0):
             raise Fault(f"failover: {len(main)} transports are dialled and {self.current} is used while {self.state}")
-        if self.state is State.WAITING and self._due == NEVER and self.connect_list():
+        if self.state is State.WAITING and self._due == NEVER and self.peers.in_order():
             raise Fault("failover: nobody will ever be dialled")
 
     def _begin_round(self, now: Instant) -> list[Effect]:
@@ -411,10 +326,10 @@ class FailoverCore:
         return self._dial_round(now)
 
     def _dial_round(self, now: Instant) -> list[Effect]:
-        self._round = self.connect_list()
+        self._round = self.peers.in_order()
         if not self._round:
             self._become(Signal.WAIT)
-            self._due = NEVER if not self.options.update_uris_url else now + self._next_delay()
+            self._due = NEVER if not self.options.update_uris_url else now + self._backoff.take()
             return []
         self._become(Signal.DIAL)
         return self._dial_next(now)
@@ -431,7 +346,7 @@ class FailoverCore:
         if period > 0 and self.rounds % period == 0:
             effects.append(Warn(self.rounds, self._why))
         self._become(Signal.WAIT)
-        self._due = now + self._next_delay()
+        self._due = now + self._backoff.take()
         return effects
 
     def _use(self, attempt: int, now: Instant) -> list[Effect]:
@@ -442,31 +357,33 @@ class FailoverCore:
         self.current = attempt
         self.ever_connected = True
         self.rounds = 0
-        self._failed = None
+        self.peers.failed = None
         self._used_at = now
         return [Use(attempt, transport.place, first), *self._fill_reserves(now)]
 
     def _lost(self, place: Endpoint, why: str, now: Instant) -> list[Effect]:
         self.current = 0
-        self._failed = place
-        self._unanswered = {_key(place): None}
+        self.peers.failed = place
+        self._unanswered = {key(place): None}
         self._why = why
         self.rounds = 0
         self._short_lives = self._short_lives + 1 if now - self._used_at < SHORT_LIFE else 0
         if self._short_lives <= 1:
-            self._delay = self._reserve_delay = self.options.initial_reconnect_delay
+            self._backoff.reset()
+            self._reserve_backoff.reset()
         else:
-            self._delay, self._reserve_delay = self._grown(self._delay), self._grown(self._reserve_delay)
+            self._backoff.grow()
+            self._reserve_backoff.grow()
         effects: list[Effect] = self._drop_successor()
         if self._rounds_max() == 0:
             return [*effects, *self._give_up(why)]
         effects.append(Interrupted(why))
         ready = [attempt for attempt, transport in self._transports.items() if transport.open]
-        ready.sort(key=lambda attempt: not self._preferred(self._transports[attempt].place))
+        ready.sort(key=lambda attempt: not self.peers.preferred(self._transports[attempt].place))
         if self.options.zone:
-            ready.sort(key=lambda attempt: self._distance(self._transports[attempt].place))
-            near = [known for known in self.connect_list() if self._near(known) and _key(known) != _key(place)]
-            if ready and near and not self._near(self._transports[ready[0]].place):
+            ready.sort(key=lambda attempt: self.peers.distance(self._transports[attempt].place))
+            near = [known for known in self.peers.in_order() if self.peers.near(known) and key(known) != key(place)]
+            if ready and near and not self.peers.near(self._transports[ready[0]].place):
                 ready = []  # a reserve elsewhere is used only when nobody at home answers
         if ready:
             return [*effects, *self._use(ready[0], now)]
@@ -474,7 +391,7 @@ class FailoverCore:
             del self._transports[attempt]  # a reserve that does not answer yet will be dialled in its turn
             effects.append(Drop(attempt))
         self._become(Signal.WAIT)
-        self._due = now + self._delay
+        self._due = now + self._backoff.delay
         return effects
 
     def _give_up(self, why: str) -> list[Effect]:
@@ -489,38 +406,22 @@ class FailoverCore:
             return self.options.startup_max_reconnect_attempts
         return self.options.max_reconnect_attempts
 
-    def _next_delay(self) -> Duration:
-        delay = self._delay
-        self._delay = self._grown(delay)
-        return delay
-
-    def _grown(self, delay: Duration) -> Duration:
-        if not self.options.use_exponential_back_off:
-            return delay
-        return min(int(delay * self.options.reconnect_delay_exponent), self.options.max_reconnect_delay)
-
     # -- moves and reserves --------------------------------------------------------------------------------------------
 
     def _learn(self, places: list[Endpoint], rebalance: bool, now: Instant) -> list[Effect]:
-        """Take a list of peers; only another *set* counts (classic.md 2.4: the order is ignored)."""
-        if {_key(place) for place in places} == {_key(place) for place in self.updated}:
+        """Take a list of peers."""
+        if not self.peers.update(places):
             return []
-        self.updated = [self._known(place) for place in places]
-        effects: list[Effect] = [Updated(tuple(self.updated))]
+        effects: list[Effect] = [Updated(tuple(self.peers.updated))]
         if self.state is not State.CONNECTED:
             return effects
         if rebalance and not (self.options.priority_backup and self._at_priority()):
             here = self._transports[self.current].place
-            self._successors = [one for one in self.connect_list() if self._near(one) or not self._near(here)]
+            self._successors = [
+                one for one in self.peers.in_order() if self.peers.near(one) or not self.peers.near(here)
+            ]
             effects += self._try_successor(now)
         return [*effects, *self._fill_reserves(now)]
-
-    def _known(self, place: Endpoint) -> Endpoint:
-        """Return ``place`` with the options that were configured for it: a broker announces only the address."""
-        for known in self.configured:
-            if _key(known) == _key(place):
-                return known
-        return place
 
     def _try_successor(self, now: Instant) -> list[Effect]:
         """Dial the next candidate; reaching where we are already ends the search."""
@@ -529,11 +430,11 @@ class FailoverCore:
             return effects
         place = self._successors.pop(0)
         here = self._transports[self.current].place
-        if _key(place) == _key(here):
+        if key(place) == key(here):
             self._successors = []
             return effects
         for attempt, transport in self._transports.items():
-            if transport.open and transport.role is _Role.RESERVE and _key(transport.place) == _key(place):
+            if transport.open and transport.role is _Role.RESERVE and key(transport.place) == key(place):
                 return [*effects, *self._move(attempt, "a better place was found", now)]
         return [*effects, self._dial(place, _Role.SUCCESSOR)]
 
@@ -573,57 +474,41 @@ class FailoverCore:
         reserves = [transport for transport in self._transports.values() if transport.role is _Role.RESERVE]
         if any(not transport.open for transport in reserves):
             return []
-        taken = {_key(transport.place) for transport in self._transports.values()}
-        wanted = self.options.backup and len(reserves) < self.options.backup_pool_size
-        homesick = self.options.priority_backup and not self._at_priority()
-        away = self._away() and self._home_due == NEVER
-        candidates = [place for place in self.connect_list() if _key(place) not in taken]
-        candidates = [
-            place
-            for place in candidates
-            if wanted or (homesick and self._preferred(place)) or (away and self._near(place))
-        ]
-        candidates.sort(key=lambda place: not (self.options.priority_backup and self._preferred(place)))
-        if self.options.zone:
-            candidates.sort(key=self._distance)
+        candidates = self._reserve_candidates(len(reserves))
         for place in candidates:
-            if _key(place) not in self._unanswered:
+            if key(place) not in self._unanswered:
                 return [self._dial(place, _Role.RESERVE)]
         self._unanswered.clear()
         if candidates:
-            self._reserve_due = now + self._reserve_delay
-            self._reserve_delay = self._grown(self._reserve_delay)
+            self._reserve_due = now + self._reserve_backoff.take()
         return []
 
-    def _preferred(self, place: Endpoint) -> bool:
-        if self._priorities:
-            return _key(place) in self._priorities
-        return bool(self.configured) and _key(place) == _key(self.configured[0])
-
-    def _placed(self, place: Endpoint) -> Endpoint:
-        """Take the zone out of the options of a configured place."""
-        if ZONE not in place.options:
-            return place
-        self.zones[_key(place)] = place.options[ZONE]
-        return structs.replace(place, options={name: text for name, text in place.options.items() if name != ZONE})
-
-    def _near(self, place: Endpoint) -> bool:
-        return bool(self.options.zone) and self.zones.get(_key(place)) == self.options.zone
-
-    def _distance(self, place: Endpoint) -> int:
-        """Return 0 for our own zone, 1 for nobody knows, 2 for another."""
-        if self._near(place):
-            return 0
-        return 2 if self.zones.get(_key(place)) else 1
+    def _reserve_candidates(self, reserves: int) -> list[Endpoint]:
+        """Return where a reserve may be, besides ``reserves`` that there are, the best first."""
+        options, peers = self.options, self.peers
+        taken = {key(transport.place) for transport in self._transports.values()}
+        wanted = options.backup and reserves < options.backup_pool_size
+        homesick = options.priority_backup and not self._at_priority()
+        away = self._away() and self._home_due == NEVER
+        candidates = [
+            place
+            for place in peers.in_order()
+            if key(place) not in taken
+            and (wanted or (homesick and peers.preferred(place)) or (away and peers.near(place)))
+        ]
+        candidates.sort(key=lambda place: not (options.priority_backup and peers.preferred(place)))
+        if options.zone:
+            candidates.sort(key=peers.distance)
+        return candidates
 
     def _away(self) -> bool:
         """Whether we are known to be in another zone than ours."""
         here = self._transports.get(self.current)
-        return bool(self.options.zone) and here is not None and self._distance(here.place) == 2
+        return bool(self.options.zone) and here is not None and self.peers.distance(here.place) == 2
 
     def _at_priority(self) -> bool:
         here = self._transports.get(self.current)
-        return here is not None and self._preferred(here.place)
+        return here is not None and self.peers.preferred(here.place)
 
     def _dial(self, place: Endpoint, role: _Role) -> Effect:
         self._attempts += 1
@@ -638,20 +523,6 @@ class FailoverCore:
         if following is not State.CONNECTED:
             self.current = 0
             self._reserve_due = NEVER
-
-
-def _key(place: Endpoint) -> tuple[str, int, str]:
-    """Return what makes a place the same place: the address. Names are compared as written, not resolved."""
-    port = DEFAULT_PORT if place.port == NO_PORT else place.port
-    return (place.host.lower(), port, place.path if not place.host else "")
-
-
-def _leaves(text: str) -> list[Endpoint]:
-    """Return the endpoints of a comma list; [] for a text that is none."""
-    try:
-        return [endpoint for each in parse_list(text) for endpoint in each.endpoints()]
-    except InvalidURI:
-        return []
 
 
 def plain(endpoint: Endpoint) -> Composite:

@@ -23,11 +23,12 @@ from entrepot.protocols.conversing.port import (
     ProducerPort,
     SessionPort,
 )
-from entrepot.protocols.failover import FailoverCore, FailoverOptions
+from entrepot.protocols.failover import FailoverCore
 from entrepot.protocols.lifeline import LifelineCore, LifelinePort
 from entrepot.protocols.openwire.commands import ConnectionId, ConnectionInfo
 from entrepot.protocols.openwire.conversation.core import ConversationCore
 from entrepot.protocols.openwire.options import OpenWireOptions
+from entrepot.protocols.peers import FailoverOptions
 from entrepot.protocols.session import NEVER, Shell
 from entrepot.simulation.accounts import Account, Work
 from entrepot.simulation.cables import End
@@ -221,9 +222,6 @@ class Caller(ConversationEvents, LifelinePort):
     def failed(self, error: EntrepotError) -> None:
         """Brokers have no reason to complain about this client."""
         self.world.violation(f"{self.name}: the broker reports {error.message}")
-
-    def directed(self, brokers: str, reconnect_to: str, rebalance: bool) -> None:
-        """The broker says where to go; the plan of the world does that here."""
 
     # -- what kinds of programs do -------------------------------------------------------------------------------------
 

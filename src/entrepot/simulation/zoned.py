@@ -23,7 +23,8 @@ from entrepot.base.uri import Endpoint
 from entrepot.cluster.balance import TOLERANCE, Balance, Client
 from entrepot.cluster.census import Census, Facts
 from entrepot.cluster.roll import Roll
-from entrepot.protocols.failover import Dial, Drop, Effect, FailoverCore, FailoverOptions, Use
+from entrepot.protocols.failover import Dial, Drop, Effect, FailoverCore, Use
+from entrepot.protocols.peers import FailoverOptions
 from entrepot.simulation.world import Bell, World
 
 PLANTED: Final = (

@@ -17,7 +17,6 @@ from entrepot.protocols.failover import (
     Drop,
     Effect,
     FailoverCore,
-    FailoverOptions,
     GiveUp,
     Interrupted,
     ReadAddresses,
@@ -27,6 +26,7 @@ from entrepot.protocols.failover import (
     Use,
     Warn,
 )
+from entrepot.protocols.peers import FailoverOptions
 from entrepot.protocols.session import NEVER
 
 
@@ -165,12 +165,12 @@ class TestRounds:
 
     def test_randomize_shuffles_all_but_the_lost_one(self) -> None:
         core = FailoverCore([place(name) for name in "abcd"], FailoverOptions(), Lots(0.0))
-        assert [each.host for each in core.connect_list()] == ["b", "c", "d", "a"]
+        assert [each.host for each in core.peers.in_order()] == ["b", "c", "d", "a"]
 
     @given(st.lists(st.floats(0, 1, exclude_max=True), min_size=1))
     def test_shuffling_loses_nobody(self, lots: list[float]) -> None:
         core = FailoverCore([place(name) for name in "abcdef"], FailoverOptions(), Lots(*lots))
-        assert sorted(each.host for each in core.connect_list()) == list("abcdef")
+        assert sorted(each.host for each in core.peers.in_order()) == list("abcdef")
 
     def test_attempts_are_rounds(self) -> None:
         world = World("ab", max_reconnect_attempts=3).start("")
@@ -355,7 +355,7 @@ class TestMoves:
         core.start(0)
         core.opened(1, 0)
         core.control("ssl://a:1,ssl://b:1", "", False, 0)
-        assert core.connect_list()[0] == configured
+        assert core.peers.in_order()[0] == configured
 
     def test_rubbish_is_ignored(self) -> None:
         world = World("a").start("a")
@@ -449,7 +449,7 @@ class TestZones:
 
     def world(self, names: str, up: str, **options: object) -> World:
         world = World(names, zone="home", **options)
-        world.core.zones = {(one, 61616, ""): "home" if one in "ab" else "away" for one in names if one != "n"}
+        world.core.peers.zones = {(one, 61616, ""): "home" if one in "ab" else "away" for one in names if one != "n"}
         return world.start(up)
 
     def test_home_comes_first_then_the_unknown_then_the_others(self) -> None:
@@ -461,8 +461,8 @@ class TestZones:
         assert isinstance(there, Endpoint)
         assert isinstance(here, Endpoint)
         core = FailoverCore([there, here], FailoverOptions(randomize=False, zone="home"), Lots())
-        assert [one.host for one in core.connect_list()] == ["a", "x"]
-        assert core.connect_list()[1].options == {"wireFormat.cacheSize": "5"}
+        assert [one.host for one in core.peers.in_order()] == ["a", "x"]
+        assert core.peers.in_order()[1].options == {"wireFormat.cacheSize": "5"}
 
     def test_another_zone_only_when_nobody_at_home_answers(self) -> None:
         world = self.world("xab", "xab")

@@ -23,7 +23,7 @@ from entrepot.protocols.announcement import (
     Hearing,
     MulticastOptions,
 )
-from entrepot.protocols.failover import FailoverOptions
+from entrepot.protocols.peers import FailoverOptions
 
 STATIC: Final = ("static", "simple")
 TRANSPORTS: Final = ("tcp", "nio", "ssl", "auto", "openwire", "unix", "vm", "http", "https")
