@@ -30,13 +30,14 @@ class Condition:
             self.refusal = None
             self.full = False
 
-    def fail(self, error: EntrepotError) -> None:
-        """Refuse for want of space, or for ever. Call while not ``dead``."""
+    def fail(self, error: EntrepotError) -> bool:
+        """Refuse for want of space, or for ever; return whether it is for ever. Call while not ``dead``."""
         self.refusal = error
         if isinstance(error, StorageFull):
             self.full = True
-        else:
-            self.dead = error
+            return False
+        self.dead = error
+        return True
 
 
 def again(error: EntrepotError) -> EntrepotError:

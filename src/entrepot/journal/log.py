@@ -331,11 +331,9 @@ class JournalCore(JournalEvents):
 
     def failed(self, error: EntrepotError) -> None:
         """Nothing that waits will be confirmed. For want of space: until `relieved`. Otherwise: for ever."""
-        condition = self._condition
-        if condition.dead is not None:
+        if self._condition.dead is not None:
             return
-        condition.fail(error)
-        if condition.dead is not None:
+        if self._condition.fail(error):  # asked of the answer: compiled, `dead` counts as None after the line above
             self._reclaiming.stop()
         self._waiting.fail(error)
 

@@ -17,7 +17,7 @@ def test_a_tight_disk_stores_nothing_and_is_not_full() -> None:
 
 def test_a_full_disk_may_get_well_again() -> None:
     condition = Condition()
-    condition.fail(StorageFull("no room"))
+    assert not condition.fail(StorageFull("no room"))
     assert condition.full
     assert condition.dead is None
     condition.relieve()
@@ -35,7 +35,7 @@ def test_tight_after_full_means_that_there_is_some_room() -> None:
 
 def test_a_dead_store_stays_dead() -> None:
     condition = Condition()
-    condition.fail(StorageError("the disk is broken"))
+    assert condition.fail(StorageError("the disk is broken"))
     condition.relieve()
     condition.tighten(StorageFull("nearly"))
     assert condition.dead is condition.refusal is not None
