@@ -291,6 +291,7 @@ class Backlog:
         self.paged_count: i64 = 0
         self.loaded: i64 = 0  # references in memory
         self.octets: i64 = 0  # their sizes
+        self.mixed: bool = False  # something in memory is younger than what is on disk of its level
         self.owed: Owed | None = None  # what is to come before anything else does
 
     @property
@@ -355,6 +356,11 @@ class Backlog:
         """Return the tail of ``level`` on disk when it holds anything."""
         paged = self.paged[level]
         return paged if paged is not None and paged.count > 0 else None
+
+    def stands_behind(self, reference: Reference) -> bool:
+        """Return whether older ones of its level than ``reference``, which is in memory, are on disk. Costly."""
+        paged = self.behind(self.level_of(reference.message))
+        return paged is not None and paged.front() < reference.number
 
     def is_starved(self, least: i64, octets: i64) -> bool:
         """Return whether messages should be read from disk before the next is delivered.

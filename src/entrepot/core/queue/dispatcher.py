@@ -277,6 +277,11 @@ class Dispatcher(Onward):
                 found = self._search(consumer, level)
                 if found != SEARCHED:
                     return found == FOUND
+            if backlog.mixed and self._has_older(reference):
+                consumer.cursor = reference
+                found = self._search(consumer, backlog.level_of(reference.message) - 1, reference.number)
+                if found != SEARCHED:
+                    return found == FOUND
             following = backlog.following(reference)
             if self.roster.may_take(consumer, reference.message):
                 consumer.cursor = reference
@@ -293,9 +298,17 @@ class Dispatcher(Onward):
         consumer.cursor = None
         return backlog.paged_count > 0 and self._search(consumer, -1) == FOUND
 
-    def _search(self, consumer: Consumer, floor: i64) -> i64:
+    def _has_older(self, reference: Reference) -> bool:
+        """Return whether older ones than ``reference`` are on disk, which it could not follow when it came."""
+        backlog = self.backlog
+        if backlog.paged_count == 0:
+            backlog.mixed = False
+        return backlog.mixed and backlog.stands_behind(reference)
+
+    def _search(self, consumer: Consumer, floor: i64, below: i64 = UNLIMITED) -> i64:
         """Look through the messages on disk above level ``floor`` for those that ``consumer`` wants.
 
+        ``below``: of the lowest of these levels only those with a smaller number.
         FOUND: it was given some. SEARCHED: there is none. INTERRUPTED: the bounded step is over, `resume_work` goes on.
         """
         search = consumer.search
@@ -308,6 +321,8 @@ class Dispatcher(Onward):
         while level > floor and consumer.window.is_open():
             paged = self.backlog.behind(level)
             numbers: list[int] = [] if paged is None else paged.after(search.seen[level], RELOAD_STEP)
+            if level == floor + 1 and numbers and numbers[-1] >= below:
+                numbers = [number for number in numbers if number < below]
             if not numbers:
                 level -= 1
                 continue

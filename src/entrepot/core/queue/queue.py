@@ -100,7 +100,8 @@ class Queue(Source):
                 return
         if roster.ready and not self.gate.shut:
             dispatcher = self.dispatcher
-            if self.backlog.paged_count > 0 or dispatcher.stepping:  # a search goes on: nothing may overtake it
+            over = message.expiration != 0 and self.stock.is_over(message)
+            if over or self.backlog.paged_count > 0 or dispatcher.stepping:  # a search goes on: nothing may overtake it
                 self.stock.wait(message)
                 dispatcher.dispatch()
                 return

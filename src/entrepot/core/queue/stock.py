@@ -63,6 +63,7 @@ class Stock:
             level = backlog.level_of(message)
             if (backlog.is_paging(level) or self.is_full()) and self._page(message, level):
                 return
+            backlog.mixed = backlog.mixed or backlog.is_paging(level)
         reference = self.reference(message, 0)
         backlog.append(reference)
         if not self.roster.simple:
@@ -159,7 +160,10 @@ class Stock:
             level = backlog.level_of(message)
             paged = backlog.behind(level)
             kept = reference.paged or self.head.keeps(message)
-            if paged is not None and kept and paged.front() < reference.number:
+            older = paged is not None and paged.front() < reference.number
+            if older and not kept:
+                backlog.mixed = True
+            elif older:
                 self._page_back(level, [int(reference.number)])
                 if reference.deliveries > 0:
                     self.attempts[int(reference.number)] = reference.deliveries

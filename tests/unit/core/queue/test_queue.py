@@ -493,3 +493,13 @@ def test_a_selective_reader_gets_what_is_on_disk_before_what_is_in_memory_of_a_l
     assert reader.bodies == ["high"]
     reader.ack(1)
     assert reader.bodies == ["high", "low"]
+
+
+@pytest.mark.parametrize("selector", ["", "n = 1"])
+def test_what_has_expired_when_it_comes_does_not_go_to_a_consumer_that_is_ready(selector: str) -> None:
+    rig = Rig()
+    reader = rig.reader("Q", selector=selector)
+    rig.send("Q", "over", ttl=-1, properties={"n": 1})
+    rig.send("Q", "in time", ttl=1000, properties={"n": 1})
+    assert reader.bodies == ["in time"]
+    assert rig.queue("Q").returns.expired == 1
