@@ -245,7 +245,7 @@ OTHERS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "copies are forgotten in a restart": lambda: patched(Copies, "board", _nothing),
     "what came out of order is taken for a repetition": lambda: patched(Copies, "seen", _knows_by_the_highest),
     "no number is known after a restart": lambda: patched(Copies, "_take_back", _begins_with_no_number),
-    "nothing goes back for who moved": lambda: patched(Replay, "refusal", _never_lets_go_back),
+    "nothing goes back for who moved": lambda: patched(Replay, "crossing", _never_lets_go_back),
 }
 
 BUGS = {**HISTORIC, **OTHERS}

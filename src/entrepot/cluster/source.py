@@ -90,7 +90,7 @@ class Feed(Subscription):
         self.stays = False  # a store-and-forward queue's: it is attached, and paused, while there is no connection
 
     def admits(self, message: Message, queue: Queue | None) -> bool:
-        """Return whether ``message`` may cross."""
+        """Return whether ``message`` may cross; if so, it does."""
         return True
 
     def objection(self, message: Message, queue: Queue | None) -> Objection | None:
@@ -130,6 +130,10 @@ class LinkConsumer(Consumer):
         if selector is not None and not selector.matches(message):
             return False
         return self.takes_all or self.feed.admits(message, queue_of(self))
+
+    def would_take(self, message: Message) -> bool:
+        """Return the same; no rule is told."""
+        return self.objection(message) is None
 
     def objection(self, message: Message) -> Objection | None:
         """Return in words why `wants` says no: the selector of the far consumer, or the rules of the bridge."""

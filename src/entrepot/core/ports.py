@@ -108,7 +108,6 @@ class Host:
         self.fraction: float = 0.5  # in [0, 1), drawn anew for each delay: the jitter of redelivery delays
         self.ceased: bool = False  # the broker stops: what comes back from one consumer is not for the next one
         self.working: dict[int, bool] = {}  # identities of queues that go on in the next turn
-        self.asking: bool = False  # somebody only asks what would happen: whoever counts or plans must not do so now
 
     def dead_letter(self, queue: QueueHead, message: Message, reason: Reason, deliveries: i64) -> None:
         """Move ``message`` out of ``queue`` to its dead-letter address, or drop it as the policy says."""

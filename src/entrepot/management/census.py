@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import islice
 
-from entrepot.cluster.networks.admission import message_path
 from entrepot.cluster.networks.outlook import outlook
 from entrepot.core.operators.census import Census
 from entrepot.io.connection import Connection
@@ -58,7 +57,7 @@ class OpenConnections(Census):
 
     def path(self, message: Message) -> list[str]:
         """Return the brokers that ``message`` came through."""
-        return list(message_path(message))
+        return list(message.language.path(message))
 
     def outlook(self, name: str, topic: bool) -> list[dict[str, object]]:
         """Return what each bridge does for a destination."""

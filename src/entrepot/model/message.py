@@ -155,6 +155,18 @@ class Language:
     def bereave(self, message: Message) -> None:
         """Make ``message``, whose body was a large one outside of ``raw``, one with an empty body."""
 
+    def path(self, message: Message) -> tuple[str, ...]:
+        """Return the ids of the brokers that ``message`` came through, the first one first; () for none, or unknown."""
+        return ()
+
+    def let_go(self, message: Message) -> i64:
+        """Return when the last broker on its way sent ``message`` here, ms since 1970; 0 for none, or unknown."""
+        return 0
+
+    def consumer_path(self, message: Message) -> tuple[str, ...] | None:
+        """Return the brokers between here and the consumer of which ``message`` tells; None when it tells of none."""
+        return None
+
     def changed(self, message: Message) -> None:
         """Note that the envelope of ``message`` differs from what its octets say: they may not go out as they came."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.base.patterns import MIXED, matches
-from entrepot.cluster.networks.admission import message_path
 from entrepot.cluster.networks.durables import subscription_of
 from entrepot.cluster.networks.feed import BridgeFeed
 from entrepot.cluster.source import LinkConsumer
@@ -152,7 +151,7 @@ class Judge:
             queue = site.broker.table.queues[name]
             readers = queue.roster.consumers
             feeds = [reader.feed if isinstance(reader, LinkConsumer) else None for reader in readers]
-            paths = [message_path(message) for message in _messages(queue) if identity_of(message) == identity]
+            paths = [message.language.path(message) for message in _messages(queue) if identity_of(message) == identity]
             if not all(isinstance(feed, BridgeFeed) and feed.there_id in paths[0] for feed in feeds):
                 return False
         return True

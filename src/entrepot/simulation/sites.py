@@ -17,7 +17,6 @@ from entrepot.base.environment import MILLISECOND, Duration
 from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.link import Effect
-from entrepot.cluster.networks.admission import message_path
 from entrepot.cluster.networks.bridge import Bridge
 from entrepot.cluster.networks.comparison import OURS
 from entrepot.cluster.networks.connector import NetworkConnector, offered
@@ -441,7 +440,7 @@ class SiteCensus(Census):
 
     def path(self, message: Message) -> list[str]:
         """Return the brokers that ``message`` came through."""
-        return list(message_path(message))
+        return list(message.language.path(message))
 
     def outlook(self, name: str, topic: bool) -> list[dict[str, object]]:
         """Return what each bridge does for a destination."""

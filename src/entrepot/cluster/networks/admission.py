@@ -1,12 +1,14 @@
 """What may cross a bridge: the path that a message took, and what may go back (classic.md 1.11).
 
 Every rule is a `Rule`; a bridge joins them with *and* (`All`). A rule says why it refuses (`refusal`): "why does
-this message not move" is what operators ask. Nothing here changes anything, except the window of a rate limit. [C]
+this message not move" is what operators ask, and asking changes nothing. Where a message is about to cross, the rule
+is told so by `crossing`, which counts it against a rate and plans another look. What a rule wants to know of a message
+it asks the message's `Language`. [C]
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -18,9 +20,6 @@ from entrepot.core.queue.queue import Queue
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message
-from entrepot.protocols.openwire.commands import BrokerId, ConsumerInfo
-from entrepot.protocols.openwire.convert import OPENWIRE_LANGUAGE
-from entrepot.protocols.openwire.relaying import has_no_path
 
 UNLIMITED: Final = -1
 TURN_AFTER: Final[Duration] = SECOND  # between two turns of a message that runs to and fro
@@ -40,18 +39,6 @@ Path = tuple[str, ...]
 """Identities of the brokers that a message or a subscription came through, the first one first."""
 
 
-def path_of(ids: Sequence[object] | None) -> Path:
-    """Return a path as it is on the wire."""
-    return () if not ids else tuple(one.value or "" for one in ids if isinstance(one, BrokerId))
-
-
-def message_path(message: Message) -> Path:
-    """Return the brokers that ``message`` came through; only OpenWire carries that."""
-    if message.language is not OPENWIRE_LANGUAGE or has_no_path(message.raw):
-        return ()
-    return path_of(OPENWIRE_LANGUAGE.opened(message).broker_path)
-
-
 def is_too_far(hops: int, ttl: int) -> bool:
     """Return whether what came over ``hops`` brokers may go no further: ``ttl`` is of messages or of consumers."""
     return UNLIMITED < ttl <= hops
@@ -61,17 +48,6 @@ def hops_to(here: str, path: Path) -> int:
     """Return how many brokers a message had come through when it first came ``here``; a Classic path repeats them."""
     first = dict.fromkeys(path)
     return list(first).index(here) if here in first else len(first)
-
-
-def path_through(here: BrokerId, path: Sequence[BrokerId] | None) -> list[BrokerId]:
-    """Return ``path`` with ``here``: every broker once, in the order in which the message first came to them.
-
-    Each broker on its way opens a message with a path, so one that runs to and fro must not grow.
-    """
-    first: dict[str, BrokerId] = {}
-    for one in [*(path or ()), here]:
-        first.setdefault(one.value or "", one)
-    return list(first.values())
 
 
 def is_interpreted(name: str) -> bool:
@@ -87,8 +63,12 @@ class Rule:
     """One condition."""
 
     def refusal(self, message: Message, queue: Queue | None) -> str:
-        """Return why ``message`` may not cross, "" when it may. ``queue``: where it waits."""
+        """Return why ``message`` may not cross, "" when it may. ``queue``: where it waits. Nothing changes."""
         raise NotImplementedError
+
+    def crossing(self, message: Message, queue: Queue | None) -> str:
+        """Return the same of a message that crosses now if it may: it counts, or its queue will look again."""
+        return self.refusal(message, queue)
 
     def objection(self, message: Message, queue: Queue | None) -> Objection | None:
         """Return the same with what an operator can do; None when it may cross."""
@@ -106,6 +86,14 @@ class All(Rule):
         """Return what the first rule that refuses says."""
         for rule in self.rules:
             why = rule.refusal(message, queue)
+            if why:
+                return why
+        return ""
+
+    def crossing(self, message: Message, queue: Queue | None) -> str:
+        """Tell each rule until one refuses."""
+        for rule in self.rules:
+            why = rule.crossing(message, queue)
             if why:
                 return why
         return ""
@@ -134,9 +122,9 @@ class BrokerPath(Rule):
 
     def refusal(self, message: Message, queue: Queue | None) -> str:
         """Look at the path."""
-        if message.language is not OPENWIRE_LANGUAGE or has_no_path(message.raw):  # it has none
+        path = message.language.path(message)
+        if not path:
             return "" if self.ttl != 0 else "messageTTL is 0"
-        path = message_path(message)
         if self.target in path:
             return f"it was at {self.target} already"
         hops = hops_to(self.here, path)
@@ -149,7 +137,7 @@ class BrokerPath(Rule):
         why = self.refusal(message, queue)
         if not why:
             return None
-        if self.target not in message_path(message):
+        if self.target not in message.language.path(message):
             return Objection("ttl", why, "raise messageTTL (or networkTTL) of the network connector")
         return Objection(
             "path",
@@ -173,11 +161,8 @@ class Interpreted(Rule):
             return ""
         if self.for_network and is_interpreted(message.address):
             return "bridges act on it"
-        if message.language is not OPENWIRE_LANGUAGE:
-            return ""
-        said = OPENWIRE_LANGUAGE.opened(message).data_structure
-        if isinstance(said, ConsumerInfo):
-            path = path_of(said.broker_path)
+        path = message.language.consumer_path(message)
+        if path is not None:
             if is_too_far(len(path), self.consumer_ttl):
                 return f"its consumer is {len(path)} hops away and consumerTTL is {self.consumer_ttl}"
             if self.target in path:
@@ -235,16 +220,23 @@ class Replay(Rule):
 
     def refusal(self, message: Message, queue: Queue | None) -> str:
         """Ask the path; where it refuses, ask whether the message may go back."""
-        return self._refused(message, queue)[1]
+        return self._refused(message, queue, asking=True)[1]
 
-    def _refused(self, message: Message, queue: Queue | None) -> tuple[str, str]:
-        """Return the code of an objection, "" for that of the path, and why; two empty texts: it may cross."""
+    def crossing(self, message: Message, queue: Queue | None) -> str:
+        """Count it if it goes back, or look at ``queue`` again when it may."""
+        return self._refused(message, queue, asking=False)[1]
+
+    def _refused(self, message: Message, queue: Queue | None, *, asking: bool) -> tuple[str, str]:
+        """Return the code of an objection, "" for that of the path, and why; two empty texts: it may cross.
+
+        ``asking``: nothing is counted and nothing planned.
+        """
         why = self.path.refusal(message, queue)
         limited = self.options.rate_limit > 0
         if not why:
-            return self._limit(queue) if limited and queue is not None else ("", "")
+            return self._limit(queue, asking=asking) if limited and queue is not None else ("", "")
         replayed = self.options.replay_when_no_consumers and queue is not None and queue.routing == ANYCAST
-        path = message_path(message) if replayed else ()
+        path = message.language.path(message) if replayed else ()
         if self.path.target not in path:
             return "", why
         assert queue is not None
@@ -260,17 +252,18 @@ class Replay(Rule):
         wall = int(queue.host.wall) * MILLISECOND
         left = due - wall
         if arrived - wall > CLOCKS_DIFFER:  # another broker's clock is ahead of ours, or ours was put back
-            left = self._turns(queue, message, due - arrived)
+            left = self._turns(queue, message, due - arrived, asking=asking)
         if left > 0:
-            self._later(queue, int(queue.host.now) + left)
+            if not asking:
+                self._later(queue, int(queue.host.now) + left)
             return code, f"{why}, and it may go back in {left // MILLISECOND} ms ({reason})"
-        if queue.host.asking and self._looks_soon(queue):
+        if asking and self._looks_soon(queue):
             return code, f"{why}, and it may go back within a millisecond ({reason})"
-        return self._limit(queue) if limited else ("", "")
+        return self._limit(queue, asking=asking) if limited else ("", "")
 
     def objection(self, message: Message, queue: Queue | None) -> Objection | None:
         """Tell which of the conditions of a return is not fulfilled."""
-        code, why = self._refused(message, queue)
+        code, why = self._refused(message, queue, asking=True)
         if not why:
             return None
         if not code:
@@ -286,23 +279,24 @@ class Replay(Rule):
             consumer.cursor = None
         queue.dispatcher.dispatch()
 
-    def _turns(self, queue: Queue, message: Message, delay: int) -> int:
+    def _turns(self, queue: Queue, message: Message, delay: int, *, asking: bool) -> int:
         """Return how long, ns, a message waits of which no clock says since when: ``delay`` to twice that.
 
         All that is here when the first one asks goes together; what comes behind it waits for the next time.
         """
         now = int(queue.host.now)
         turn = self._turning.get(queue.name) or _Turn()
-        if turn.due and now >= turn.due:
-            turn.passed, turn.due = turn.last, 0
+        passed, last, due = turn.passed, turn.last, turn.due
+        if due and now >= due:
+            passed, due = last, 0
         number = int(message.number)
-        if number <= turn.passed:
-            return 0
-        if not turn.due:
-            turn.last, turn.due = max(number, int(getattr(queue.host, "number", 0))), now + delay
-        if not queue.host.asking:
+        going = number <= passed
+        if not going and not due:
+            last, due = max(number, int(getattr(queue.host, "number", 0))), now + delay
+        if not asking:
+            turn.passed, turn.last, turn.due = passed, last, due
             self._turning[queue.name] = turn
-        return turn.due - now + (0 if number <= turn.last else delay)
+        return 0 if going else due - now + (0 if number <= last else delay)
 
     def _is_wanted(self, message: Message, queue: Queue) -> bool:
         for consumer in queue.roster.consumers:
@@ -313,23 +307,23 @@ class Replay(Rule):
                 return True
         return False
 
-    def _limit(self, queue: Queue | None) -> tuple[str, str]:
-        assert queue is not None
+    def _limit(self, queue: Queue, *, asking: bool) -> tuple[str, str]:
         now = int(queue.host.now)
         if now - self._window_began >= self.options.rate_duration:
-            if queue.host.asking:
+            if asking:
                 return "", ""
             self._window_began = now
             self._matched = 0
         if self._matched < self.options.rate_limit:
-            self._matched += 0 if queue.host.asking else 1
+            self._matched += 0 if asking else 1
             return "", ""
-        self._later(queue, self._window_began + self.options.rate_duration)
+        if not asking:
+            self._later(queue, self._window_began + self.options.rate_duration)
         return REPLAY_WAITS, f"{self.options.rate_limit} crossed already in this window (rateLimit)"
 
     def _later(self, queue: Queue, due: int) -> None:
         known = self._looking.get(queue.name)
-        if queue.host.asking or (known is not None and known.due <= due):
+        if known is not None and known.due <= due:
             return
         if known is not None:  # each look finds all that is still to wait: two alarms would become four
             known.cancelled = True
@@ -346,8 +340,4 @@ class Replay(Rule):
     @staticmethod
     def _arrived(message: Message) -> int:
         """Return when ``message`` came to this broker, ms: when its last broker let it go, or when it was made."""
-        if message.language is OPENWIRE_LANGUAGE:
-            came = int(OPENWIRE_LANGUAGE.opened(message).broker_out_time)
-            if came > 0:
-                return came
-        return int(message.timestamp)
+        return int(message.language.let_go(message)) or int(message.timestamp)

@@ -17,7 +17,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.reasons import SAME_COPY, SAME_ID
-from entrepot.cluster.networks.admission import ADVISORY, path_of
+from entrepot.cluster.networks.admission import ADVISORY
 from entrepot.cluster.networks.options import Compared, NetworkConnectorOptions
 from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
@@ -27,7 +27,7 @@ from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import ProducerId
-from entrepot.protocols.openwire.ids import text_of
+from entrepot.protocols.openwire.ids import path_of, text_of
 
 NOT_SAID: Final = -1
 NOTHING: Final = 0

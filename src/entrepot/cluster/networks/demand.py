@@ -16,7 +16,7 @@ from typing import Final
 from mypy_extensions import i32
 
 from entrepot.base.patterns import MIXED, matches
-from entrepot.cluster.networks.admission import ADVISORY, is_too_far, path_of
+from entrepot.cluster.networks.admission import ADVISORY, is_too_far
 from entrepot.cluster.networks.lists import Included, Lists
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.cluster.networks.wanted import (
@@ -45,7 +45,7 @@ from entrepot.protocols.openwire.commands import (
     RemoveSubscriptionInfo,
 )
 from entrepot.protocols.openwire.frames import Structure
-from entrepot.protocols.openwire.ids import DestinationOperation, components, is_queue, is_temporary
+from entrepot.protocols.openwire.ids import DestinationOperation, components, is_queue, is_temporary, path_of
 
 PRIORITY_LOWEST: Final = -127  # a byte on the wire
 DEMANDS_MAX: Final = 100_000  # a peer that invents consumers must not fill memory

@@ -53,8 +53,8 @@ class BridgeFeed(Feed):
             self.client_id = names.local_client
 
     def admits(self, message: Message, queue: Queue | None) -> bool:
-        """Ask the bridge's rules."""
-        return not self.rule.refusal(message, queue)
+        """Tell the bridge's rules that it crosses now, if it may."""
+        return not self.rule.crossing(message, queue)
 
     def objection(self, message: Message, queue: Queue | None) -> Objection | None:
         """Ask the same rules for their reasons."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from entrepot.base.errors import EntrepotError
 from entrepot.cluster.flow import FlowControl
-from entrepot.cluster.networks.admission import ADVISORY, path_through
+from entrepot.cluster.networks.admission import ADVISORY
 from entrepot.cluster.networks.feed import BridgeFeed
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.cluster.networks.wanted import SESSION
@@ -17,6 +17,7 @@ from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import BrokerId, Destination, ProducerId
 from entrepot.protocols.openwire.convert import named, presented
+from entrepot.protocols.openwire.ids import path_through
 from entrepot.protocols.openwire.large import body_of, is_large
 from entrepot.protocols.openwire.relaying import Crossing
 

@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from entrepot.cluster.channel import CensusPort
 from entrepot.cluster.link import LinkCore, LinkOptions
-from entrepot.cluster.networks.admission import UNLIMITED, is_too_far, path_of
+from entrepot.cluster.networks.admission import UNLIMITED, is_too_far
 from entrepot.cluster.networks.bridge import Bridge
 from entrepot.cluster.networks.comparison import Comparison, audit_of
 from entrepot.cluster.networks.durables import durable_list
@@ -38,7 +38,7 @@ from entrepot.protocols.openwire.commands import (
 )
 from entrepot.protocols.openwire.consuming import Doorman
 from entrepot.protocols.openwire.delivery import OpenWireSubscription
-from entrepot.protocols.openwire.ids import text_of
+from entrepot.protocols.openwire.ids import path_of, text_of
 from entrepot.protocols.openwire.sending import Arrivals
 from entrepot.protocols.openwire.server import Door, OpenWireSession, Peering
 from entrepot.protocols.serving.outlet import Source

@@ -68,7 +68,7 @@ class LocalBinding(Binding):
     def is_wanted(self, message: Message) -> bool:
         """Return whether a consumer that is attached would take ``message``; the broker's own is none."""
         for consumer in self.queue.roster.consumers:
-            if consumer.kind != REDISTRIBUTOR and consumer.wants(message):
+            if consumer.kind != REDISTRIBUTOR and consumer.would_take(message):
                 return True
         return False
 

@@ -129,14 +129,6 @@ class _Tally:
 
 def explain(broker: BrokerCore, queue: Queue, census: Census) -> Explanation:
     """Say all there is to say about ``queue``; reads up to `LOOK_MESSAGES` from disk when they are not in memory."""
-    broker.asking = True
-    try:
-        return _explain(broker, queue, census)
-    finally:
-        broker.asking = False
-
-
-def _explain(broker: BrokerCore, queue: Queue, census: Census) -> Explanation:
     walk = queue.stock.walk()
     looked: list[Message] = []
     octets = 0
@@ -352,7 +344,7 @@ def _in_flight(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
 
 
 def _could(queue: Queue, consumer: Consumer, message: Message) -> bool:
-    return bool(queue.roster.may_take(consumer, message))
+    return bool(queue.roster.might_take(consumer, message))
 
 
 def _producers(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
@@ -402,7 +394,7 @@ def _why_waits(
         return
     if stopped:
         return
-    takers = [consumer for consumer in queue.roster.consumers if queue.roster.may_take(consumer, message)]
+    takers = [consumer for consumer in queue.roster.consumers if queue.roster.might_take(consumer, message)]
     if not takers:
         for consumer in queue.roster.consumers:
             _why_not(broker, queue, consumer, message, tally, census)
@@ -471,7 +463,7 @@ def _why_not(
 
 
 def _objection(queue: Queue, consumer: Consumer, message: Message) -> Objection | None:
-    if consumer.wants(message):
+    if consumer.would_take(message):
         return None
     return consumer.objection(message)
 

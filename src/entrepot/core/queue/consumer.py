@@ -145,11 +145,15 @@ class Consumer:
         """The broker took the subscription away (queue deleted, slow, refused): tell the peer. May be overridden."""
 
     def wants(self, message: Message) -> bool:
-        """Return whether selector and no-local let ``message`` pass."""
+        """Return whether selector and no-local let ``message`` pass, which is delivered if so: who counts, counts."""
         if self.no_local and message.origin == self.origin:
             return False
         selector = self.selector
         return selector is None or selector.matches(message)
+
+    def would_take(self, message: Message) -> bool:
+        """Return what `wants` would say. Nothing changes."""
+        return self.wants(message)
 
     def objection(self, message: Message) -> Objection | None:
         """Return in words why `wants` says no; None where it says yes. Nothing changes."""

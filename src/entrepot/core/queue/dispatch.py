@@ -247,6 +247,10 @@ class Roster:
         """Return whether ``consumer`` may have ``message``: exclusive right, group owner, selector, no-local."""
         return self.reserved_for(consumer, message) is None and consumer.wants(message)
 
+    def might_take(self, consumer: Consumer, message: Message) -> bool:
+        """Return the same to somebody who only asks."""
+        return self.reserved_for(consumer, message) is None and consumer.would_take(message)
+
     def reserved_for(self, consumer: Consumer, message: Message) -> Consumer | None:
         """Return another one who alone may have ``message``: the exclusive consumer, or the owner of its group."""
         exclusive = self.exclusive

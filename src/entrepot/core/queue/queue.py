@@ -348,7 +348,7 @@ class Queue(Source):
         for consumer in self.roster.ready:
             if consumer.window.is_open():
                 for reference in self.backlog.references():
-                    assert not self.roster.may_take(consumer, reference.message), (
+                    assert not self.roster.might_take(consumer, reference.message), (
                         f"message {reference.number} waits in {self.name} although consumer {consumer.key} is ready"
                     )
 

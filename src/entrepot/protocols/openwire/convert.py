@@ -66,11 +66,12 @@ from entrepot.protocols.openwire.commands import (
     ProducerId,
 )
 from entrepot.protocols.openwire.frames import FirstEncoding, FrameReader, FrameWriter
-from entrepot.protocols.openwire.ids import is_queue, is_temporary, qualified_name, text_of
+from entrepot.protocols.openwire.ids import is_queue, is_temporary, path_of, qualified_name, text_of
 from entrepot.protocols.openwire.schema import VERSION_MAX, message_layout
 
 LAYOUT: Final = message_layout(VERSION_MAX)
 BLOB: Final = 29  # the one kind of message whose times do not stand at its end
+SHORTEST: Final = 64  # octets of a message, at least, whose end is looked at
 TAIL_OCTETS: Final = 1  # behind the times: whether it is the first of its group
 GROUP_FIRST: Final = "JMSXGroupFirstForConsumer"
 SCHEDULER_WORD: Final = b"AMQ_SCHEDULED_"
@@ -84,6 +85,24 @@ SCHEDULED_NAMES: Final = (  # properties that ask the broker's scheduler for som
 UNREADABLE: Final = "unreadable"
 SCHEDULED_JOB: Final = "scheduledJobId"
 FOREIGN_SESSION: Final = -1  # of the producer that stands for all senders of other protocols
+
+
+def has_no_path(raw: bytes) -> bool:
+    """Return True for a message that surely has no path, without opening it: the usual case, asked once a message.
+
+    Its end, octets from behind (loose, `LAYOUT`), when path, user and cluster are not there::
+
+        30 path: 0 · 29 arrival i64 · 21 user: 0 · 20 bridged · 19 droppable · 18 cluster: 0 · 17 in i64 · 9 out i64 · 1
+
+    Text never ends in a zero octet, so something in place of one of these zeros is seen; an empty user (1 0 0) or an
+    empty cluster (1 0 0) would shift the rest by two, and are told by their first octet.
+    """
+    size: i64 = len(raw)
+    if size < SHORTEST or raw[0] == BLOB:
+        return False
+    if raw[size - 18] or raw[size - 19] or raw[size - 20] or raw[size - 21] or raw[size - 30]:
+        return False
+    return not (raw[size - 23] == 1 and raw[size - 22] == 0)
 
 
 class OpenWireLanguage(Language):
@@ -119,6 +138,19 @@ class OpenWireLanguage(Language):
         """Return the id that its sender gave it."""
         message_id = self.opened(message).message_id
         return "" if message_id is None else text_of(message_id)
+
+    def path(self, message: Message) -> tuple[str, ...]:
+        """Return its broker path; opened only for those that may have one."""
+        return () if has_no_path(message.raw) else path_of(self.opened(message).broker_path)
+
+    def let_go(self, message: Message) -> i64:
+        """Return when the last broker wrote it."""
+        return self.opened(message).broker_out_time
+
+    def consumer_path(self, message: Message) -> tuple[str, ...] | None:
+        """Return the path of the consumer that an advisory tells of."""
+        said = self.opened(message).data_structure
+        return path_of(said.broker_path) if isinstance(said, commands.ConsumerInfo) else None
 
     def sequence(self, message: Message) -> i64:
         """Return the number that its producer gave it."""

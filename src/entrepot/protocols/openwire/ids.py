@@ -5,6 +5,7 @@ Identities are compared by value, never by their text: the text is for people, l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final
 
@@ -227,3 +228,19 @@ def _is_number(text: str) -> bool:
     """Tell whether ``text`` is a 64-bit number as Java writes it."""
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) < 20 and -(2**63) <= int(text) < 2**63
+
+
+def path_of(ids: Sequence[object] | None) -> tuple[str, ...]:
+    """Return the ids of the brokers of a path as it is on the wire, the first one first."""
+    return () if not ids else tuple(one.value or "" for one in ids if isinstance(one, BrokerId))
+
+
+def path_through(here: BrokerId, path: Sequence[BrokerId] | None) -> list[BrokerId]:
+    """Return ``path`` with ``here``: every broker once, in the order in which the message first came to them.
+
+    Each broker on its way opens a message with a path, so one that runs to and fro must not grow.
+    """
+    first: dict[str, BrokerId] = {}
+    for one in [*(path or ()), here]:
+        first.setdefault(one.value or "", one)
+    return list(first.values())

@@ -21,7 +21,7 @@ from mypy_extensions import i16, i32, i64
 
 from entrepot.model.message import BARE_OCTETS, BARE_TEXT, Message
 from entrepot.protocols.openwire.commands import BrokerId, Destination, ProducerId
-from entrepot.protocols.openwire.convert import BLOB, FOREIGN_SESSION, OPENWIRE_LANGUAGE, is_untouched
+from entrepot.protocols.openwire.convert import FOREIGN_SESSION, OPENWIRE_LANGUAGE, has_no_path, is_untouched
 from entrepot.protocols.openwire.frames import FrameWriter, Structure
 from entrepot.protocols.openwire.schema import VERSION_MAX
 
@@ -30,31 +30,12 @@ NUMBERS_OCTETS: Final = 16  # of a producer's id, behind its text
 COUNTER_AT: Final = 34  # octets from the end of a message without path, user and cluster; see `has_no_path`
 PATH_AT: Final = 30
 TIMES_AT: Final = 17
-SHORTEST: Final = 64
 TEXT_TYPE: Final = 28
 BYTES_TYPE: Final = 24
 # header; transaction to text of id; its length; numbers; to correlation id; persistent, expiration, priority, reply-to,
 # timestamp; type, content; properties to compressed; counter; arrival; user to cluster; times and group
 BARE_FIXED: Final = HEADER_OCTETS + 5 + 2 + 16 + 7 + (1 + 8 + 1 + 1 + 8) + 2 + 4 + 4 + 8 + 4 + 17
 IDENTITY_OCTETS_MAX: Final = 1000  # far above what we make; a length of 16 bits follows
-
-
-def has_no_path(raw: bytes) -> bool:
-    """Return True for a message that surely has no path, without opening it: the usual case, asked once a message.
-
-    Its end, octets from behind (loose, `convert.LAYOUT`), when path, user and cluster are not there::
-
-        30 path: 0 · 29 arrival i64 · 21 user: 0 · 20 bridged · 19 droppable · 18 cluster: 0 · 17 in i64 · 9 out i64 · 1
-
-    Text never ends in a zero octet, so something in place of one of these zeros is seen; an empty user (1 0 0) or an
-    empty cluster (1 0 0) would shift the rest by two, and are told by their first octet.
-    """
-    size: i64 = len(raw)
-    if size < SHORTEST or raw[0] == BLOB:
-        return False
-    if raw[size - 18] or raw[size - 19] or raw[size - 20] or raw[size - 21] or raw[size - 30]:
-        return False
-    return not (raw[size - 23] == 1 and raw[size - 22] == 0)
 
 
 def nested(value: Structure) -> bytes:

@@ -207,10 +207,8 @@ def test_asking_takes_nothing_from_a_rate_limit() -> None:
     assert first is not None
     options = BridgeFilterOptions(rate_limit=1, rate_duration=10_000 * MILLISECOND)
     rule = Replay(BrokerPath("B", -1), options)
-    site.broker.asking = True
     assert [rule.refusal(first.message, queue) for _ in range(3)] == ["", "", ""]
-    site.broker.asking = False
-    assert rule.refusal(first.message, queue) == ""
+    assert rule.crossing(first.message, queue) == ""
     found = rule.objection(first.message, queue)
     assert found is not None
     assert found.code == "replay-waits"

@@ -17,8 +17,8 @@ from entrepot.protocols.openwire.commands import (
     MessageId,
     ProducerId,
 )
-from entrepot.protocols.openwire.convert import decode, message_of, named, presented
-from entrepot.protocols.openwire.relaying import Crossing, has_no_path
+from entrepot.protocols.openwire.convert import decode, has_no_path, message_of, named, presented
+from entrepot.protocols.openwire.relaying import Crossing
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
 
 HERE = "ID:here-1"
