@@ -1052,7 +1052,7 @@ def test_a_large_body_that_is_lost_on_disk_stays_behind_as_a_dead_letter(harm: s
     assert all(bridge.link.state is State.OPEN for bridge in network.dialled())
     assert a.broker is not None
     letters = a.broker.table.queues["ActiveMQ.DLQ"]
-    (found,) = letters.walk().step(10)
+    (found,) = letters.stock.walk().step(10)
     assert found.message.fact("entrepotBodyLost") == "2000"
     assert found.message.fact("colour") == "red"
     assert "is damaged" in str(found.message.fact("dlqDeliveryFailureCause"))
