@@ -1,8 +1,8 @@
 """Which modules are compiled, those whose docstring has the mark [C] at the end of a line; and which of them for speed.
 
-Most of what is compiled runs once for a connection, a subscription or a commit. The C compiler makes that small
-(``-Os``): less to compile, and less memory for a broker that rests. What runs for every message is `ON_THE_PATH`, and
-made fast (``-O2``).
+Much of what is compiled runs once for a connection, a subscription or a commit. The C compiler makes that small
+(``-Os``): less to compile, and less memory for a broker that rests. It is `OFF_THE_PATH`; everything else is made fast
+(``-O2``).
 """
 
 from __future__ import annotations
@@ -13,32 +13,41 @@ from typing import Final
 MARK: Final = "[C]"
 C_PREFIX: Final = "__native_entrepot___"  # of the C file that mypyc makes of a module; "___" stands for a dot
 
-# Modules of which a function runs at least once for ten messages, on any way of one: in, onto disk, back from it at a
-# start, out, by a selector, over a link, through a lease or a stage. STOMP's were chosen by the calls that cProfile
-# counted in the plain build while `entrepot perf` sent to it, the others by their part in the same.
-ON_THE_PATH: Final = frozenset(
+# Modules of which no function runs for a message, at most for a connection, a subscription, a branch or a large body. A
+# module that is not named is made fast: forgetting a name here costs memory, and not speed.
+OFF_THE_PATH: Final = frozenset(
     f"src/entrepot/{name}.py"
     for names in (
-        "model/like model/message model/predicate model/value",
-        "journal/batch journal/compaction journal/index journal/log journal/reading journal/record journal/recovery",
-        "journal/space journal/tail journal/waiting journal/window",
-        "core/addressing/binding core/addressing/choice core/addressing/routing core/effort core/events/facts",
-        "core/events/trace core/identities core/leases/lease core/ports core/queue/backlog core/queue/consumer",
-        "core/queue/dispatch core/queue/queue core/recovery core/scheduling/timed core/sending/copies",
-        "core/sending/duplicates core/sending/flow core/sending/handing core/sending/sending core/stages/stage",
-        "protocols/outflow protocols/session protocols/turns",
-        "protocols/serving/confirmations protocols/serving/outlet protocols/serving/session",
-        "protocols/stomp/answers protocols/stomp/codec protocols/stomp/columns protocols/stomp/delivery",
-        "protocols/stomp/sending protocols/stomp/server protocols/stomp/settling protocols/stomp/writing",
-        "protocols/openwire/codec protocols/openwire/commands protocols/openwire/delivery",
-        "protocols/openwire/dispatching protocols/openwire/frames protocols/openwire/primitives",
-        "protocols/openwire/sending protocols/openwire/server protocols/openwire/settling",
-        "protocols/openwire/conversation/consuming protocols/openwire/conversation/core",
-        "protocols/openwire/conversation/inbox protocols/openwire/conversation/messages",
-        "protocols/openwire/conversation/producing protocols/openwire/conversation/sessions",
-        "cluster/flow cluster/link cluster/networks/feed cluster/networks/forwarding cluster/networks/inbound",
-        "cluster/networks/reception cluster/source",
-        "io/connection",
+        "base/compiled base/patterns base/reasons cluster/backoff cluster/channel",
+        "cluster/networks/admission cluster/networks/bridge cluster/networks/canary",
+        "cluster/networks/comparison cluster/networks/durables cluster/networks/handshake",
+        "cluster/networks/hearing cluster/networks/neighbourhood cluster/networks/opening",
+        "cluster/networks/pouring cluster/networks/report cluster/networks/subscriptions",
+        "cluster/networks/temporaries cluster/networks/wires cluster/supervision core/addressing/addresses",
+        "core/addressing/diversion core/addressing/policy core/addressing/queues core/broker core/client_ids",
+        "core/events/announcing core/events/fates core/events/observing core/maintenance core/options",
+        "core/queue/bereaved core/queue/browser core/queue/dead_letters core/reading/reading",
+        "core/reading/recollection core/reading/retroactive core/records core/scheduling/schedule",
+        "core/stages/counting core/stages/publishing core/stages/stage_ledger core/transactions/transaction",
+        "ha/fence journal/collected journal/epoch journal/limits journal/names protocols/artemis/acceptor",
+        "protocols/artemis/client protocols/artemis/conversation/identity",
+        "protocols/artemis/conversation/owner protocols/artemis/conversation/places",
+        "protocols/artemis/conversation/requests protocols/artemis/large protocols/artemis/naming",
+        "protocols/artemis/options protocols/artemis/places protocols/artemis/reattaching",
+        "protocols/artemis/resources",
+        "protocols/conversing/destinations protocols/conversing/modes",
+        "protocols/conversing/port protocols/inflow protocols/openwire/acceptor",
+        "protocols/openwire/client protocols/openwire/consuming protocols/openwire/conversation/branches",
+        "protocols/openwire/conversation/dialling protocols/openwire/conversation/fan",
+        "protocols/openwire/conversation/records protocols/openwire/conversation/requests",
+        "protocols/openwire/conversation/temporaries protocols/openwire/conversation/transactions",
+        "protocols/openwire/destinations protocols/openwire/fanout protocols/openwire/identity",
+        "protocols/openwire/large protocols/openwire/replies",
+        "protocols/openwire/separators protocols/openwire/settlement protocols/openwire/steering",
+        "protocols/openwire/streaming protocols/serving/life",
+        "protocols/serving/patience protocols/serving/targets protocols/serving/transactions",
+        "protocols/stomp/consuming protocols/stomp/headers protocols/stomp/large protocols/stomp/leasing",
+        "protocols/stomp/options protocols/stomp/places protocols/stomp/ranges protocols/stomp/staging",
     )
     for name in names.split()
 )
@@ -62,4 +71,4 @@ def made_small(c_file: str) -> bool:
     name = Path(c_file).stem
     if not name.startswith(C_PREFIX):
         return False
-    return f"src/entrepot/{name.removeprefix(C_PREFIX).replace('___', '/')}.py" not in ON_THE_PATH
+    return f"src/entrepot/{name.removeprefix(C_PREFIX).replace('___', '/')}.py" in OFF_THE_PATH

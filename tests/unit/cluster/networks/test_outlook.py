@@ -239,7 +239,7 @@ def pause(site: Site) -> None:
 
 def resume(site: Site) -> None:
     assert site.broker is not None
-    site.turn(site.broker.table.queues["Q"].resume)
+    site.turn(site.broker.table.queues["Q"].dispatcher.resume)
 
 
 def until_done(step: Callable[[], bool]) -> None:

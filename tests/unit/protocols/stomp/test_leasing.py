@@ -175,4 +175,4 @@ def test_receipts_are_asked_for_by_nobody_and_nothing_breaks() -> None:
     assert client.hear() == []
     lease = next(iter(rig.broker.leases.held.values()))
     assert lease.tail == 1
-    assert lease.queue.watcher is None
+    assert lease.queue.stock.watcher is None
