@@ -72,12 +72,11 @@ def test_the_worlds_exercise_what_they_are_for() -> None:
         "message.expired",
         "nacks",
         "publications",
-        "query deaths",
+        "process deaths",
         "redeliveries",
         "sent again",
         "stages abandoned",
         "torn tail",
-        "writer deaths",
     ):
         assert totals.get(what, 0) > 0, f"60 worlds without: {what}"
 

@@ -8,89 +8,50 @@ transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
-from entrepot.base.environment import MILLISECOND, Duration
-from entrepot.base.errors import EntrepotError
+from entrepot.base.environment import Duration
 from entrepot.driver.commit import Commit
 from entrepot.driver.effects import Answer, Course, ask
 from entrepot.driver.search import Reach
 from entrepot.driver.stages import Author, Committed, part_name
 from entrepot.simulation.checkers import CONFIRMED, REFUSED, UNKNOWN, Record, Transaction
-from entrepot.simulation.clients import Client, Stage
-from entrepot.simulation.drivers import PLACE, Connection, Program
+from entrepot.simulation.clients import Stage
+from entrepot.simulation.drivers import PLACE, Connection, Mortal
 from entrepot.simulation.sinks import Part, staged_record
 
 PATIENCE: Final = 2.0  # s that the broker is looked for
 REACH: Final = Reach(((PLACE,),), discovers=False, tls={}, patience=PATIENCE)
 
 
-class Commits(Client):
+class Commits(Mortal):
     """Writes one batch after another; dies, and is started again by somebody, with the same batch."""
 
     def __init__(self, stage: Stage, name: str, queues: list[str], batches: int, tasks: int, pause: Duration) -> None:
-        super().__init__(stage, name)
+        super().__init__(stage, name, pause)
         self.queues = queues
         self.batches = batches
         self.tasks = tasks
-        self.pause = pause
         self.dies = self.lots.one_of((0.0, 0.05, 0.15))  # at each step
         self.batch = 0
         self.attempts = 0
         self.sequence = 0
         self.parts: dict[str, Part] = {}  # of this batch, of all its runs
         self.won: list[str] | None = None  # what was decided about this batch, as far as anybody was told
-        self.runs = 0
         self.ending = False
-        self.finished = False
-        self.program: Program
 
-    # -- runs of the query --------------------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Start the query: all that it knows is which batch comes next."""
-        self.runs += 1
-        self.program = Program(self.stage, f"{self.name}/{self.runs}")
+    def started(self) -> None:
+        """Begin: all that a query knows is which batch comes next."""
         self.program.answered = self._answered
-        self._soon(self._run)
-
-    def _soon(self, action: Callable[[], None]) -> None:
-        """Do ``action`` in a while, unless the query dies before."""
-        program = self.program
-        if self.lots.chance(self.dies):
-            self.world.later(self.lots.between(0, self.pause), lambda: self._die(program))
-
-        def run() -> None:
-            if program is self.program:
-                action()
-
-        self.world.later(self.lots.between(0, self.pause), run)
-
-    def _die(self, program: Program) -> None:
-        if program is self.program:
-            self.world.count("writer deaths")
-            self._again()
-
-    def _again(self) -> None:
-        self.program.kill()
-        self.program = Program(self.stage, f"{self.name}/{self.runs}/dead")
-        if not self.finished:
-            self.world.later(self.lots.between(1, 200) * MILLISECOND, self.start)
-
-    def _failed(self, error: EntrepotError) -> None:
-        """The query fails as Spark's would; somebody starts it again."""
-        self.world.note(f"{self.name} failed: {error}")
-        self._again()
+        self.soon(self._run)
 
     # -- batches ------------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         if self.batch >= self.batches or (self.ending and not self.parts):
-            self.finished = True
-            self.program.kill()
+            self.finish()
             return
-        self.program.run(self._course(), self._committed, self._failed)
+        self.program.run(self._course(), self._committed, self.failed)
 
     def _course(self) -> Course[Committed]:
         """Stage what the tasks of a batch write, then commit it."""
@@ -167,27 +128,11 @@ class Commits(Client):
         self.parts.clear()
         self.won = None
         self.batch += 1
-        self._soon(self._run)
+        self.soon(self._run)
 
     # -- the end ------------------------------------------------------------------------------------------------------
-
-    @property
-    def linked(self) -> bool:
-        """Whether there is a connection that can be lost."""
-        return any(connection.online for connection in self.program.connections)
-
-    def cut(self) -> None:
-        """Lose one connection."""
-        online = [connection for connection in self.program.connections if connection.online]
-        if online:
-            self.lots.one_of(online).cut()
 
     def heal(self) -> None:
         """Finish the batch that was begun, and stop."""
         self.ending = True
         self.dies = 0.0
-
-    @property
-    def quiet(self) -> bool:
-        """Whether everything that was begun is committed."""
-        return self.finished

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND
+from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration
 from entrepot.base.errors import EntrepotError, ShuttingDown, Unreachable
 from entrepot.base.uri import Endpoint
 from entrepot.driver.effects import Answer, Ask, Await, Connect, Course, Effect, Heard, Line, Say, Scout, Scouting, Wait
@@ -261,6 +261,78 @@ class Program:
             self._then(step, None)
         else:
             self.world.later(LOOK_AGAIN, lambda: self._if(step, lambda: self._await(scouting, step)))
+
+
+class Mortal(Client):
+    """A program that dies at any moment and is started again by somebody; it keeps only what outlives a process."""
+
+    def __init__(self, stage: Stage, name: str, pause: Duration) -> None:
+        """``pause``: the most that it waits between two steps, ns."""
+        super().__init__(stage, name)
+        self.pause = pause
+        self.dies = 0.0  # at each step
+        self.runs = 0
+        self.finished = False
+        self.program: Program
+
+    def start(self) -> None:
+        """Start a process."""
+        self.runs += 1
+        self.program = Program(self.stage, f"{self.name}/{self.runs}")
+        self.started()
+
+    def started(self) -> None:
+        """Begin to work: everything in memory is new."""
+        raise NotImplementedError
+
+    def soon(self, action: Callable[[], None]) -> None:
+        """Do ``action`` in a while, unless the process dies before."""
+        program = self.program
+        if self.lots.chance(self.dies):
+            self.world.later(self.lots.between(0, self.pause), lambda: self._die(program))
+
+        def run() -> None:
+            if program is self.program:
+                action()
+
+        self.world.later(self.lots.between(0, self.pause), run)
+
+    def failed(self, error: EntrepotError) -> None:
+        """The program fails; somebody starts it again."""
+        self.world.note(f"{self.name} failed: {error}")
+        self._again()
+
+    def finish(self) -> None:
+        """Be done for good."""
+        self.finished = True
+        self.program.kill()
+
+    def _die(self, program: Program) -> None:
+        if program is self.program:
+            self.world.count("process deaths")
+            self._again()
+
+    def _again(self) -> None:
+        self.program.kill()
+        self.program = Program(self.stage, f"{self.name}/{self.runs}/dead")
+        if not self.finished:
+            self.world.later(self.lots.between(1, 200) * MILLISECOND, self.start)
+
+    @property
+    def linked(self) -> bool:
+        """Whether there is a connection that can be lost."""
+        return any(connection.online for connection in self.program.connections)
+
+    def cut(self) -> None:
+        """Lose one connection."""
+        online = [connection for connection in self.program.connections if connection.online]
+        if online:
+            self.lots.one_of(online).cut()
+
+    @property
+    def quiet(self) -> bool:
+        """Whether it is done for good."""
+        return self.finished
 
 
 def _nobody() -> None:

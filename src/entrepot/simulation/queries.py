@@ -8,10 +8,9 @@ what is in none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
-from entrepot.base.environment import MILLISECOND, Duration
+from entrepot.base.environment import Duration
 from entrepot.base.errors import EntrepotError, LeaseError
 from entrepot.driver.effects import Answer, Course, ask, connect, patiently
 from entrepot.driver.holding import Holding, Query
@@ -21,8 +20,8 @@ from entrepot.driver.shard import Piece, Subject
 from entrepot.protocols.stomp.client import Message
 from entrepot.protocols.stomp.ranges import FORM, decode, headers_of
 from entrepot.simulation.checkers import Copy
-from entrepot.simulation.clients import Client, Stage
-from entrepot.simulation.drivers import PLACE, Connection, Program
+from entrepot.simulation.clients import Stage
+from entrepot.simulation.drivers import PLACE, Connection, Mortal
 
 CORES: Final = 2
 PATIENCE: Final = 2.0  # s that the broker is looked for
@@ -42,11 +41,11 @@ class Checkpoint:
         return holding.initial() if batch < 0 else holding.parse(self.ends[batch])
 
 
-class Batches(Client):
+class Batches(Mortal):
     """Runs one micro-batch after another; dies, and is started again by somebody."""
 
     def __init__(self, stage: Stage, name: str, queue: str, most: int, pause: Duration) -> None:
-        super().__init__(stage, name)
+        super().__init__(stage, name, pause)
         lots = self.lots
         selector = lots.one_of(("", "", "color = 'red'"))
         self.query = Query(
@@ -57,63 +56,31 @@ class Batches(Client):
         )
         self.queue = queue
         self.most = most
-        self.pause = pause
         self.partitions = lots.between(1, 3)
         self.dies = lots.one_of((0.0, 0.02, 0.1))  # at each step
         self.checkpoint = Checkpoint()
         self.broker = ""
         self.held: dict[int, Copy] = {}  # read, and not settled as far as is known
         self.ending = False
-        self.finished = False
-        self.runs = 0
-        self.program: Program
         self.holding: Holding
 
     # -- runs of the query --------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Start the query: all that it knows is the checkpoint."""
-        self.runs += 1
-        self.program = Program(self.stage, f"{self.name}/{self.runs}")
+    def started(self) -> None:
+        """Begin: all that a query knows is the checkpoint."""
         self.program.saw = self._saw
         self.program.answered = self._answered
         self.holding = Holding(self.query, self.program.clock)
         self._next()
 
-    def _next(self) -> None:
-        self._soon(self._step)
-
-    def _soon(self, action: Callable[[], None]) -> None:
-        """Do ``action`` in a while, unless the query dies before."""
-        program = self.program
-        if not self.ending and self.lots.chance(self.dies):
-            self.world.later(self.lots.between(0, self.pause), lambda: self._die(program))
-            if self.lots.chance(0.5):
-                return
-
-        def run() -> None:
-            if program is self.program:
-                action()
-
-        self.world.later(self.lots.between(0, self.pause), run)
-
-    def _die(self, program: Program) -> None:
-        if program is self.program:
-            self.world.count("query deaths")
-            self._again()
-
-    def _again(self) -> None:
-        self.program.kill()
-        self.program = Program(self.stage, f"{self.name}/{self.runs}/dead")
-        if not self.finished:
-            self.world.later(self.lots.between(1, 200) * MILLISECOND, self.start)
-
-    def _failed(self, error: EntrepotError) -> None:
-        """The query fails as Spark's would; somebody starts it again."""
-        self.world.note(f"{self.name} failed: {error}")
+    def failed(self, error: EntrepotError) -> None:
+        """The query fails as Spark's would: with a checkpoint that the broker contradicts, never."""
         if isinstance(error, LeaseError):
             self.world.violation(f"{self.name} cannot go on from its checkpoint: {error}")
-        self._again()
+        super().failed(error)
+
+    def _next(self) -> None:
+        self.soon(self._step)
 
     # -- batches ------------------------------------------------------------------------------------------------------
 
@@ -125,15 +92,14 @@ class Batches(Client):
             start = checkpoint.end_of(checkpoint.committed - 1, self.holding)
             budget = None if self.lots.chance(0.1) else self.lots.between(1, self.most)
             course = self.holding.latest(start, budget)
-            self.program.run(course, lambda end: self._ended(start, end), self._failed)
+            self.program.run(course, lambda end: self._ended(start, end), self.failed)
 
     def _ended(self, start: Offsets, end: Offsets) -> None:
         if end.shards != start.shards:
             self.checkpoint.ends.append(end.as_json())
             self._next()
         elif self.ending and self._all_settled():
-            self.finished = True
-            self.program.kill()
+            self.finish()
         else:
             self._next()
 
@@ -146,7 +112,7 @@ class Batches(Client):
         batch = self.checkpoint.committed
         start = self.checkpoint.end_of(batch - 1, self.holding)
         end = self.checkpoint.end_of(batch, self.holding)
-        self.program.run(self._batch(start, end), lambda rows: self._has_run(batch, start, end, rows), self._failed)
+        self.program.run(self._batch(start, end), lambda rows: self._has_run(batch, start, end, rows), self.failed)
 
     def _batch(self, start: Offsets, end: Offsets) -> Course[dict[int, str]]:
         """Return the message ids of a batch by position."""
@@ -207,7 +173,7 @@ class Batches(Client):
             self.world.violation(f"batch {batch} of {self.name} has the positions {sorted(rows)}: {start} to {end}")
         if checkpoint.rows.setdefault(batch, rows) != rows:
             self.world.violation(f"batch {batch} of {self.name} had other rows when it was run again")
-        self._soon(lambda: self._commit(batch, rows))
+        self.soon(lambda: self._commit(batch, rows))
 
     def _commit(self, batch: int, rows: dict[int, str]) -> None:
         for position, message_id in rows.items():
@@ -244,22 +210,7 @@ class Batches(Client):
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
-    @property
-    def linked(self) -> bool:
-        """Whether there is a connection that can be lost."""
-        return any(connection.online for connection in self.program.connections)
-
-    def cut(self) -> None:
-        """Lose one connection."""
-        online = [connection for connection in self.program.connections if connection.online]
-        if online:
-            self.lots.one_of(online).cut()
-
     def heal(self) -> None:
         """Take all that is there, settle it, and stop."""
         self.ending = True
-
-    @property
-    def quiet(self) -> bool:
-        """Whether everything is settled."""
-        return self.finished
+        self.dies = 0.0

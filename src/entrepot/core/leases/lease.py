@@ -414,7 +414,7 @@ class Poll(Alarm):
                 return None if planned else self.looked + LOOK_AGAIN
             self.looked = now
             self.planned = False
-        if self.try_claim() or lease.walk is None:
+        if self.try_claim() or lease.walk is None or lease.queue.gate.paused:
             return None
         return now
 
