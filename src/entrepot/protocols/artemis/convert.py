@@ -9,7 +9,7 @@ The names follow JMS as Artemis' own client maps it (artemis.md 5.2.4). [C]
 
 from __future__ import annotations
 
-import hashlib
+from _blake2 import blake2b  # `hashlib` would load OpenSSL into every broker
 from typing import Final
 
 from mypy_extensions import i64
@@ -357,7 +357,7 @@ def identity_of(user_id: bytes) -> str:
 
 
 def user_id_of(identity: str) -> bytes:
-    """Return the 16 octets of a message id: the UUID in it, or one made of its name (RFC 4122, version 3)."""
+    """Return the 16 octets of a message id: the UUID in it, or one made of its name (RFC 9562, version 8)."""
     digits = identity.removeprefix("ID:").replace("-", "")
     if len(digits) == 2 * USER_ID_OCTETS:
         try:
@@ -366,8 +366,8 @@ def user_id_of(identity: str) -> bytes:
             octets = b""
         if identity_of(octets) == identity:
             return octets
-    digest = hashlib.md5(identity.encode("utf-8", "replace"), usedforsecurity=False).digest()
-    return digest[:6] + bytes([digest[6] & 0x0F | 0x30]) + digest[7:8] + bytes([digest[8] & 0x3F | 0x80]) + digest[9:]
+    digest = blake2b(identity.encode("utf-8", "replace"), digest_size=USER_ID_OCTETS).digest()
+    return digest[:6] + bytes([digest[6] & 0x0F | 0x80]) + digest[7:8] + bytes([digest[8] & 0x3F | 0x80]) + digest[9:]
 
 
 # -- names ---------------------------------------------------------------------------------------------------------
