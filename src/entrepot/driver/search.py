@@ -17,7 +17,7 @@ import msgspec
 from entrepot.base.errors import EntrepotError, Unreachable
 from entrepot.base.uri import Endpoint
 from entrepot.driver import places
-from entrepot.driver.effects import RETRY_FIRST, RETRY_MAX, Answer, Clock, Course, Line, ask, connect, patiently, wait
+from entrepot.driver.effects import Answer, Clock, Course, Line, ask, connect, patiently
 
 T = TypeVar("T")
 
@@ -82,25 +82,16 @@ class Search:
 
     def open(self, broker: str, hint: Endpoint | None = None) -> Course[Line]:
         """Connect to ``broker``, wherever it is, for as long as we are patient. Raises Unreachable, Refused."""
-        until = self.clock() + self.reach.patience
-        delay = RETRY_FIRST
-        while True:
-            line, why = yield from self._find(broker, hint)
-            if line is not None:
-                return line
-            if self.clock() + delay > until:
-                raise Unreachable(
-                    f"the broker {broker} is at none of the places that are known; {why}",
-                    remedy="start it, or name its place in the url; failoverTimeout says how long to look for it",
-                )
-            yield from wait(delay)
-            delay = min(delay * 2, RETRY_MAX)
+        return (yield from self.patiently(lambda: self.open_once(broker, hint)))
 
-    def open_once(self, broker: str) -> Course[Line]:
+    def open_once(self, broker: str, hint: Endpoint | None = None) -> Course[Line]:
         """Connect to ``broker`` if it can be found now. Raises Unreachable, Refused."""
-        line, why = yield from self._find(broker, None)
+        line, why = yield from self._find(broker, hint)
         if line is None:
-            raise Unreachable(f"the broker {broker} is at none of the places that are known; {why}")
+            raise Unreachable(
+                f"the broker {broker} is at none of the places that are known; {why}",
+                remedy="start it, or name its place in the url; failoverTimeout says how long to look for it",
+            )
         return line
 
     def all(self) -> Course[list[Line]]:
