@@ -46,7 +46,6 @@ class CoreServerSession(Received):
     def __init__(self, shell: Shell, acceptor: CoreAcceptor, options: CoreOptions, number: i64, peer: str) -> None:
         super().__init__(shell, acceptor, options, number, peer)
         self.protocol = CORE
-        self.undone: list[Packet] = []  # packets that came, while it is unfinished
         self.busy: Commands | None = None  # whose large transaction is being carried out
         self.temporaries: dict[str, None] = {}  # queues of sessions that were closed before the connection
         self.unsendable: list[_Unsendable] | None = None
@@ -63,40 +62,22 @@ class CoreServerSession(Received):
                 self.unfinished = True
                 return self.decoder.buffered()
             self.busy = None
-        came = self.decoder.feed(data) if data else self.undone
-        self.undone = []
-        self._work(came)
+        if self.take_all(self.decoder.feed(data) if data else self.undone):
+            self.decoder.check()
         return self.decoder.buffered()
 
-    def _work(self, came: list[Packet]) -> None:
-        effort = self.broker.effort
-        at = 0
-        while at < len(came):
-            if effort.spent >= effort.allowance:
+    def take(self, command: Packet) -> None:
+        """Do one packet, in its channel."""
+        commands = self.channels.get(int(command.channel))
+        if commands is not None:
+            self.received += 1
+            commands.do(command, command.octets)
+            transacting = commands.transacting
+            if transacting is not None and transacting.commitment is not None:
+                self.busy = commands
                 self.unfinished = True
-                self.undone = came[at:] if at > 0 else came
-                effort.later(self.rest)
-                return
-            packet = came[at]
-            at += 1
-            effort.spent += 1
-            commands = self.channels.get(int(packet.channel))
-            if commands is not None:
-                self.received += 1
-                commands.do(packet, packet.octets)
-                if commands.transacting is not None and commands.transacting.commitment is not None:
-                    self.busy = commands
-                    self.unfinished = True
-                    self.undone = came[at:]
-                    return
-            elif packet.channel < FIRST_SESSION:
-                Reception(self).steer(packet)
-                if self.knock is not None:  # who this is, is being looked at: then he says it again
-                    self.undone = came[at - 1 :]
-                    return
-            if self.closing or self.life >= LEAVING:
-                return
-        self.decoder.check()
+        elif command.channel < FIRST_SESSION:
+            Reception(self).steer(command)
 
     def outgoing(self) -> bytes:
         """Return what is to be written."""

@@ -22,18 +22,18 @@ from entrepot.protocols.artemis.acceptor import Bearer, CoreAcceptor, OpenBranch
 from entrepot.protocols.artemis.channel import Channel
 from entrepot.protocols.artemis.codec import Encoder
 from entrepot.protocols.artemis.options import CoreOptions
-from entrepot.protocols.artemis.packets import CreateSession, DisconnectConsumer
+from entrepot.protocols.artemis.packets import CreateSession, DisconnectConsumer, Packet
 from entrepot.protocols.artemis.replies import Replies
 from entrepot.protocols.inflow import Inflow
 from entrepot.protocols.serving.confirmations import Confirmations
 from entrepot.protocols.serving.outlet import Outlet, ServedSubscription
-from entrepot.protocols.serving.session import ServerSession
+from entrepot.protocols.serving.session import CommandSession
 from entrepot.protocols.session import Shell
 
 BODIES_MAX: Final = 1_000  # of large messages in one transaction: each is a file
 
 
-class CoreConnection(ServerSession):
+class CoreConnection(CommandSession[Packet]):
     """What a session asks of its connection."""
 
     def __init__(

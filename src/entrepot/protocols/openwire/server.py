@@ -57,7 +57,7 @@ from entrepot.protocols.openwire.settling import Settling
 from entrepot.protocols.openwire.steering import Steering
 from entrepot.protocols.openwire.transacting import Transacting
 from entrepot.protocols.serving.life import ENTER, LEAVING
-from entrepot.protocols.serving.session import ServerSession
+from entrepot.protocols.serving.session import CommandSession
 from entrepot.protocols.serving.transactions import told_before
 from entrepot.protocols.session import OPENWIRE, Shell
 
@@ -94,7 +94,7 @@ class Door:
         return None
 
 
-class OpenWireSession(ServerSession):
+class OpenWireSession(CommandSession[Structure]):
     """One accepted connection. ``number`` is unique in this run of the broker; ``peer`` is for people."""
 
     def __init__(
@@ -119,7 +119,6 @@ class OpenWireSession(ServerSession):
         self.encoder: Encoder = Encoder(unagreed)
         self.separator: str = broker.options.separator
         self.agreed: bool = False
-        self.undone: list[Structure] = []  # commands that came, while it is unfinished
         self.identity: Identity = Identity(acceptor, options)
         self.replies: Replies = Replies(self.outlet, self.encoder, self.confirmations)
         self.dispatching: Dispatching = Dispatching(broker, self.outlet, self.replies)
@@ -186,38 +185,9 @@ class OpenWireSession(ServerSession):
         if self.transacting is not None and self.transacting.is_busy():
             self.unfinished = True
             return self.decoder.buffered()
-        came = self.decoder.feed(data) if data else self.undone
-        self.undone = []
-        self._work(came)
+        if self.take_all(self.decoder.feed(data) if data else self.undone):
+            self.decoder.check()
         return self.decoder.buffered()
-
-    def _work(self, came: list[Structure]) -> None:
-        effort = self.broker.effort
-        at = 0
-        while at < len(came):
-            if effort.spent >= effort.allowance:
-                self.unfinished = True
-                self.undone = came[at:] if at > 0 else came
-                effort.later(self.rest)
-                return
-            command = came[at]
-            at += 1
-            effort.spent += 1
-            if self.separator:
-                dot(command, self.separator)
-            self.take(command)
-            if self.knock is not None:  # who this is, is being looked at: then he says it again
-                self.received -= 1
-                self.undone = came[at - 1 :]
-                return
-            transacting = self.transacting
-            if transacting is not None and transacting.commitment is not None:
-                self.unfinished = True
-                self.undone = came[at:]
-                return
-            if self.closing or self.life >= LEAVING:
-                return
-        self.decoder.check()
 
     def outgoing(self) -> bytes:
         """Return what is to be written."""
@@ -317,6 +287,8 @@ class OpenWireSession(ServerSession):
     def take(self, command: Structure) -> None:
         """Do one command."""
         self.received += 1
+        if self.separator:
+            dot(command, self.separator)
         if isinstance(command, WireFormatInfo):
             self._agree()
             return
@@ -426,6 +398,7 @@ class OpenWireSession(ServerSession):
             raise ProtocolViolation("a connection has no id")
         try:
             if not self.ask_who(info.user_name, info.password):
+                self.received -= 1  # he says it again
                 return
             if self.broker.access.guarded:
                 identity.signature = SIGNED + self.subject.name

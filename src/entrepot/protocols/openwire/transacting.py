@@ -178,6 +178,7 @@ class Transacting:
             self._done(command, debt, done)
         else:
             self.commitment = Commitment(work, command, debt)
+            self.session.unfinished = True
 
     def end(self) -> None:
         """The connection is gone: what is open is rolled back; what is being carried out goes on without it."""

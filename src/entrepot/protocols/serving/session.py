@@ -7,7 +7,7 @@ words what `work` does with octets, how `beat`, `farewell` and `fail` sound, and
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from mypy_extensions import i64, mypyc_attr
 
@@ -30,6 +30,7 @@ from entrepot.protocols.serving.patience import Patience
 from entrepot.protocols.session import NEVER, Session, Shell
 from entrepot.protocols.turns import SessionRest
 
+Said = TypeVar("Said")
 NOBODY: Final = Subject("")  # who has not connected yet
 
 
@@ -353,6 +354,43 @@ class ServerSession(Session):
     def stop_for(self, target: Target) -> None:
         """A send to ``target`` was BLOCKED and asks for no answer: read no further, if that may be."""
         self.be_patient().stop(target, self.consumes())
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class CommandSession(ServerSession, Generic[Said]):
+    """A connection whose decoder makes a list of commands of each chunk: `take` does one of them."""
+
+    def __init__(
+        self, shell: Shell, broker: BrokerCore, number: i64, peer: str, high: i64, connect_timeout_ms: i64
+    ) -> None:
+        super().__init__(shell, broker, number, peer, high, connect_timeout_ms)
+        self.undone: list[Said] = []  # commands that came, while it is unfinished
+
+    def take(self, command: Said) -> None:
+        """Do one command; ``unfinished`` says that those behind it wait for its end. Raises PeerError."""
+        raise NotImplementedError
+
+    def take_all(self, came: list[Said]) -> bool:
+        """Do commands as far as this turn reaches; return whether these were all. The rest is ``undone``."""
+        self.undone = []
+        effort = self.broker.effort
+        at = 0
+        while at < len(came):
+            if effort.spent >= effort.allowance:
+                self.unfinished = True
+                self.undone = came[at:] if at > 0 else came
+                effort.later(self.rest)
+                return False
+            command = came[at]
+            at += 1
+            effort.spent += 1
+            self.take(command)
+            if self.unfinished:  # a transaction is being carried out, or it is looked at who this is: said again then
+                self.undone = came[at:] if self.knock is None else came[at - 1 :]
+                return False
+            if self.closing or self.life >= LEAVING:
+                return False
+        return True
 
 
 def _tell(session: ServerSession, kind: i64) -> None:
