@@ -25,7 +25,6 @@ from entrepot.protocols.artemis.packets import Disconnect, Packet
 from entrepot.protocols.artemis.reattaching import Lost
 from entrepot.protocols.artemis.reception import FIRST_SESSION, Received, Reception
 from entrepot.protocols.artemis.session import CoreSession
-from entrepot.protocols.serving.life import LEAVING
 from entrepot.protocols.session import CORE, Shell
 
 SERVER_STOPS: Final = 2  # a reason of DISCONNECT

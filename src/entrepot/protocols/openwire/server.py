@@ -56,7 +56,7 @@ from entrepot.protocols.openwire.separators import dot
 from entrepot.protocols.openwire.settling import Settling
 from entrepot.protocols.openwire.steering import Steering
 from entrepot.protocols.openwire.transacting import Transacting
-from entrepot.protocols.serving.life import ENTER, LEAVING
+from entrepot.protocols.serving.life import ENTER
 from entrepot.protocols.serving.session import CommandSession
 from entrepot.protocols.serving.transactions import told_before
 from entrepot.protocols.session import OPENWIRE, Shell
