@@ -32,7 +32,9 @@ from entrepot.core.operators.management import install
 from entrepot.core.options import BrokerOptions
 from entrepot.core.recovery import recover
 from entrepot.journal.log import JournalCore, RecoveryReport
+from entrepot.protocols.artemis import doorbell
 from entrepot.protocols.artemis.acceptor import CoreAcceptor
+from entrepot.protocols.artemis.doorbell import Doorbell
 from entrepot.protocols.artemis.options import CoreOptions
 from entrepot.protocols.artemis.server import CoreServerSession
 from entrepot.protocols.openwire.acceptor import Acceptor
@@ -140,6 +142,7 @@ class Assembly:
         self.connectors: Final = plan.connectors() if connectors is None else list(connectors)
         self._acceptor: Acceptor | None = None
         self._core: CoreAcceptor | None = None
+        self._doorbell: Doorbell | None = None
         self._neighbourhood: Neighbourhood | None = None
         self._door: Reception | None = None
 
@@ -164,6 +167,8 @@ class Assembly:
         install(broker, Census() if census is None else census)
         self._acceptor = acceptor = Acceptor(broker)
         self._core = CoreAcceptor(broker)
+        notices = (BrokerConfig() if config is None else config).notices
+        self._doorbell = doorbell.install(broker, notices.address, sessions=notices.sessions)
         if config is not None:
             set_advisories(config, acceptor.advisories)
             if config.plugins.statistics:
@@ -186,6 +191,8 @@ class Assembly:
         if config is not None:
             act(lambda: found(config, self.broker))
             act(self.acceptor.advisories.founded)
+            if self._doorbell is not None:
+                act(self._doorbell.look)  # a divert of the configuration may read them
 
     @property
     def acceptor(self) -> Acceptor:

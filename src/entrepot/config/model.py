@@ -17,6 +17,7 @@ from entrepot.base.settings import Dialect, Options, Unit, setting
 from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.config.peering import Peering, Position
 from entrepot.config.security import OPEN, Security
+from entrepot.core.security.access import NOTIFICATIONS
 from entrepot.core.sending.arrival import AS_SENT
 from entrepot.ha.lease import EITHER
 from entrepot.ha.options import FILE_LOCKER
@@ -235,6 +236,13 @@ class NetworkConnector(Struct, frozen=True, kw_only=True):
     given: tuple[str, ...] = ()  # the attributes that the file itself gives; others have defaults that releases changed
 
 
+class NoticeOptions(Struct, frozen=True, kw_only=True):
+    """What is told of by messages, as Artemis has it. ``sessions``: those that come and go too."""
+
+    address: str = NOTIFICATIONS
+    sessions: bool = True
+
+
 class BrokerConfig(Struct, frozen=True, kw_only=True):
     """A broker, as a file describes it. ``zone``: where it is; ``client_zones``: rules of `cluster/zones.py`.
 
@@ -261,6 +269,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     peering: Peering = Peering()
     zone: str = ""
     client_zones: tuple[str, ...] = ()
+    notices: NoticeOptions = NoticeOptions()
 
 
 class Change(NamedTuple):
@@ -295,6 +304,8 @@ def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
         found.append(Change("plugins", a.plugins, b.plugins, False))
     if (a.zone, a.client_zones) != (b.zone, b.client_zones):
         found.append(Change("zones", (a.zone, a.client_zones), (b.zone, b.client_zones), False))
+    if a.notices != b.notices:
+        found.append(Change("notifications", a.notices, b.notices, False))
     if a.security != b.security:
         found.append(Change("users and rights", a.security, b.security, False))
     return found

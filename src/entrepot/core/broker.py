@@ -24,7 +24,7 @@ from entrepot.core.events.facts import Hub
 from entrepot.core.leases.lease import Leases
 from entrepot.core.maintenance import Maintenance
 from entrepot.core.options import BrokerOptions
-from entrepot.core.ports import Host, Memory, Neighbours
+from entrepot.core.ports import Host, Informant, Memory, Neighbours
 from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.dead_letters import DeadLetters
 from entrepot.core.queue.head import QueueHead
@@ -73,9 +73,10 @@ class BrokerCore(Host):
         self.branches: Branches = Branches(self)
         self.stages: Stages = Stages(self, self.sending, self.letters)
         self.maintenance: Maintenance = Maintenance(self, self.reading, self.leases, self.stages, self.flow)
-        self.access: Access = Access(self.table, self.addresses.services, Logins(self))
+        self.access: Access = Access(self.table, self.addresses.services, Logins(self), hub)
         self.clients: ClientIds = ClientIds()
         self.neighbours: Neighbours = Neighbours()
+        self.informant: Informant = Informant()
         self.temporary_prefix: str = "ID:"
         self.queues.watchers.append(self.reading)
         self.queues.watchers.append(self.leases)

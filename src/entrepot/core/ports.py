@@ -9,7 +9,7 @@ from __future__ import annotations
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import Entropy
-from entrepot.base.errors import EntrepotError, Fault
+from entrepot.base.errors import EntrepotError, Fault, Refused
 from entrepot.base.reasons import Reason
 from entrepot.core.effort import Effort
 from entrepot.core.events.facts import Hub
@@ -82,6 +82,18 @@ class Neighbours:
     def places(self) -> str:
         """Return who is known and where STOMP is spoken there, this broker first: the list of BROKERS' answer."""
         return ""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Informant:
+    """Answers a broker of a cluster that asks what queues there are; this one knows no cluster."""
+
+    def send_queue_info(self, queue: str, rule: str) -> None:
+        """Send to ``queue`` what queues there are of the addresses that ``rule`` speaks of, and who reads them.
+
+        Raises Refused.
+        """
+        raise Refused("this broker tells nobody what queues it has")
 
 
 class QueueAlarm(Alarm):

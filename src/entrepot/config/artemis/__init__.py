@@ -20,10 +20,11 @@ from entrepot.config.artemis.peering import peering
 from entrepot.config.artemis.reading import SPACES, PartReader
 from entrepot.config.artemis.security import security
 from entrepot.config.findings import Severity
-from entrepot.config.model import BrokerConfig, BrokerSettings, Sharing, StoreOptions, UsageOptions
+from entrepot.config.model import BrokerConfig, BrokerSettings, NoticeOptions, Sharing, StoreOptions, UsageOptions
 from entrepot.config.reading import Bean, Reading
 from entrepot.config.sources import Sources
 from entrepot.config.xml import Element
+from entrepot.core.security.access import NOTIFICATIONS
 from entrepot.ha.lease import BACKUP, PRIMARY
 
 OWN: Final = "entrepot"
@@ -60,6 +61,10 @@ def _config(reader: PartReader, core: Bean, spoken: Collection[str]) -> BrokerCo
     places, made = queues(reader, core)
     memory = int(core.get("global-max-size", -1))
     return BrokerConfig(
+        notices=NoticeOptions(
+            address=core.text("management-notification-address") or NOTIFICATIONS,
+            sessions=not core.get("suppress-session-notifications", False),
+        ),
         broker=BrokerSettings(name=core.text("name") or "localhost", persistent=persistent, scheduler=True),
         usage=_usage(reader, core, memory if memory > 0 else HEAP_DEFAULT // 2),
         store=_store(reader, core, persistent),

@@ -85,9 +85,8 @@ CORE: Final = Kind(
     otherwise("messages are not counted for the whole broker", "global-max-messages:number=-1"),
     otherwise("transactions are not limited in time", "transaction-timeout:ms transaction-timeout-scan-period:ms"),
     otherwise("the management address is activemq.management", "management-address:text=activemq.management"),
-    otherwise(
-        "nobody is notified by messages", "management-notification-address:text", "jmx-notification-enabled:flag"
-    ),
+    obeyed("management-notification-address:text suppress-session-notifications:flag"),
+    no_effect(NO_JMX, "jmx-notification-enabled:flag"),
     otherwise("the user of a message is not stamped on it", "populate-validated-user:flag=false"),
     otherwise("messages without a user are accepted", "reject-empty-validated-user:flag=false"),
     otherwise("wildcards match always", "wild-card-routing-enabled:flag=true"),

@@ -122,7 +122,7 @@ class Queues:
         known = definition.address in self.table.addresses
         self.add(queue)
         self.keep(queue)
-        announcing.created(self.host.hub, queue, self.host.ids.node_id, known)
+        announcing.created(self.host.hub, queue, self.host.ids.node, known)
         return queue
 
     def add(self, queue: Queue) -> None:
@@ -173,5 +173,5 @@ class Queues:
         if queue.trace is not None:
             queue.trace.forget(facts.NAME_QUEUE, queue.identity)
         known = queue.address in self.table.addresses
-        announcing.deleted(self.host.hub, queue, self.host.ids.node_id, known, gone, why, renewed)
+        announcing.deleted(self.host.hub, queue, self.host.ids.node, known, gone, why, renewed)
         return gone

@@ -46,27 +46,28 @@ from entrepot.core.queue.consumer import Consumer
 from entrepot.core.queue.queue import Queue
 from entrepot.core.reading.subscription import Subscription
 from entrepot.model.address import MULTICAST
+from entrepot.model.ids import NodeIdentity
 from entrepot.model.message import Message
 
 
-def created(hub: Hub, queue: Queue, node_id: str, known: bool) -> None:
+def created(hub: Hub, queue: Queue, node: NodeIdentity, known: bool) -> None:
     """Tell of a new queue with its binding, and of its address unless that was ``known``."""
     place = queue.place()
     if not known:
         hub.announce(AddressFact(ADDRESS_ADDED, place.address, place.routing))
     hub.announce(QueueFact(QUEUE_ADDED, place))
     if hub.kinds & BINDING_ADDED:
-        hub.announce(local_binding(BINDING_ADDED, place, node_id))
+        hub.announce(local_binding(BINDING_ADDED, place, node))
 
 
-def deleted(hub: Hub, queue: Queue, node_id: str, known: bool, messages: i64, why: str, renewed: bool) -> None:
+def deleted(hub: Hub, queue: Queue, node: NodeIdentity, known: bool, messages: i64, why: str, renewed: bool) -> None:
     """Tell that what `created` told of is gone: the address unless it is still ``known``.
 
     A durable subscription too, unless it is ``renewed``: it goes on with another queue.
     """
     place = queue.place()
     if hub.kinds & BINDING_REMOVED:
-        hub.announce(local_binding(BINDING_REMOVED, place, node_id))
+        hub.announce(local_binding(BINDING_REMOVED, place, node))
     hub.announce(QueueFact(QUEUE_REMOVED, place, messages, why))
     subscription = queue.definition.subscription
     if subscription is not None and not renewed:
@@ -75,16 +76,23 @@ def deleted(hub: Hub, queue: Queue, node_id: str, known: bool, messages: i64, wh
         hub.announce(AddressFact(ADDRESS_REMOVED, place.address, place.routing))
 
 
-def local_binding(kind: i64, place: Place, node_id: str) -> BindingFact:
+def local_binding(kind: i64, place: Place, node: NodeIdentity) -> BindingFact:
     """Return the binding of a queue that is here."""
-    fact = BindingFact(kind, LOCAL_QUEUE, place.address, place.name, place.name + node_id, place.identity)
+    fact = BindingFact(
+        kind, LOCAL_QUEUE, place.address, routing_name(place), place.name + node.uuid_text, place.identity
+    )
     fact.filter = place.filter
     return fact
 
 
-def divert_binding(kind: i64, address: str, name: str, node_id: str) -> BindingFact:
+def routing_name(place: Place) -> str:
+    """Return the name of the group that a queue is one of at its address (artemis.md 1.12)."""
+    return place.name if place.routing == MULTICAST else place.address
+
+
+def divert_binding(kind: i64, address: str, name: str, node: NodeIdentity) -> BindingFact:
     """Return the binding of a divert."""
-    return BindingFact(kind, DIVERT, address, name, name + node_id, 0)
+    return BindingFact(kind, DIVERT, address, name, name + node.uuid_text, 0)
 
 
 # -- consumers ---------------------------------------------------------------------------------------------------------

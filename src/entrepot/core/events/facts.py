@@ -48,13 +48,17 @@ MESSAGE_DEAD: Final = 1 << 21
 MESSAGE_DROPPED: Final = 1 << 22
 MESSAGE_DUPLICATE: Final = 1 << 23
 MESSAGE_UNROUTED: Final = 1 << 24
-QUEUE_FULL: Final = 1 << 25  # this and all below: on request
+QUEUE_FULL: Final = 1 << 25  # this and those below, up to MESSAGE_REDELIVERED: on request
 MESSAGE_UNREAD: Final = 1 << 26
 MESSAGE_DELIVERED: Final = 1 << 27  # it came into a queue (the word of Classic's advisory)
 MESSAGE_DISPATCHED: Final = 1 << 28
 MESSAGE_CONSUMED: Final = 1 << 29
 MESSAGE_DISCARDED: Final = 1 << 30
 MESSAGE_REDELIVERED: Final = 1 << 31  # it came back from a consumer and will be delivered again
+SESSION_OPENED: Final = 1 << 32  # of a protocol that has several on a connection: CORE
+SESSION_CLOSED: Final = 1 << 33
+LOGIN_REFUSED: Final = 1 << 34
+RIGHT_REFUSED: Final = 1 << 35
 
 ON_REQUEST: Final = (
     QUEUE_FULL
@@ -66,7 +70,7 @@ ON_REQUEST: Final = (
     | MESSAGE_REDELIVERED
 )
 ARRIVALS: Final = MESSAGE_DELIVERED | MESSAGE_UNREAD  # told on the way into a queue
-EVERY_KIND: Final = (1 << 32) - 1
+EVERY_KIND: Final = (1 << 36) - 1
 
 NAMES: Final = {
     QUEUE_ADDED: "queue.created",
@@ -101,6 +105,10 @@ NAMES: Final = {
     MESSAGE_CONSUMED: "message.consumed",
     MESSAGE_DISCARDED: "message.discarded",
     MESSAGE_REDELIVERED: "message.redelivered",
+    SESSION_OPENED: "session.opened",
+    SESSION_CLOSED: "session.closed",
+    LOGIN_REFUSED: "login.refused",
+    RIGHT_REFUSED: "right.refused",
 }
 """Kind -> its stable name, for logs and metrics."""
 
@@ -149,6 +157,9 @@ class Reader:
         self.peer: str = ""  # the remote address
         self.user: str = ""
         self.client_id: str = ""
+        self.session: str = ""  # the name of its session; "" in protocols whose sessions have none
+        self.number: i64 = -1  # what its session calls it; -1: nothing
+        self.origin: i64 = 0  # the number of its connection
         self.subscription: str = ""
         self.selector: str = ""
         self.prefetch: i64 = 0
@@ -315,6 +326,45 @@ class ConnectionFact(Fact):
     def details(self) -> dict[str, str]:
         """Return who it is."""
         return {"protocol": self.protocol, "client": self.client_id, "user": self.user}
+
+
+class SessionFact(Fact):
+    """SESSION_OPENED, SESSION_CLOSED: one of those that a client has on the connection ``number``."""
+
+    def __init__(self, kind: i64, number: i64, protocol: str, session: str, user: str, client_id: str) -> None:
+        super().__init__(kind)
+        self.number: i64 = number
+        self.protocol: str = protocol
+        self.session: str = session
+        self.user: str = user
+        self.client_id: str = client_id
+
+    def subject(self) -> str:
+        """Return the name of the session."""
+        return self.session
+
+    def details(self) -> dict[str, str]:
+        """Return whose it is."""
+        return {"protocol": self.protocol, "client": self.client_id, "user": self.user}
+
+
+class SecurityFact(Fact):
+    """LOGIN_REFUSED: ``user`` may not come in from ``peer``. RIGHT_REFUSED: he may not do ``right`` to ``address``."""
+
+    def __init__(self, kind: i64, user: str, peer: str = "", address: str = "", right: i64 = 0) -> None:
+        super().__init__(kind)
+        self.user: str = user
+        self.peer: str = peer
+        self.address: str = address
+        self.right: i64 = right  # one of `core/security/access.py`
+
+    def subject(self) -> str:
+        """Return who it was."""
+        return self.user
+
+    def details(self) -> dict[str, str]:
+        """Return where he came from, or what he wanted."""
+        return {"peer": self.peer} if self.kind == LOGIN_REFUSED else {"address": self.address}
 
 
 class SpaceFact(Fact):

@@ -50,12 +50,12 @@ def snapshot(broker: BrokerCore) -> list[Fact]:
     for queue in table.queues.values():
         place = queue.place()
         facts.append(QueueFact(QUEUE_ADDED, place))
-        facts.append(local_binding(BINDING_ADDED, place, broker.ids.node_id))
+        facts.append(local_binding(BINDING_ADDED, place, broker.ids.node))
         for count, consumer in enumerate(queue.roster.consumers):
             facts.append(ConsumerFact(CONSUMER_ATTACHED, place, consumer.key, consumer.subscriber, count + 1))
     for diverts in table.diverts.values():
         for divert in diverts:
-            facts.append(divert_binding(BINDING_ADDED, divert.address, divert.name, broker.ids.node_id))
+            facts.append(divert_binding(BINDING_ADDED, divert.address, divert.name, broker.ids.node))
     return facts
 
 

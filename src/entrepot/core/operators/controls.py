@@ -406,6 +406,7 @@ class BrokerControl(Control):
 
     def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
         """Return what can be done to a broker."""
+        broker = self.broker
         return {
             "getQueueNames": self._queue_names,
             "listQueues": self._list_queues,
@@ -413,6 +414,7 @@ class BrokerControl(Control):
             "listAllConsumersAsJSON": lambda given: _text(self._consumers("")[:DESCRIBED_MOST]),
             "listConnectionsAsJSON": lambda given: _text(self.census.connections(0, DESCRIBED_MOST)),
             "closeConnectionWithID": lambda given: self.census.close(given.text(0), "an operator closed it"),
+            "sendQueueInfoToQueue": lambda given: broker.informant.send_queue_info(given.text(0), given.text(1, "")),
             "createQueue": self._create,
             "destroyQueue": self._destroy,
             "describeQueues": self._describe_queues,

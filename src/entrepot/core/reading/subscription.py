@@ -44,6 +44,8 @@ class Subscription:
         self.connection: str = ""
         self.peer: str = ""  # the remote address
         self.user: str = ""
+        self.session_name: str = ""  # as `Reader` says it, and the next one too
+        self.consumer_number: i64 = -1
         self._reader: Reader | None = None
         self.far: str = "\t"  # of a bridge: id TAB name of the broker on the other side, for the trace
         self.pending_limit: i64 = -1  # of a topic subscriber, instead of the policy's
@@ -73,6 +75,9 @@ class Subscription:
             reader.peer = self.peer
             reader.user = self.user
             reader.client_id = self.client_id
+            reader.session = self.session_name
+            reader.number = self.consumer_number
+            reader.origin = self.origin
             reader.subscription = self.durable_name
             reader.selector = "" if self.selector is None else self.selector.text
             reader.prefetch = min(self.window.messages, PREFETCH_SHOWN_MAX)

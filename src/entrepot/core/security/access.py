@@ -27,6 +27,7 @@ from typing import Final
 from entrepot.base.errors import AccessDenied
 from entrepot.base.patterns import MIXED, PatternTrie, covers, is_pattern, overlaps, specificity
 from entrepot.core.addressing.routing import RoutingTable, Service, default_routing
+from entrepot.core.events.facts import RIGHT_REFUSED, Hub, SecurityFact
 from entrepot.core.queue.queue import Queue
 from entrepot.core.security.directory import Directory, Subject
 from entrepot.core.security.logins import Knock, Logins
@@ -64,6 +65,7 @@ EVERYBODY: Final = "*"  # as a group: all who were let in
 TEMPORARY_NAMES: Final = "ID:"
 ADVISORIES: Final = "ActiveMQ.Advisory."
 MANAGEMENT: Final = "activemq.management"  # where `core/operators/management.py` answers
+NOTIFICATIONS: Final = "activemq.notifications"  # where Artemis tells what happens, if nothing else is said
 SINKS: Final = "ActiveMQ.Sink."  # before the name of a sink of staged commits: its place in rules
 TOPICS_KEPT: Final = 100_000
 
@@ -99,9 +101,19 @@ class Rule:
 class Access:
     """Who may come into one broker, and what he may do. `protect` is called before the first connection, if at all."""
 
-    def __init__(self, table: RoutingTable, services: Mapping[str, Service], logins: Logins | None = None) -> None:
-        """``services``: the addresses of the broker itself. ``logins``: where those wait who `knock`, if any do."""
+    def __init__(
+        self,
+        table: RoutingTable,
+        services: Mapping[str, Service],
+        logins: Logins | None = None,
+        hub: Hub | None = None,
+    ) -> None:
+        """``services``: the addresses of the broker itself. ``logins``: where those wait who `knock`, if any do.
+
+        ``hub``: is told of every refusal.
+        """
         self.logins: Final = logins
+        self._hub: Final = hub
         self._table: Final = table
         self._services: Final = services
         self._directory: Directory | None = None
@@ -250,6 +262,9 @@ class Access:
     def _refuse(self, subject: Subject, missing: int, destination: Destination, shown: str) -> None:
         for right, verb in VERBS.items():
             if missing & right:
+                hub = self._hub
+                if hub is not None and hub.kinds & RIGHT_REFUSED:
+                    hub.announce(SecurityFact(RIGHT_REFUSED, subject.name, "", destination.name, right))
                 raise AccessDenied(
                     f"User {subject.name} is not authorized to {verb}: {shown or destination.qualified()}"
                 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, ProtocolViolation, Refused, StorageError
+from entrepot.core.events.facts import SESSION_CLOSED, SessionFact
 from entrepot.core.queue.consumer import Pause
 from entrepot.core.queue.queue import NONE_DELIVERED, UNKNOWN_DELIVERED
 from entrepot.core.scheduling.timed import Alarm
@@ -64,6 +65,7 @@ from entrepot.protocols.artemis.sending import Sending
 from entrepot.protocols.artemis.session import CoreSession
 from entrepot.protocols.artemis.settling import Settling
 from entrepot.protocols.artemis.transacting import Transacting
+from entrepot.protocols.session import CORE
 
 XA_STEPS = (
     XaStart,
@@ -288,3 +290,12 @@ class Commands(Reattachable):
         sessions = session.acceptor.sessions
         if sessions.get(session.name) is self:
             del sessions[session.name]
+        self.tell(SESSION_CLOSED)
+
+    def tell(self, kind: i64) -> None:
+        """Announce that the session is there, or is no more."""
+        session = self.session
+        hub = session.broker.hub
+        if hub.kinds & kind:
+            user = session.subject.name
+            hub.announce(SessionFact(kind, session.number, CORE, session.name, user, session.client_id))

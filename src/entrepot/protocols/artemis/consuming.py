@@ -46,6 +46,8 @@ class Consuming:
         subscription.peer = session.peer
         subscription.user = session.subject.name
         subscription.client_id = session.client_id
+        subscription.session_name = session.name
+        subscription.consumer_number = number
         subscription.priority = int(packet.priority or 0)
         subscription.window.pause(Pause.PULL)
         if packet.browse:

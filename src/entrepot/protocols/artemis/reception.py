@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import EntrepotError, PeerError, Refused
+from entrepot.core.events.facts import SESSION_OPENED
 from entrepot.protocols.artemis.acceptor import CoreAcceptor
 from entrepot.protocols.artemis.channel import Channel
 from entrepot.protocols.artemis.codec import FIRST_FRAME_OCTETS_MAX, Decoder
@@ -191,6 +192,7 @@ class Reception:
             connection.windows += 1
             acceptor.sessions[packet.name] = commands
         connection.channels[number] = commands
+        commands.tell(SESSION_OPENED)
         connection.say(CreateSessionReply(server_version=VERSION_NEWEST), SESSIONS)
 
     def _is_known(self, packet: CreateSession) -> bool:

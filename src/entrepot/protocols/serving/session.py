@@ -12,11 +12,17 @@ from typing import Final, Generic, TypeVar
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import MILLISECOND, Instant
-from entrepot.base.errors import EntrepotError, PeerError, ProtocolViolation
+from entrepot.base.errors import EntrepotError, PeerError, ProtocolViolation, Refused
 from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
 from entrepot.core.effort import OCTETS_SHIFT
-from entrepot.core.events.facts import CONNECTION_CLOSED, CONNECTION_OPENED, ConnectionFact
+from entrepot.core.events.facts import (
+    CONNECTION_CLOSED,
+    CONNECTION_OPENED,
+    LOGIN_REFUSED,
+    ConnectionFact,
+    SecurityFact,
+)
 from entrepot.core.ports import ClientHolder
 from entrepot.core.queue.consumer import Pause
 from entrepot.core.queue.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
@@ -327,7 +333,11 @@ class ServerSession(Session):
             self.unfinished = True
             return False
         self.knock = None
-        self.subject = knock.subject()
+        try:
+            self.subject = knock.subject()
+        except Refused:
+            self.broker.hub.announce(SecurityFact(LOGIN_REFUSED, name or "", self.peer))
+            raise
         return True
 
     def claim(self, client_id: str, steal: bool) -> str:
