@@ -31,11 +31,15 @@ line are those of [activemq.xml](activemq-xml.md): nothing in the file is droppe
 - **The journal** stands in the directory `entrepot` within `journal-directory`; a journal of Artemis that is already
   there is neither read nor touched. A relative directory is taken from the one above `etc`.
 
-- **Clusters** are checked and not joined yet: `entrepot check a.xml b.xml` finds connectors and groups that are named
-  and not defined, names given twice, cluster users and passwords that differ, places that others cannot reach, chains
-  that are longer than `max-hops`, messages that would be stranded, and pairs whose `group-name` differs, and it draws
-  the cluster. So it does with `<bridges>`: those that are not deployed, share a queue, give up, do not follow a pair,
-  send where no queue is bound, or turn messages round for ever ([networks](networks/index.md)).
+- **Clusters** are joined: over static connectors, over groups of UDP, or both. Who is in one is told to brokers and
+  clients as Artemis tells it, so `(tcp://a,tcp://b)?ha=true` and `udp://group:port` find brokers of both kinds. One
+  with another `cluster-password` stays out, and both sides say so; so does one whose data directory is a copy of
+  another's. **Messages do not cross yet**: each node serves its own queues, as with `message-load-balancing` OFF.
+- **`check`** judges clusters: `entrepot check a.xml b.xml` finds connectors and groups that are named and not defined,
+  names given twice, cluster users and passwords that differ, places that others cannot reach, chains longer than
+  `max-hops`, messages that would be stranded, and pairs whose `group-name` differs, and it draws the cluster. So it
+  does with `<bridges>`: those that are not deployed, share a queue, give up, do not follow a pair, send where no queue
+  is bound, or turn messages round for ever ([networks](networks/index.md)).
 
 ## A primary and its backup
 

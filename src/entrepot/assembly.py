@@ -12,11 +12,13 @@ from typing import Final
 
 from entrepot.base.environment import Duration, Entropy, Instant, WallTime
 from entrepot.base.errors import InvalidOption
+from entrepot.cluster.clusters.connection import ClusterConnection
 from entrepot.cluster.networks.connector import NetworkConnector, Perform
 from entrepot.cluster.networks.neighbourhood import Neighbourhood
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.cluster.networks.reception import Reception
 from entrepot.cluster.zones import ZoneRules, check_zone
+from entrepot.config.clusters import Clusters, clusters_of
 from entrepot.config.founding import add_policies, found, set_advisories, set_options
 from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import bridge_filters, lists_of, no_filters
@@ -83,6 +85,9 @@ class Plan:
         self.zones: Final = ZoneRules([*client_zones, *(() if config is None else config.client_zones)])
         self.policies: Final = Policies()
         self.options: Final = BrokerOptions(name, memory_limit)
+        self.clusters: Clusters | None = None
+        if config is not None and (config.peering.clusters or config.peering.broadcasts):
+            self.clusters = clusters_of(config.peering)
         if config is not None:
             add_policies(config, self.policies)
             set_options(config, self.options)
@@ -140,6 +145,7 @@ class Assembly:
         protect(plan.security, self.broker.access)
         self.connections = 0  # how many sessions were made
         self.connectors: Final = plan.connectors() if connectors is None else list(connectors)
+        self.clusters: list[ClusterConnection] = []
         self._acceptor: Acceptor | None = None
         self._core: CoreAcceptor | None = None
         self._doorbell: Doorbell | None = None
@@ -184,6 +190,21 @@ class Assembly:
             rules=self.plan.zones,
         )
         self._door = Reception(self._neighbourhood)
+        self._join()
+
+    def _join(self) -> None:
+        """Make the cluster connections, not started: connections of CORE are told what the first of them knows."""
+        clusters = self.plan.clusters
+        if clusters is None:
+            return
+        for note in clusters.notes:
+            self.ports.say("cluster", note)
+        for options in clusters.connections:
+            listens = bool(clusters.hears.get(options.name))
+            made = ClusterConnection(self.broker, options, clusters.credentials, self.ports.say, listens=listens)
+            self.clusters.append(made)
+        if self.clusters and self._core is not None:
+            self._core.membership = self.clusters[0].members
 
     def found(self, act: Act) -> None:
         """Make true what the configuration says. Raises Refused, StorageError."""

@@ -31,6 +31,7 @@ from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.role import Effect, Role, Signal
 from entrepot.io.announcing import Announcer
 from entrepot.io.connection import BrokerTurn
+from entrepot.io.contacts import Contacts
 from entrepot.io.disk import Disk
 from entrepot.io.hashing import ThreadHasher
 from entrepot.io.leases import CLOCK
@@ -146,6 +147,7 @@ class Node:
         for connector in self.plan.connectors():
             verify(connector)
         self.links: Links | None = None
+        self._contacts: Contacts | None = None
         self._door: Door | None = None
         self._traces: TraceFiles | None = None
         if options.trace is not None:
@@ -225,8 +227,12 @@ class Node:
         self.turn.run(partial(clients.activate, sharing=sharing, stomp=" ".join(self.places.stomp())))
         self._maintenance = loop.call_later(COMPACT_LOOK, self._maintain)
         self.links = Links(self.turn, made)
+        if made.plan.clusters is not None:
+            self._contacts = Contacts(self.turn, made.clusters, made.plan.clusters, made.ports.entropy)
         try:
             await self.links.start()
+            if self._contacts is not None:
+                await self._contacts.start()
             await self._appear(loop)
         except BaseException:
             await self.stop()
@@ -440,6 +446,8 @@ class Node:
             self._turn.run(self.made.take_leave)
         if self.links is not None:  # before clients are (classic.md 1.3): what they have on its way is still answered
             await self.links.stop()
+        if self._contacts is not None:
+            await self._contacts.stop()
         for listener in self.listeners:
             listener.stop_reading()
         await self._answer()

@@ -76,13 +76,16 @@ class GroupEntry(Struct, frozen=True, kw_only=True):
     jgroups: str  # channel, or file
     period_ms: int
     at: Position
+    local_address: str = ""
+    local_port: int = -1
     connectors: tuple[Reference, ...] = ()
 
 
 class ClusterEntry(Struct, frozen=True, kw_only=True):
     """A cluster connection of Artemis (artemis.md 1). ``uri``: what a ``<cluster-connection-uri>`` dials, "" for none.
 
-    ``connectors`` None: it has no ``<static-connectors>``. ``balancing``: as written.
+    ``connectors`` None: it has no ``<static-connectors>``. ``balancing``: as written. ``attempts``, ``attempts_first``:
+    as of a bridge; ``large_octets``: from where on a body is streamed; windows in octets, -1 for none.
     """
 
     name: str
@@ -98,6 +101,18 @@ class ClusterEntry(Struct, frozen=True, kw_only=True):
     check_ms: int = CHECK_MS
     ttl_ms: int = TTL_MS
     deduplicates: bool = True
+    call_ms: int = 30_000
+    retry_ms: int = 500
+    multiplier: float = 1.0
+    retry_ms_max: int = 2_000
+    attempts_first: int = UNENDING
+    attempts: int = UNENDING
+    large_octets: int = 102_400
+    confirmation_window: int = 10_485_760
+    producer_window: int = 1_048_576
+    notification_ms: int = 1_000
+    notification_attempts: int = 2
+    client_id: str = ""
 
 
 class BridgeEntry(Struct, frozen=True, kw_only=True):

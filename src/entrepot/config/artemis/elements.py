@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from entrepot.config.artemis.cluster_elements import NOT_BALANCED, SLOTS, cluster_kinds
 from entrepot.config.vocabulary import (
     Dialect,
     Does,
@@ -29,7 +30,6 @@ ONE_THREAD: Final = "one thread takes all decisions"
 ONE_JOURNAL: Final = "bindings, messages, pages and large bodies are in one journal"
 ALWAYS_SYNCED: Final = "what is confirmed is synced, always; what arrives meanwhile shares the next sync"
 OWN_FILES: Final = "the journal looks after its own files"
-NO_CLUSTER: Final = "this build does not join clusters of Artemis yet"
 NO_QUORUM: Final = "replication is not built yet"
 PER_ADDRESS: Final = "it is said for addresses, not for single queues"
 LIVE: Final = "the file is read at the start alone"
@@ -100,7 +100,7 @@ CORE: Final = Kind(
         "who manages needs rights on the management address",
         "management-message-rbac:flag=false management-rbac-prefix:text view-permission-method-match-pattern:text",
     ),
-    otherwise("it belongs to clusters", "cluster-user:text cluster-password:text"),
+    obeyed("cluster-user:text cluster-password:text"),
     no_effect("passwords are not masked by Artemis' codec", "mask-password:flag password-codec:text"),
     no_effect("no thread can hang unseen", "critical-analyzer:flag critical-analyzer-timeout:ms"),
     no_effect("no thread can hang unseen", "critical-analyzer-check-period:ms critical-analyzer-policy:text"),
@@ -113,16 +113,12 @@ CORE: Final = Kind(
     no_effect("it belongs to the network check", "network-check-NIC:text network-check-ping-command:text"),
     no_effect("it belongs to the network check", "network-check-ping6-command:text"),
     Slot("acceptors", ("acceptors",)),
-    Slot("connectors", does=Does.NO_EFFECT, why="nobody is told of them: " + NO_CLUSTER),
     Slot("address-settings", ("address-settings",)),
     Slot("addresses", ("addresses",)),
     Slot("diverts", ("diverts",)),
     Slot("ha-policy", ("ha-policy",)),
     Slot("security-settings", ("security-settings",)),
-    Slot("cluster-connections", does=Does.OTHERWISE, why=NO_CLUSTER, remedy="entrepot run --connect bridges brokers"),
-    Slot("broadcast-groups", does=Does.OTHERWISE, why=NO_CLUSTER),
-    Slot("discovery-groups", does=Does.OTHERWISE, why=NO_CLUSTER),
-    Slot("grouping-handler", does=Does.OTHERWISE, why=NO_CLUSTER),
+    *SLOTS,
     Slot("bridges", does=Does.OTHERWISE, why="core bridges are not built yet", remedy="entrepot run --connect"),
     Slot("broker-connections", does=Does.OTHERWISE, why="connections by AMQP are not built yet"),
     Slot("federations", does=Does.OTHERWISE, why="federation is not built yet"),
@@ -187,7 +183,7 @@ ADDRESS_SETTING: Final = Kind(
     no_effect("last-value queues are not built yet", "default-last-value-key:text"),
     otherwise("non-destructive queues are not built yet", "default-non-destructive:flag=false"),
     otherwise("a new owner of a group does not wait", "default-group-rebalance-pause-dispatch:flag=false"),
-    otherwise(NO_CLUSTER, "redistribution-delay:number=-1"),
+    otherwise(NOT_BALANCED, "redistribution-delay:number=-1"),
     otherwise("messages without a queue are dropped", "send-to-dla-on-no-route:flag=false"),
     otherwise("slow is who settles nothing for a while", "slow-consumer-threshold:number=-1"),
     no_effect(
@@ -304,4 +300,4 @@ _HA: Final = [
     ),
 ]
 
-KINDS: Final = registry([CORE, ADDRESS_SETTING, *_LISTS, *_PLACES, *_ADDRESSES, *_HA])
+KINDS: Final = registry([CORE, ADDRESS_SETTING, *_LISTS, *_PLACES, *_ADDRESSES, *_HA, *cluster_kinds(CONTENT)])

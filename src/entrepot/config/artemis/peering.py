@@ -1,7 +1,7 @@
 """What a ``broker.xml`` says about its cluster, its pair and its bridges (artemis.md 1, 2, 4.11).
 
-This build does not join clusters of Artemis, and the reader of the file says so; `entrepot check` judges them. So
-nothing here makes a finding: what cannot be read is a `Flaw` of the model, for `analysis/` to tell.
+`config/clusters.py` makes of it what a running broker needs, and `entrepot check` judges it together with the files of
+the others. Nothing here makes a finding: what cannot be read is a `Flaw` of the model, for both to tell.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from entrepot.base.errors import InvalidConfiguration, InvalidURI
-from entrepot.base.settings import I64_MAX
+from entrepot.base.errors import InvalidConfiguration, InvalidOption, InvalidURI
+from entrepot.base.settings import I64_MAX, Dialect, Unit
 from entrepot.base.uri import Composite, Endpoint, parse
 from entrepot.base.values import boolean_or, decimal, whole
 from entrepot.config.findings import Severity
@@ -33,6 +33,7 @@ from entrepot.config.peering import (
     Reference,
 )
 from entrepot.config.sources import Sources
+from entrepot.config.vocabulary import LOOSE
 from entrepot.config.xml import Element
 
 T = TypeVar("T", int, float)
@@ -47,6 +48,19 @@ URI_NAMES: Final = {
     "check-period": "clientFailureCheckPeriod",
     "connection-ttl": "connectionTTL",
     "use-duplicate-detection": "duplicateDetection",
+    "address": "address",
+    "call-timeout": "callTimeout",
+    "retry-interval": "retryInterval",
+    "retry-interval-multiplier": "retryIntervalMultiplier",
+    "max-retry-interval": "maxRetryInterval",
+    "initial-connect-attempts": "initialConnectAttempts",
+    "reconnect-attempts": "reconnectAttempts",
+    "min-large-message-size": "minLargeMessageSize",
+    "confirmation-window-size": "confirmationWindowSize",
+    "producer-window-size": "producerWindowSize",
+    "notification-interval": "clusterNotificationInterval",
+    "notification-attempts": "clusterNotificationAttempts",
+    "client-id": "clientId",
 }
 """Options of ``<cluster-connection>``, and what ``<cluster-connection-uri>`` calls them."""
 
@@ -122,7 +136,7 @@ class _Reader:
     def _counted(self, element: Element, name: str, text: str, kind: Callable[[str], T], default: T) -> T:
         try:
             return kind(text)
-        except ValueError:
+        except (ValueError, InvalidOption):
             self.wrong(element, f"{name} is {text!r}, and not a number", "write a number")
             return default
 
@@ -159,6 +173,8 @@ class _Reader:
                 jgroups=self.text(one, "jgroups-channel") or self.text(one, "jgroups-file"),
                 period_ms=self.number(one, period, default),
                 at=_at(one),
+                local_address=self.text(one, "local-bind-address"),
+                local_port=self.number(one, "local-bind-port", -1),
                 connectors=self._references(one),
             )
             for one in self.within(f"{kind}-groups", f"{kind}-group")
@@ -175,6 +191,12 @@ class _Reader:
                 return query.get(URI_NAMES[name], default)
             return self.text(element, name, default)
 
+        def count(name: str, default: int) -> int:
+            return self._counted(element, name, option(name, str(default)), _octets, default)
+
+        balancing = option("message-load-balancing")
+        if not balancing and self.text(element, "forward-when-no-consumers"):
+            balancing = "STRICT" if self.flag(element, "forward-when-no-consumers", False) else "ON_DEMAND"
         groups = self._discoveries(element)
         if isinstance(found, Endpoint) and found.scheme == "multicast":
             groups.append(Reference(found.host, _at(element)))
@@ -185,16 +207,30 @@ class _Reader:
             name=self.text(element, "name"),
             at=_at(element),
             connector=option("connector-ref"),
-            address=self.text(element, "address") if element.name != CLUSTER_URI else "",
+            address=option("address"),
             uri="" if found is None else found.format(),
             connectors=self._connectors(element),
             groups=tuple(groups),
             direct=direct or boolean_or(query.get("allowDirectConnectionsOnly", ""), False),
-            balancing=option("message-load-balancing"),
-            max_hops=self._counted(element, "max-hops", option("max-hops", "1"), _whole, 1),
-            check_ms=self._counted(element, "check-period", option("check-period", str(CHECK_MS)), _whole, CHECK_MS),
-            ttl_ms=self._counted(element, "connection-ttl", option("connection-ttl", str(TTL_MS)), _whole, TTL_MS),
+            balancing=balancing,
+            max_hops=count("max-hops", 1),
+            check_ms=count("check-period", CHECK_MS),
+            ttl_ms=count("connection-ttl", TTL_MS),
             deduplicates=boolean_or(option("use-duplicate-detection"), True),
+            call_ms=count("call-timeout", 30_000),
+            retry_ms=count("retry-interval", 500),
+            multiplier=self._counted(
+                element, "retry-interval-multiplier", option("retry-interval-multiplier", "1"), _factor, 1.0
+            ),
+            retry_ms_max=count("max-retry-interval", 2_000),
+            attempts_first=count("initial-connect-attempts", UNENDING),
+            attempts=count("reconnect-attempts", UNENDING),
+            large_octets=count("min-large-message-size", 102_400),
+            confirmation_window=count("confirmation-window-size", 10_485_760),
+            producer_window=count("producer-window-size", 1_048_576),
+            notification_ms=count("notification-interval", 1_000),
+            notification_attempts=count("notification-attempts", 2),
+            client_id=option("client-id"),
         )
 
     def _dialled(self, element: Element) -> Endpoint | Composite | None:
@@ -248,6 +284,10 @@ class _Reader:
 
 def _whole(text: str) -> int:
     return whole(text, -I64_MAX, I64_MAX)
+
+
+def _octets(text: str) -> int:
+    return int(LOOSE[Unit.OCTETS].parse(text, Dialect.ARTEMIS))
 
 
 def _factor(text: str) -> float:

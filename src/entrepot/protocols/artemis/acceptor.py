@@ -15,6 +15,7 @@ from entrepot.base.environment import SECOND
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.core.transactions.transaction import Transaction
+from entrepot.protocols.artemis.membership import Membership
 from entrepot.protocols.artemis.refusals import XA_DUPID, XA_RMERR, BranchRefused
 from entrepot.protocols.inflow import Inflow
 from entrepot.protocols.serving.outlet import Outlet
@@ -76,7 +77,7 @@ class CoreAcceptor:
         self.watching: bool = False  # an alarm is set for the oldest branch
         self.limbo: Outlet = Outlet(Session(Shell()), 0)  # of sessions without a connection: nothing is delivered
         self.limbo.choked = True
-        self.started: i64 = broker.wall  # which is told with the place of this broker
+        self.membership: Membership = Membership(broker.ids.node.uuid_text, broker.wall)
 
     def declare(self, address: str, types: int) -> None:
         """``address`` was made for these routing types."""

@@ -18,13 +18,17 @@ from entrepot.protocols.artemis.acceptor import CoreAcceptor
 from entrepot.protocols.artemis.channel import Channel
 from entrepot.protocols.artemis.codec import FIRST_FRAME_OCTETS_MAX, Decoder
 from entrepot.protocols.artemis.commanding import Commands
+from entrepot.protocols.artemis.membership import Onlooker
 from entrepot.protocols.artemis.options import VERSION_NEWEST, VERSION_OLDEST, CoreOptions
 from entrepot.protocols.artemis.packets import (
     CheckForFailover,
     CheckForFailoverReply,
+    ClusterConnect,
+    ClusterConnectReply,
     ClusterTopology,
     CreateSession,
     CreateSessionReply,
+    NodeAnnounce,
     Packet,
     Ping,
     ReattachSession,
@@ -40,6 +44,7 @@ from entrepot.protocols.session import Shell
 
 CONNECTION: Final = 0  # the channels that are there from the start
 SESSIONS: Final = 1
+CLUSTER: Final = 3
 FIRST_SESSION: Final = 10
 NOBODY_WAITS_MS: Final = 1 << 40  # for who pings and has no session yet: silence ends it
 
@@ -58,6 +63,15 @@ class Received(CoreConnection):
         self.password: str = ""
         self.channels: dict[int, Commands] = {}
         self.windows: i64 = 0
+        self.admitted: bool = False  # to the cluster, by CLUSTER_CONNECT
+        self.onlooker: Onlooker | None = None
+
+    def look(self) -> Onlooker:
+        """Return this connection as the cluster knows it: the same each time."""
+        onlooker = self.onlooker
+        if onlooker is None:
+            onlooker = self.onlooker = _Looking(self)
+        return onlooker
 
     def say(self, packet: Packet, channel: i64 = CONNECTION) -> None:
         """Write one packet that is no session's."""
@@ -68,6 +82,27 @@ class Received(CoreConnection):
     def give_away(self, number: int) -> None:
         """Another connection goes on with a session of this one."""
         self.channels.pop(number, None)
+
+
+class _Looking(Onlooker):
+    """A connection that asked for the topology."""
+
+    def __init__(self, connection: Received) -> None:
+        self.connection: Received = connection
+
+    def tell(self, packet: ClusterTopology) -> None:
+        """Write ``packet`` to the peer."""
+        if not self.connection.closing:
+            self.connection.say(packet)
+
+    def is_slow(self) -> bool:
+        """Return whether the peer does not read what it was told."""
+        outlet = self.connection.outlet
+        return outlet.socket_full or len(outlet.out) > outlet.high
+
+    def called(self) -> str:
+        """Return where the peer is."""
+        return self.connection.peer
 
 
 class Reattachment(Confirmation):
@@ -98,8 +133,10 @@ class Reception:
         """Do what is not a session's."""
         if packet.channel == SESSIONS:
             self._of_sessions(packet)
+        elif packet.channel == CLUSTER:
+            self._of_cluster(packet)
         elif packet.channel != CONNECTION:
-            return  # replication, cluster and federation: nobody listens, as before an accepted CLUSTER_CONNECT
+            return  # replication and federation: nobody listens
         elif isinstance(packet, Ping):
             self._ping(packet)
         elif isinstance(packet, SubscribeTopology):
@@ -124,20 +161,23 @@ class Reception:
         connection.say(Ping(ttl=packet.ttl))
 
     def _subscribe(self, packet: SubscribeTopology) -> None:
-        """Tell the topology: this broker alone, in no cluster."""
+        """Tell who is in the cluster, and who comes and goes from now on."""
         connection = self.connection
         connection.connect_timeout_ms = NOBODY_WAITS_MS
         if packet.version > 0:
             self._speak(min(packet.version, VERSION_NEWEST))
-        connection.say(
-            ClusterTopology(
-                exit=False,
-                node=connection.broker.ids.node_id,
-                event=connection.acceptor.started,
-                last=True,
-                server_version=VERSION_NEWEST,
-            )
-        )
+        connection.acceptor.membership.look(connection.look())
+
+    def _of_cluster(self, packet: Packet) -> None:
+        """Take what another broker says: who cannot show the credentials of the cluster is not heard any further."""
+        connection = self.connection
+        membership = connection.acceptor.membership
+        if isinstance(packet, ClusterConnect):
+            connection.connect_timeout_ms = NOBODY_WAITS_MS
+            connection.admitted = membership.admits(connection.look(), packet.user, packet.password)
+            connection.say(ClusterConnectReply(authorized=connection.admitted), CLUSTER)
+        elif isinstance(packet, NodeAnnounce) and connection.admitted:
+            membership.announced(connection.look(), packet)
 
     def _speak(self, version: i64) -> None:
         """The version of the channels is known; a later word on it changes nothing."""
@@ -157,7 +197,7 @@ class Reception:
             elif isinstance(packet, ReattachSession):
                 self._reattach(packet)
             elif isinstance(packet, CheckForFailover):
-                ours = packet.node == connection.broker.ids.node_id
+                ours = packet.node == connection.acceptor.membership.node
                 connection.say(CheckForFailoverReply(ok=ours), SESSIONS)
         except Refused as error:
             connection.say(exception_of(error), SESSIONS)

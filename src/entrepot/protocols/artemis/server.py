@@ -110,7 +110,7 @@ class CoreServerSession(Received):
         if not self.closing and self.version > 0:
             for commands in self.channels.values():
                 commands.session.channel.confirm()
-            self.say(Disconnect(node=self.broker.ids.node_id, reason=SERVER_STOPS))
+            self.say(Disconnect(node=self.acceptor.membership.node, reason=SERVER_STOPS))
 
     def fail(self, error: EntrepotError) -> None:
         """Close this connection: CORE has no words for why."""
@@ -154,6 +154,10 @@ class CoreServerSession(Received):
         self.temporaries = {}
         self.unsendable = None
         self.busy = None
+        onlooker = self.onlooker
+        if onlooker is not None:
+            self.onlooker = None
+            self.acceptor.membership.forget(onlooker)
 
     def _lose(self, commands: Commands) -> None:
         """Keep a session until its client brings it elsewhere, as long as this connection would have been believed."""

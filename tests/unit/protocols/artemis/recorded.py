@@ -145,7 +145,7 @@ class Player:
             packet.message = next(ours for known, ours in reversed(self.ours_waiting) if known == key)
             return self.encoder.encode(packet)
         if isinstance(packet, packets.CheckForFailover):
-            packet.node = self.rig.broker.ids.node_id
+            packet.node = self.rig.broker.ids.node.uuid_text
             return self.encoder.encode(packet)
         return octets
 

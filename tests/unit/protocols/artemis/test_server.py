@@ -141,7 +141,7 @@ def test_the_end_of_the_broker_is_said(hub: Hub, client: Client) -> None:
     client.session.shut("the broker stops", hub.rig.now)
     client.read()
     said = client.take(Disconnect)
-    assert [(one.reason, one.node) for one in said] == [(2, hub.rig.broker.ids.node_id)]
+    assert [(one.reason, one.node) for one in said] == [(2, hub.rig.broker.ids.node.uuid_text)]
 
 
 def test_another_session_may_not_have_the_same_client_id(hub: Hub, client: Client) -> None:

@@ -1,0 +1,56 @@
+"""Who is in the cluster, as connections of CORE are told: between the server and what decides in a cluster. [C]
+
+A broker in no cluster answers everybody with its own id and no place at all, once (artemis.md 1.22). One in a cluster
+has another `Membership` (`cluster/clusters/members.py`), which keeps the connections that asked as `Onlooker` and
+tells them of every change.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64, mypyc_attr
+
+from entrepot.protocols.artemis.options import VERSION_NEWEST
+from entrepot.protocols.artemis.packets import ClusterTopology, NodeAnnounce
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Onlooker:
+    """A connection that asked who is in the cluster."""
+
+    def tell(self, packet: ClusterTopology) -> None:
+        """Write ``packet`` to the peer."""
+        raise NotImplementedError
+
+    def is_slow(self) -> bool:
+        """Return whether the peer does not read what it was told: it is told later."""
+        raise NotImplementedError
+
+    def called(self) -> str:
+        """Return where the peer is, for people."""
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Membership:
+    """What a server of CORE asks. This one: the broker ``node`` (its UUID as text) is in no cluster."""
+
+    def __init__(self, node: str, started: i64) -> None:
+        """``started``: when it did, ms since 1970."""
+        self.node: str = node
+        self.started: i64 = started
+
+    def look(self, onlooker: Onlooker) -> None:
+        """``onlooker`` asks who is there, now and from now on."""
+        onlooker.tell(
+            ClusterTopology(exit=False, node=self.node, event=self.started, last=True, server_version=VERSION_NEWEST)
+        )
+
+    def forget(self, onlooker: Onlooker) -> None:
+        """It is gone."""
+
+    def admits(self, onlooker: Onlooker, user: str, password: str) -> bool:
+        """Return whether a peer that gives these may take part in the cluster: nobody, where there is none."""
+        return False
+
+    def announced(self, onlooker: Onlooker, packet: NodeAnnounce) -> None:
+        """A peer that was admitted says who it is and where."""
