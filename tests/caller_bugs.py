@@ -11,6 +11,9 @@ from typing import Any
 
 from bridge_bugs import patched
 from entrepot.core.transactions.carrying import Work
+from entrepot.protocols.artemis.conversation.consuming import ConsumerCore
+from entrepot.protocols.artemis.replies import Replies
+from entrepot.protocols.artemis.settling import Settling as CoreSettling
 from entrepot.protocols.failover import FailoverCore
 from entrepot.protocols.openwire.conversation.consuming import Consumers
 from entrepot.protocols.openwire.conversation.inbox import Inbox
@@ -115,9 +118,48 @@ BUGS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
 }
 
 
+def _takes_any_answer_for_a_message(genuine: Any) -> Any:
+    return lambda self, octets: False
+
+
+def _settles_what_it_overtook(genuine: Any) -> Any:
+    def done(self: ConsumerCore, delivery: Any) -> None:
+        self.processed = delivery.number
+        self.handed.pop(int(delivery.number), None)
+
+    return done
+
+
+def _answers_at_once(genuine: Any) -> Any:
+    def answer(self: Replies, packet: Any, stored: bool) -> None:
+        genuine(self, packet, False)
+
+    return answer
+
+
+def _counts_no_tries(genuine: Any) -> Any:
+    def give_back(self: CoreSettling, subscription: Any, settled: Any, seen: bool) -> None:
+        before = dict(settled)
+        settled.clear()
+        for number, consumer in before.items():
+            if consumer.queue is not None:
+                consumer.queue.give_back(consumer, number, False)
+        genuine(self, subscription, settled, False)
+
+    return give_back
+
+
+CORE_BUGS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
+    "that there is nothing is taken for a message": (ConsumerCore, "_is_forced", _takes_any_answer_for_a_message),
+    "an acknowledgement settles what it overtook": (ConsumerCore, "done", _settles_what_it_overtook),
+    "a reply does not wait for the disk": (Replies, "answer", _answers_at_once),
+    "a rolled-back delivery is not counted": (CoreSettling, "_give_back", _counts_no_tries),
+}
+
+
 def planted(bug: str) -> AbstractContextManager[None]:
     """Return what plants ``bug``; "" for none."""
     if not bug:
         return nullcontext()
-    owner, name, make = BUGS[bug]
+    owner, name, make = BUGS.get(bug) or CORE_BUGS[bug]
     return patched(owner, name, make)

@@ -1,7 +1,8 @@
 """Plant each bug in turn and count the seeds until the simulation finds it: the table of docs/simulation.md.
 
-``PYTHONPATH=src:tests python tests/hunt.py [--most 100] [networks|callers|zones|pairs ...]``: on the plain build, where
-methods can be replaced. Exits 1 when a bug is not found, or when the seed that found it fails without the bug too.
+``PYTHONPATH=src:tests python tests/hunt.py [--most 100] [networks|callers|core|zones|pairs ...]``: on the plain build,
+where methods can be replaced. Exits 1 when a bug is not found, or when the seed that found it fails without the bug
+too.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ def network_with(bug: str, *, directed: bool) -> Judge:
     return judge
 
 
-def callers_with(bug: str) -> Judge:
+def callers_with(bug: str, *, core: bool = False) -> Judge:
     def judge(seed: int) -> list[str]:
         with caller_bugs.planted(bug):
-            return list(run_callers(seed).violations)
+            return list(run_callers(seed, core=core).violations)
 
     return judge
 
@@ -56,6 +57,9 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
     if "callers" in kinds:
         for bug in caller_bugs.BUGS:
             yield "callers", bug, callers_with(bug), callers_with("")
+    if "core" in kinds:
+        for bug in caller_bugs.CORE_BUGS:
+            yield "callers of CORE", bug, callers_with(bug, core=True), callers_with("", core=True)
     if "zones" in kinds:
         for bug in zoned.PLANTED:
             yield "zones", bug, lambda seed, bug=bug: Region(seed, bug).run(), lambda seed: Region(seed).run()  # type: ignore[misc]
@@ -66,7 +70,7 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Count the seeds that each planted bug survives.")
-    parser.add_argument("kinds", nargs="*", default=["networks", "callers", "zones", "pairs"])
+    parser.add_argument("kinds", nargs="*", default=["networks", "callers", "core", "zones", "pairs"])
     parser.add_argument("--most", type=int, default=100)
     options = parser.parse_args(arguments)
     missed = 0

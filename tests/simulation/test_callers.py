@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from caller_bugs import BUGS, planted
+from caller_bugs import BUGS, CORE_BUGS, planted
 from entrepot.base.compiled import is_compiled
 from entrepot.simulation.campaign import run_callers
 
@@ -21,6 +21,19 @@ FOUND = {  # by tests/hunt.py; the seed is run without the bug as well
     "a transaction that cannot commit goes on": 43,
     "a commit that is repeated is stored twice": 11,
 }
+FOUND_IN_CORE = {
+    "that there is nothing is taken for a message": 1,
+    "an acknowledgement settles what it overtook": 8,
+    "a reply does not wait for the disk": 1,
+    "a rolled-back delivery is not counted": 1,
+}
+CORE_ONCE_FAILED = {
+    8: "the checker took what was seen before a crash for a sign that a transaction in doubt was committed",
+    13: "the checker did not know that a planned move is the end of a connection",
+    60: "CORE: a rollback gave a large message back and went on writing it; the client took it behind the rollback",
+    106: "CORE: a COMMIT with nothing to do did not wait for the acknowledgements before it",
+    460: "simulated callers: a broker that stopped in order was not waited for",
+}
 
 
 @pytest.mark.parametrize("first", range(101, 101 + SEEDS, 4))
@@ -29,12 +42,24 @@ def test_seeds_keep_every_promise(first: int) -> None:
     assert failed == {}, "look at one: python -m entrepot.simulation --callers --seed S --trace trace.txt"
 
 
+@pytest.mark.parametrize("first", range(601, 613, 4))
+def test_seeds_of_core_keep_every_promise(first: int) -> None:
+    failed = {s: result.violations for s in range(first, first + 4) if (result := run_callers(s, core=True)).failed}
+    assert failed == {}, "look at one: python -m entrepot.simulation --callers --core --seed S --trace trace.txt"
+
+
+@pytest.mark.parametrize("seed", CORE_ONCE_FAILED)
+def test_what_failed_once_in_core_passes(seed: int) -> None:
+    assert run_callers(seed, core=True).violations == (), f"fails again; it stood for: {CORE_ONCE_FAILED[seed]}"
+
+
 def test_the_same_seed_is_the_same_run() -> None:
     assert run_callers(3).trace == run_callers(3, lines=True).trace
 
 
 def test_every_bug_has_a_seed() -> None:
     assert list(FOUND) == list(BUGS)
+    assert list(FOUND_IN_CORE) == list(CORE_BUGS)
 
 
 @pytest.mark.parametrize("bug", BUGS)
@@ -45,6 +70,16 @@ def test_a_planted_bug_is_found(bug: str) -> None:
     with planted(bug):
         assert run_callers(seed).failed, f"seed {seed} does not find: {bug}"
     assert not run_callers(seed).failed, f"seed {seed} fails without the bug too"
+
+
+@pytest.mark.parametrize("bug", CORE_BUGS)
+def test_a_planted_bug_is_found_in_core(bug: str) -> None:
+    if is_compiled():
+        pytest.skip("native callers do not see a replaced method: planted in the plain build")
+    seed = FOUND_IN_CORE[bug]
+    with planted(bug):
+        assert run_callers(seed, core=True).failed, f"seed {seed} does not find: {bug}"
+    assert not run_callers(seed, core=True).failed, f"seed {seed} fails without the bug too"
 
 
 def test_the_worlds_exercise_what_they_are_for() -> None:

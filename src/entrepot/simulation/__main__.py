@@ -24,6 +24,8 @@ def main(arguments: list[str]) -> int:
         parser().error("--directed is about networks, and its plans have all that came in")
     if options.stops and (options.directed or not options.networks):
         parser().error("--stops is about networks that are not --directed")
+    if options.core and not options.callers:
+        parser().error("--core is about callers")
     if options.seed is not None:
         return _one(options)
     return _many(options)
@@ -44,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--pairs", action="store_true", help="run pairs that share a store, not single brokers")
     found.add_argument("--zones", action="store_true", help="run two zones of brokers with 300 clients")
     found.add_argument("--callers", action="store_true", help="run programs with the real client, over 1 to 3 brokers")
+    found.add_argument("--core", action="store_true", help="with --callers: they speak CORE, not OpenWire")
     found.add_argument("--networks", action="store_true", help="run networks of 2 to 10 brokers")
     found.add_argument("--plain", action="store_true", help="with --networks: plans as they were before extras came in")
     found.add_argument("--stops", action="store_true", help="with --networks: brokers stop in order, too")
@@ -64,7 +67,7 @@ def _one(options: argparse.Namespace) -> int:
     if options.pairs or options.zones:
         result = (run_pair if options.pairs else run_zones)(options.seed)
     elif options.callers:
-        result = run_callers(options.seed, lines=lines)
+        result = run_callers(options.seed, core=options.core, lines=lines)
     elif options.networks:
         result = run_network(
             options.seed, lines=lines, extras=not options.plain, directed=options.directed, stops=options.stops
@@ -87,7 +90,7 @@ def _many(options: argparse.Namespace) -> int:
     seeds = range(options.first, options.first + options.seeds)
     networks = partial(run_network, extras=not options.plain, directed=options.directed, stops=options.stops)
     play = run_pair if options.pairs else run_zones if options.zones else networks if options.networks else run
-    play = run_callers if options.callers else play
+    play = partial(run_callers, core=options.core) if options.callers else play
     failed: list[int] = []
     totals: dict[str, int] = {}
     if options.jobs > 1:
@@ -106,7 +109,7 @@ def _many(options: argparse.Namespace) -> int:
         kind = " --directed" if options.directed else " --plain" if options.plain else ""
         kind += " --stops" if options.stops else ""
         way = f"--networks{kind} --trace trace.txt" if options.networks else way
-        way = "--callers --trace trace.txt" if options.callers else way
+        way = f"--callers{' --core' if options.core else ''} --trace trace.txt" if options.callers else way
         say(f"look at one: python -m entrepot.simulation --seed {failed[0]} {way}")
         if options.shrink:
             _shrink(failed[0])

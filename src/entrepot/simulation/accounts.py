@@ -7,7 +7,9 @@
   message that was sent again to another store than the one that did not answer is excused: both may have it.
 - *All or nothing.* Of a transaction that was rolled back, by the program or by its end, nothing is ever seen; of one in
   doubt all is seen, and what it took is settled, or nothing.
-- *Order.* What one consumer is handed for the first time, by one broker, rises for each sender.
+- *Order.* What one consumer is handed for the first time, by one broker, rises for each sender. In CORE only where it
+  is alone: a rollback gives back all that a consumer had, also what it never handed out, and that is not marked.
+- *Tries.* What a rollback gave back says so when it is handed out again by a broker that has not fallen since.
 - *A move is no loss.* Where brokers only ask programs to move, no transaction is in doubt or rolled back.
 """
 
@@ -15,8 +17,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from entrepot.base.environment import Instant
 from entrepot.base.errors import EntrepotError, TransactionInDoubt, TransactionRolledBack
 from entrepot.protocols.conversing.port import DeliveryPort
+from entrepot.simulation.tongues import name_in
 from entrepot.simulation.world import World
 
 SENT: Final = "sent"
@@ -35,6 +39,8 @@ class Message:
         self.state = SENT
         self.again = False
         self.handed = 0
+        self.handed_at: Instant = 0  # first
+        self.tries = 0  # that a rollback undid since the last broker fell
         self.settled = False
         self.gone = False
 
@@ -48,19 +54,25 @@ class Work:
         self.sends: list[str] = []
         self.taken: list[str] = []
         self.given_up = False
+        self.asked_at: Instant = 0  # its commit
+        self.ended_at: Instant = 0
 
 
 class Account:
     """All messages by name, and what became of them. ``calm``: nothing breaks in this world, programs are moved."""
 
-    def __init__(self, world: World, *, calm: bool, stores: int) -> None:
+    def __init__(self, world: World, *, calm: bool, stores: int, returns: bool) -> None:
+        """``returns``: what one consumer had and did not hand out may come unmarked to another, behind newer ones."""
         self.world: Final = world
         self.calm: Final = calm
         self.stores: Final = stores
+        self.returns: Final = returns
+        self.readers: dict[str, int] = {}  # queue -> how many programs read it
         self.messages: dict[str, Message] = {}
         self.works: list[Work] = []
         self.doubtful: list[Work] = []
         self.found: dict[str, int] = {}  # in the stores, at the end
+        self.crashes: list[Instant] = []  # of any broker
         self._last: dict[tuple[tuple[str, int], str], int] = {}
         self._counts: dict[str, int] = {}
 
@@ -99,6 +111,7 @@ class Account:
 
     def ended(self, work: Work, error: EntrepotError | None) -> None:
         """The end of ``work`` was answered."""
+        work.ended_at = self.world.time
         if isinstance(error, TransactionInDoubt):
             self.doubtful.append(work)
             self._become(work, DOUBTFUL)
@@ -114,6 +127,17 @@ class Account:
             self.world.violation(f"{work.name}: {error.message}, and nothing had happened but a move")
         self.world.note(f"{work.name} ended {'' if error is None else type(error).__name__}")
 
+    def undone(self, work: Work) -> None:
+        """The broker rolled ``work`` back when it was asked to: what it took counts as tried."""
+        for name in work.taken:
+            self.messages[name].tries += 1
+
+    def fell(self) -> None:
+        """A broker goes down: how often what it has was tried may be forgotten."""
+        self.crashes.append(self.world.time)
+        for message in self.messages.values():
+            message.tries = 0
+
     def _become(self, work: Work, state: str) -> None:
         for name in work.sends:
             self.messages[name].state = state
@@ -124,29 +148,37 @@ class Account:
 
     def handed(self, reader: str, era: int, delivery: DeliveryPort) -> str:
         """``reader`` was handed a message; return its name. ``era``: how many connections it had lost."""
-        name = str(delivery.body())
+        name = name_in(delivery.body())
+        if name not in self.messages:
+            self.world.violation(f"{reader} is handed {name}, which nobody sent")
+            return name
         message = self.messages[name]
         message.handed += 1
+        message.handed_at = message.handed_at or self.world.time
         self.world.count("deliveries")
         self.world.note(f"{reader} has {name} again={delivery.redeliveries}")
         if message.gone and not message.again:
             self.world.violation(f"{reader} is handed {name}, which was settled")
         if message.state == DROPPED:
             self.world.violation(f"{reader} is handed {name}, whose transaction was rolled back")
+        if delivery.redeliveries < message.tries and not message.again:
+            self.world.violation(f"{reader} is handed {name} as tried {delivery.redeliveries} of {message.tries} times")
         if delivery.redeliveries:
             self.world.count("redeliveries")
-        elif message.work is None:
+        elif message.work is None and not (self.returns and self.readers.get(message.queue, 0) > 1):
             self._in_order((reader, era), message, name)
         return name
 
     def settled(self, delivery: DeliveryPort) -> None:
         """A program settled a message; whether the broker knows that is open."""
-        self.messages[str(delivery.body())].settled = True
+        message = self.messages.get(name_in(delivery.body()))
+        if message is not None:
+            message.settled = True
 
     def gone(self, delivery: DeliveryPort) -> None:
         """The broker has stored that."""
         self.world.count("confirmed acknowledgements")
-        self.messages[str(delivery.body())].gone = True
+        self.messages[name_in(delivery.body())].gone = True
 
     def _in_order(self, by: tuple[str, int], message: Message, name: str) -> None:
         key = (by, message.sender)
@@ -160,10 +192,11 @@ class Account:
     def reckon(self) -> None:
         """All is over, and ``found`` says what the stores hold: see that every promise was kept."""
         for work in self.doubtful:
-            carried = self._is_seen(work)
+            shown = self._shows(work)
+            carried = shown and self._is_seen(work)
             for name in work.taken:
                 message = self.messages[name]
-                message.settled = message.settled or carried or not work.sends  # nobody knows, where nothing shows it
+                message.settled = message.settled or carried or not shown  # nobody knows, where nothing shows it
                 message.gone = message.gone or carried
         for name, message in self.messages.items():
             if message.state == CONFIRMED and not message.settled and name not in self.found:
@@ -174,6 +207,12 @@ class Account:
                 self.world.violation(f"{name} was settled, and is stored")
             if self.found.get(name, 0) > 1 and not message.again:
                 self.world.violation(f"{name} is stored {self.found[name]} times")
+
+    def _shows(self, work: Work) -> bool:
+        """Tell whether what ``work``, in doubt, sent shows its fate: what was seen before a crash may be gone since."""
+        crashed = any(work.asked_at <= at <= work.ended_at for at in self.crashes)
+        early = any(0 < self.messages[name].handed_at <= work.ended_at for name in work.sends)
+        return bool(work.sends) and not (crashed and early)
 
     def _is_seen(self, work: Work) -> bool:
         """Tell whether what ``work`` sent is seen: all of it, or nothing. What it took is settled then, or not."""

@@ -11,10 +11,13 @@ from typing import Final
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.config.model import BrokerConfig, BrokerSettings
+from entrepot.model.message import Message
 from entrepot.simulation.accounts import Account
 from entrepot.simulation.callers import PORT, Caller, Reader, Sender, Worker
 from entrepot.simulation.networks import Network
-from entrepot.simulation.sites import Blueprint
+from entrepot.simulation.sites import Blueprint, Site
+from entrepot.simulation.subscribers import Reader as InCore
+from entrepot.simulation.tongues import CoreTongue, OpenWireTongue, Tongue, name_of
 from entrepot.simulation.world import Lots
 
 QUEUES: Final = ("IN", "OUT")
@@ -25,30 +28,49 @@ HEALING_MS: Final = 180_000  # a silent cut is found after 30 s, and what follow
 LEAVING_MS: Final = 90_000  # the same
 STEP_MS: Final = 100
 DRAIN_MS: Final = 30_000
+TTL_MS: Final = 30_000  # of connections of CORE: a cut that nobody tells of is found as late as in OpenWire
+
+
+class Hall(Network):
+    """Brokers whose messages may be of CORE."""
+
+    def consumed(self, site: Site, reader: InCore, message: Message, deliveries: int) -> None:
+        """As `Network.consumed`; what is of CORE came over no bridge."""
+        name = name_of(message)
+        if name is None:
+            super().consumed(site, reader, message, deliveries)
+        else:
+            self.seen.setdefault(name, []).append(site.name)
+            self.world.note(f"consumed {name} at {site.name}")
 
 
 class CallerRun:
     """The world of one seed."""
 
-    def __init__(self, seed: int, *, lines: bool = False) -> None:
+    def __init__(self, seed: int, *, core: bool = False, lines: bool = False) -> None:
+        """``core``: programs speak CORE; what is drawn besides is the same."""
         names = ("one", "two", "three")
         lots = self.lots = Lots(f"{seed}/callers")
         count = lots.one_of((1, 1, 2, 3))
         self.calm: Final = count > 1 and lots.chance(0.3)
         blueprints = {name: Blueprint(config=BrokerConfig(broker=BrokerSettings(name=name))) for name in names[:count]}
-        self.network: Final = Network(seed, blueprints, lines=lines)
+        self.network: Final = Hall(seed, blueprints, lines=lines)
         self.world: Final = self.network.world
-        self.account: Final = Account(self.world, calm=self.calm, stores=count)
+        self.account: Final = Account(self.world, calm=self.calm, stores=count, returns=core)
+        self.tongue: Final[Tongue] = CoreTongue(TTL_MS) if core else OpenWireTongue()
         self.callers: list[Caller] = self._draw()
         self.down: dict[str, None] = {}
 
     def _draw(self) -> list[Caller]:
-        lots, network, account = self.lots, self.network, self.account
-        found: list[Caller] = [Sender(network, account, f"sender{n}", "IN") for n in range(lots.between(1, 2))]
-        found += [Worker(network, account, f"writer{n}", "", lots.one_of(QUEUES)) for n in range(lots.below(2))]
-        found += [Worker(network, account, f"relay{n}", "IN", "OUT") for n in range(lots.below(3))]
-        found += [Reader(network, account, f"reader{n}", "IN") for n in range(lots.below(3))]
-        found += [Reader(network, account, f"last{n}", "OUT") for n in range(lots.below(2))]
+        lots, network, tongue, account = self.lots, self.network, self.tongue, self.account
+        found: list[Caller] = [Sender(network, tongue, account, f"sender{n}", "IN") for n in range(lots.between(1, 2))]
+        found += [Worker(network, tongue, account, f"writer{n}", "", lots.one_of(QUEUES)) for n in range(lots.below(2))]
+        found += [Worker(network, tongue, account, f"relay{n}", "IN", "OUT") for n in range(lots.below(3))]
+        found += [Reader(network, tongue, account, f"reader{n}", "IN") for n in range(lots.below(3))]
+        found += [Reader(network, tongue, account, f"last{n}", "OUT") for n in range(lots.below(2))]
+        for caller in found:
+            queue = queue_of(caller)
+            account.readers[queue] = account.readers.get(queue, 0) + 1
         return found
 
     def run(self) -> list[str]:
@@ -93,10 +115,15 @@ class CallerRun:
         elif kind == "slow":
             network.slow(caller.name, site.name)
         elif kind == "stop":
+            self.account.fell()
             site.stop()
         elif site.broker is not None:
-            site.crash(torn=kind == "power")
+            self._crash(site, torn=kind == "power")
             self.world.later(lots.between(10, 3_000) * MILLISECOND, site.boot)
+
+    def _crash(self, site: Site, *, torn: bool) -> None:
+        self.account.fell()
+        site.crash(torn=torn)
 
     def _trap(self) -> None:
         """Have somebody lose his broker while he commits."""
@@ -115,7 +142,7 @@ class CallerRun:
                 self.network.cut(worker.name, site.name)
                 self.network.mend(worker.name, site.name)
             else:
-                site.crash(torn=kind == "power")
+                self._crash(site, torn=kind == "power")
                 self.world.later(self.lots.between(10, 500) * MILLISECOND, site.boot)
 
         worker.trap = spring
@@ -141,6 +168,8 @@ class CallerRun:
             if all(caller.left for caller in self.callers):
                 break
         stay = [caller.name for caller in self.callers if not caller.left]
+        while not self.world.violations and any(site.broker is None for site in self.network.sites.values()):
+            self._pass(STEP_MS)  # one that stops in order comes back a while later
         if stay and not self.world.violations:
             self.world.violation(f"{stay} cannot leave")
 
@@ -154,7 +183,7 @@ class CallerRun:
         """Return queues in which messages wait although somebody reads them there."""
         found: list[str] = []
         for caller in self.callers:
-            queue = caller.queue if isinstance(caller, Reader) else caller.source if isinstance(caller, Worker) else ""
+            queue = queue_of(caller)
             site = self.network.sites.get(caller.place)
             broker = None if site is None else site.broker
             if queue and site is not None and broker is not None and queue in broker.table.queues:
@@ -182,3 +211,8 @@ class CallerRun:
     def _stored(self) -> int:
         brokers = [site.broker for site in self.network.sites.values()]
         return sum(int(queue.count) for one in brokers if one is not None for queue in one.table.queues.values())
+
+
+def queue_of(caller: Caller) -> str:
+    """Return the queue that ``caller`` reads, "" for none."""
+    return caller.queue if isinstance(caller, Reader) else caller.source if isinstance(caller, Worker) else ""

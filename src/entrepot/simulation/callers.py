@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from entrepot.base.environment import MICROSECOND, MILLISECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
-from entrepot.protocols.conversing.content import Outgoing, Wish
+from entrepot.protocols.conversing.content import Wish
 from entrepot.protocols.conversing.modes import Acknowledge, RedeliveryPolicy
 from entrepot.protocols.conversing.port import (
     Answer,
@@ -25,14 +25,11 @@ from entrepot.protocols.conversing.port import (
 )
 from entrepot.protocols.failover import FailoverCore
 from entrepot.protocols.lifeline import LifelineCore, LifelinePort
-from entrepot.protocols.openwire.commands import ConnectionId, ConnectionInfo
-from entrepot.protocols.openwire.conversation.core import ConversationCore
-from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.peers import FailoverOptions
 from entrepot.protocols.session import NEVER, Shell
 from entrepot.simulation.accounts import Account, Work
 from entrepot.simulation.cables import End
-from entrepot.simulation.overhearing import OverheardEnd
+from entrepot.simulation.tongues import Tongue
 from entrepot.simulation.world import Bell, World
 
 if TYPE_CHECKING:
@@ -47,10 +44,11 @@ DIAL_MAX: Final = 20 * MILLISECOND
 
 
 class Caller(ConversationEvents, LifelinePort):
-    """One process. ``network`` and ``world`` make it a machine at the end of a cable."""
+    """One process, which speaks ``tongue``. ``network`` and ``world`` make it a machine at the end of a cable."""
 
-    def __init__(self, network: Network, account: Account, name: str) -> None:
+    def __init__(self, network: Network, tongue: Tongue, account: Account, name: str) -> None:
         self.network = network
+        self.tongue: Final = tongue
         self.world: World = network.world
         self.account: Final = account
         self.name = name
@@ -60,16 +58,14 @@ class Caller(ConversationEvents, LifelinePort):
             backup=self.lots.chance(0.3),
             randomize=self.lots.chance(0.7),
         )
-        info = ConnectionInfo(
-            connection_id=ConnectionId(f"ID:{name}"), client_id=name, fault_tolerant=True, client_master=True
-        )
-        self.conversation: Final = ConversationCore(info, self, self.lots, reconnects=True)
+        self.conversation: Final = tongue.conversation(name, self, self.lots)
         places = [Endpoint("tcp", site, PORT) for site in network.sites]
         self.lifeline: Final = LifelineCore(
             FailoverCore(places, options, self.lots, self.conversation.busy), self.conversation, self
         )
         self.ending = False
         self.left = False
+        self.losses = 0  # of connections
         self.open_asks: dict[int, str] = {}
         self._asked = 0
         self._ends: dict[int, End] = {}
@@ -91,7 +87,7 @@ class Caller(ConversationEvents, LifelinePort):
 
     def end(self, delay: Duration) -> End:
         """Return this machine's end of a new cable."""
-        return OverheardEnd(self, delay, OpenWireOptions())
+        return self.tongue.end(self, delay)
 
     def note(self, shell: Shell) -> None:
         """Call ``shell.flush`` at the end of this turn."""
@@ -161,7 +157,7 @@ class Caller(ConversationEvents, LifelinePort):
 
         def accept() -> None:
             site.ends.append(far)
-            far.session = site.greet(far, OpenWireOptions(), self.name)
+            far.session = self.tongue.greet(site, far, self.name)
 
         def make() -> None:
             near.session = self.lifeline.wire(attempt, place, near).session
@@ -189,6 +185,7 @@ class Caller(ConversationEvents, LifelinePort):
 
     def interrupted(self, why: str, planned: bool) -> None:
         """The broker was lost, or is being left."""
+        self.losses += 1
         self.world.count("planned moves" if planned else "interruptions")
         self.world.note(f"{self.name} interrupted: {why}")
 
@@ -239,7 +236,7 @@ class Caller(ConversationEvents, LifelinePort):
 
     def handed(self, delivery: DeliveryPort) -> str:
         """Note that a message was handed to us; return its name."""
-        return self.account.handed(self.name, int(self.conversation.confirming.losses), delivery)
+        return self.account.handed(self.name, self.losses, delivery)
 
     def producer(self, session: SessionPort, queue: str) -> ProducerPort:
         """Open a producer."""
@@ -261,8 +258,8 @@ class Caller(ConversationEvents, LifelinePort):
 class Sender(Caller):
     """Sends numbered messages to one queue and waits for each to be stored, several at a time."""
 
-    def __init__(self, network: Network, account: Account, name: str, queue: str) -> None:
-        super().__init__(network, account, name)
+    def __init__(self, network: Network, tongue: Tongue, account: Account, name: str, queue: str) -> None:
+        super().__init__(network, tongue, account, name)
         self.queue: Final = queue
         self.window: Final = self.lots.one_of((1, 2, 6))
         self.unanswered = 0
@@ -281,7 +278,7 @@ class Sender(Caller):
             message = self.account.send(self.name, self.queue)
             self.unanswered += 1
             answer = self.ask(f"send {message}", lambda error, message=message: self._sent(message, error))  # type: ignore[misc]
-            port.send(Outgoing(message), answer)
+            port.send(self.tongue.outgoing(message, self.lots), answer)
         self.later(20, 200, self._step)
 
     def _sent(self, message: str, error: EntrepotError | None) -> None:
@@ -293,8 +290,8 @@ class Sender(Caller):
 class Worker(Caller):
     """Works in transactions: takes from one queue, or from none, sends to another, and commits or rolls back."""
 
-    def __init__(self, network: Network, account: Account, name: str, source: str, target: str) -> None:
-        super().__init__(network, account, name)
+    def __init__(self, network: Network, tongue: Tongue, account: Account, name: str, source: str, target: str) -> None:
+        super().__init__(network, tongue, account, name)
         self.source: Final = source
         self.target: Final = target
         self.work: Work | None = None
@@ -303,6 +300,7 @@ class Worker(Caller):
         self._port: ProducerPort | None = None
         self._consumer: ConsumerPort | None = None
         self._left = 0
+        self._losses = 0  # when its transaction began
 
     def begin(self) -> None:
         """Open a transacted session and begin to work."""
@@ -338,6 +336,7 @@ class Worker(Caller):
             self.work = self.account.begin(self.name, self.target)
             self.work.taken.append(self.handed(delivery))
         self._left = self.lots.between(1, 4)
+        self._losses = self.losses
         return True
 
     def _do_some(self, work: Work) -> None:
@@ -347,7 +346,7 @@ class Worker(Caller):
         elif self._consumer is not None:
             return  # nothing came
         assert self._port is not None
-        if not self._port.send(Outgoing(self.account.work_sends(work)), None):
+        if not self._port.send(self.tongue.outgoing(self.account.work_sends(work), self.lots), None):
             self.world.violation(f"{self.name}: a transaction did not take a send")
 
     def _end(self, work: Work) -> None:
@@ -355,13 +354,20 @@ class Worker(Caller):
         assert session is not None
         if self.lots.chance(0.2):
             work.given_up = True
-            session.roll_back(self.world.time, self.ask("roll back", lambda error: self._ended(work, error)))
+            losses = self._losses if self.place else -1  # of the connection that it began on, if that is still there
+            session.roll_back(self.world.time, self.ask("roll back", lambda error: self._undone(work, losses, error)))
         else:
             self.world.count("commits")
+            work.asked_at = self.world.time
             session.commit(self.ask(f"commit {work.name}", lambda error: self._ended(work, error)))
             trap, self.trap = self.trap, None
             if trap is not None:
                 self.world.later(self.lots.skewed(IN_COMMIT_MIN, IN_COMMIT_MAX), trap)
+
+    def _undone(self, work: Work, losses: int, error: EntrepotError | None) -> None:
+        if error is None and losses == self.losses:
+            self.account.undone(work)
+        self._ended(work, error)
 
     def _ended(self, work: Work, error: EntrepotError | None) -> None:
         self.account.ended(work, error)
@@ -376,8 +382,8 @@ class Worker(Caller):
 class Reader(Caller):
     """Takes from one queue, holds each message for a while, and settles it as its mode says."""
 
-    def __init__(self, network: Network, account: Account, name: str, queue: str) -> None:
-        super().__init__(network, account, name)
+    def __init__(self, network: Network, tongue: Tongue, account: Account, name: str, queue: str) -> None:
+        super().__init__(network, tongue, account, name)
         self.queue: Final = queue
         self.mode: Final = self.lots.one_of(
             (Acknowledge.AUTO, Acknowledge.CLIENT, Acknowledge.INDIVIDUAL, Acknowledge.DUPS_OK)

@@ -280,6 +280,16 @@ class CoreSubscription(Opened):
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
+    def break_off(self) -> None:
+        """All that it has unsettled is given back: a large message among it is written no further."""
+        large = self.large
+        if large is None or not self.tracked:
+            return
+        self.large = None
+        large.finish()
+        if self.has_credit():
+            self.window.lift(Pause.PULL)
+
     def ended(self, why: str) -> None:
         """The broker took the consumer away."""
         self.session.took_away(self)

@@ -77,6 +77,10 @@ class Opened(ServedSubscription):
         """Deliver what there is, and then say so with ``sequence``."""
         raise NotImplementedError
 
+    def break_off(self) -> None:
+        """All that it has unsettled is given back: write no more of a large message that has been begun."""
+        raise NotImplementedError
+
     def end(self) -> None:
         """It gets nothing any more."""
         raise NotImplementedError

@@ -150,6 +150,7 @@ class Settling:
     def _give_back(self, subscription: Opened, settled: dict[int, Consumer], seen: bool) -> None:
         if subscription.unsettled is not None:
             subscription.unsettled.clear()
+        subscription.break_off()
         for consumer in list(subscription.consumers):
             queue = consumer.queue
             if queue is None:

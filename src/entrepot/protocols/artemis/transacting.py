@@ -99,7 +99,7 @@ class Transacting:
         session.transaction = None
         bodies = session.take_bodies()
         if transaction is None:
-            session.replies.done(True, False, correlation)
+            session.replies.done(True, True, correlation)  # what was settled before it is on disk, then
             return
         self._carry_out(transaction, bodies, null_reply(correlation), correlation)
 

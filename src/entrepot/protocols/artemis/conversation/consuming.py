@@ -82,7 +82,7 @@ class Delivery(DeliveryPort):
         """AUTO, DUPS_OK: it is processed."""
         if self.live and not self.owner.browser:
             self.live = False
-            self.owner.processed = self.number
+            self.owner.done(self)
 
     def acknowledge(self) -> int:
         """CLIENT, INDIVIDUAL: settle it as the mode says."""
@@ -130,7 +130,7 @@ class ConsumerCore(ConsumerPort):
         self.large: ReceiveLarge | None = None
         self.pieces: list[bytes] = []
         self.pieces_octets: i64 = 0
-        self.forcing: bool = False
+        self.forcing: i64 = 0  # forced deliveries that were not answered yet
         self.pull_due: i64 = NEVER
 
     # -- what comes ----------------------------------------------------------------------------------------------------
@@ -183,8 +183,8 @@ class ConsumerCore(ConsumerPort):
         return find(octets, headers.properties_at, FORCED) >= 0
 
     def _nothing_there(self) -> None:
-        self.forcing = False
-        if self.inbox:
+        self.forcing -= 1
+        if self.inbox or self.forcing:  # the last one knows what was asked for since
             return
         if self.browser:
             self.exhausted = True
@@ -203,9 +203,10 @@ class ConsumerCore(ConsumerPort):
             self.give_back(delivery.size)
             if self._is_over(delivery):
                 continue
-            if not self.browser and self.mode not in SETTLES_BY_RANGE:
+            if not self.browser:
                 self.handed[int(delivery.number)] = delivery
-                self.session.consumed = True
+                if self.mode not in SETTLES_BY_RANGE:
+                    self.session.consumed = True
             return delivery
         if self.browser and self.confirmed and not self.forcing and not self.exhausted:
             self._force()
@@ -220,7 +221,8 @@ class ConsumerCore(ConsumerPort):
         return True
 
     def _force(self) -> None:
-        self.forcing = self.session.requests.post(ForceDelivery(consumer=self.number, sequence=1))
+        if self.session.requests.post(ForceDelivery(consumer=self.number, sequence=1)):
+            self.forcing += 1
 
     def deadline(self, now: Instant) -> i64:
         """Nothing is delayed here: the server keeps what is to come later."""
@@ -270,6 +272,16 @@ class ConsumerCore(ConsumerPort):
         if processed and self.session.requests.post(Acknowledge(consumer=self.number, message=processed)):
             self.processed = 0
 
+    def done(self, delivery: Delivery) -> None:
+        """AUTO, DUPS_OK: it is processed. One that overtook another is settled alone: a range would settle both."""
+        handed = self.handed
+        number = int(delivery.number)
+        if next(iter(handed), number) == number:
+            self.processed = delivery.number
+        else:
+            self.session.requests.post(IndividualAcknowledge(consumer=self.number, message=delivery.number))
+        handed.pop(number, None)
+
     def settle_one(self, delivery: Delivery) -> None:
         """INDIVIDUAL: this one is processed."""
         delivery.live = False
@@ -279,7 +291,7 @@ class ConsumerCore(ConsumerPort):
 
     def settle_all(self) -> None:
         """CLIENT, TRANSACTED: all that was handed out is processed, as far as this session is concerned."""
-        if not self.handed:
+        if not self.handed or self.mode in SETTLES_BY_RANGE:
             return
         last = list(self.handed)[-1]
         for delivery in self.handed.values():
@@ -296,6 +308,12 @@ class ConsumerCore(ConsumerPort):
         for delivery in self.handed.values():
             delivery.live = False
         self.handed.clear()
+        self.drop_large()
+
+    def drop_large(self) -> None:
+        """Forget a large message that is not complete: a server that rolls back writes no more of it."""
+        self.large = None
+        self.pieces.clear()
 
     # -- its life ------------------------------------------------------------------------------------------------------
 
@@ -325,9 +343,8 @@ class ConsumerCore(ConsumerPort):
         self.handed.clear()
         self.processed = 0
         self.owed = 0
-        self.large = None
-        self.pieces.clear()
-        self.forcing = False
+        self.drop_large()
+        self.forcing = 0
 
     def end(self, why: str) -> None:
         """Nothing comes any more."""

@@ -339,6 +339,8 @@ class ClientSession(Owner):
         def undone(packet: Packet | None, error: EntrepotError | None) -> None:
             if error is not LOST:
                 self.dropping = False
+                for consumer in self.consumers.values():
+                    consumer.drop_large()
                 requests.post(Start())
             answer(None if error is LOST else error)
 
