@@ -87,21 +87,59 @@ SETTINGS: Final = "".join(
         setting("purged.#", default_purge_on_no_consumers="true"),
         setting("one.reader.#", default_max_consumers=1),
         setting("retro.#", retroactive_message_count=2),
+        setting(
+            "letters.bad",
+            max_delivery_attempts=1,
+            dead_letter_address="letters.all",
+            auto_create_dead_letter_resources="true",
+            dead_letter_queue_suffix=".x",
+        ),
+        setting("letters.old", expiry_address="letters.late", auto_create_expiry_resources="true"),
+        setting("life.default", expiry_delay=60000),
+        setting("life.bounds", min_expiry_delay=10000, max_expiry_delay=300000),
+        setting("life.min", min_expiry_delay=10000),
+        setting("life.none", no_expiry="true"),
+        setting("unrouted", dead_letter_address="dead.here", send_to_dla_on_no_route="true"),
+        setting("few.fails", max_size_messages=10, address_full_policy="FAIL"),
+        setting("few.drops", max_size_messages=10, address_full_policy="DROP"),
+        setting("paged.fails", max_size_messages=5, page_limit_messages=10, page_full_policy="FAIL"),
+        setting("paged.drops", max_size_messages=5, page_limit_messages=10, page_full_policy="DROP"),
+        setting("stamped", enable_ingress_timestamp="true"),
     )
 )
 QUEUES: Final = (
     "expired.here", "dead.here", "only.queue", "divert.copy", "divert.move", "diverted.copy", "diverted.move",
+    "chain.a", "chain.b", "chain.c", "chain.d",
 )  # fmt: skip
+TYPES: Final = ("strip", "any", "multi", "pass")
 ADDRESSES: Final = "".join(
     (
         *map(queue, QUEUES),
         '<address name="only.topic"><multicast/></address>',
         '<address name="many"><multicast><queue name="many.one"/><queue name="many.two"/></multicast></address>',
         '<address name="retro.t"><multicast/></address>',
+        '<address name="unrouted"><multicast/></address>',
+        '<address name="types"><anycast><queue name="types"/></anycast>'
+        '<multicast><queue name="types.t"/></multicast></address>',
+        *(
+            f'<address name="types.{each}"><anycast><queue name="types.{each}.q"/></anycast>'
+            f'<multicast><queue name="types.{each}.t"/></multicast></address>'
+            for each in TYPES
+        ),
     )
 )
-CORE: Final = """
+DIVERTS: Final = "".join(
+    f'<divert name="to-{each}"><address>types</address><forwarding-address>types.{each}</forwarding-address>'
+    f"<routing-type>{word}</routing-type></divert>"
+    for each, word in zip(TYPES, ("STRIP", "ANYCAST", "MULTICAST", "PASS"), strict=True)
+)
+CORE: Final = f"""
 <diverts>
+  {DIVERTS}
+  <divert name="first"><address>chain.a</address><forwarding-address>chain.b</forwarding-address></divert>
+  <divert name="second">
+    <address>chain.b</address><forwarding-address>chain.c,chain.d</forwarding-address><exclusive>true</exclusive>
+  </divert>
   <divert name="copies"><address>divert.copy</address><forwarding-address>diverted.copy</forwarding-address></divert>
   <divert name="moves">
     <address>divert.move</address><forwarding-address>diverted.move</forwarding-address>

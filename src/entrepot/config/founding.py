@@ -77,7 +77,10 @@ def found(config: BrokerConfig, broker: BrokerCore) -> None:
         broker.table.add_divert(_divert(one))
     for entry in config.diverts:
         condition = compile_selector(entry.selector) if entry.selector else None
-        broker.table.add_divert(divert(entry.name, entry.address, list(entry.targets), entry.exclusive, condition))
+        targets = list(entry.targets)
+        broker.table.add_divert(
+            divert(entry.name, entry.address, targets, entry.exclusive, condition, passes=entry.passes)
+        )
     for queue_entry in config.queues:
         if queue_entry.name not in broker.table.queues:
             _make(queue_entry, broker)

@@ -207,13 +207,14 @@ class QueueEntry(Struct, frozen=True, kw_only=True):
 
 
 class DivertEntry(Struct, frozen=True, kw_only=True):
-    """A divert of Artemis (artemis.md 4.4)."""
+    """A divert of Artemis (artemis.md 4.4). ``passes``: copies keep their routing type, else the targets say it."""
 
     name: str
     address: str
     targets: tuple[Destination, ...]
     exclusive: bool = False
     selector: str = ""
+    passes: bool = False
 
 
 class IncludedDestination(Struct, frozen=True, kw_only=True):

@@ -143,6 +143,10 @@ class BrokerCore(Host):
         """Send a copy of ``message`` to the dead-letter address of ``queue``: `DeadLetters.bury`."""
         self.letters.bury(queue, message, reason, deliveries)
 
+    def unrouted(self, message: Message, routing: int) -> None:
+        """Send a copy of ``message``, which no queue took, to the dead-letter address: `DeadLetters.bury_unrouted`."""
+        self.letters.bury_unrouted(message, routing)
+
     def expire(self, queue: QueueHead, message: Message) -> None:
         """Send a copy of ``message`` to the expiry address: `DeadLetters.expire`."""
         self.letters.expire(queue, message)

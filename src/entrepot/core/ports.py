@@ -125,6 +125,10 @@ class Host:
         """Move ``message`` out of ``queue`` to its dead-letter address, or drop it as the policy says."""
         raise Fault("a queue without a broker cannot dead-letter")
 
+    def unrouted(self, message: Message, routing: int) -> None:
+        """Send a copy of ``message``, sent by ``routing`` and taken by no queue, to the dead letters."""
+        raise Fault("an address without a broker cannot dead-letter")
+
     def expire(self, queue: QueueHead, message: Message) -> None:
         """Move ``message``, whose time is over, out of ``queue`` to its expiry address, or drop it."""
         raise Fault("a queue without a broker cannot expire")

@@ -170,6 +170,9 @@ class Language:
     def changed(self, message: Message) -> None:
         """Note that the envelope of ``message`` differs from what its octets say: they may not go out as they came."""
 
+    def route(self, message: Message, routing: int) -> None:
+        """Have the octets of ``message`` say that it goes to queues of ``routing``, where they say such a thing."""
+
     def fact(self, message: Message, name: str) -> Value:
         """Return one application property or JMS header that only the first encoding knows; None when it is not set."""
         return self.common(message).properties.get(name)

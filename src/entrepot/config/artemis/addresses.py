@@ -100,12 +100,14 @@ def diverts(reader: PartReader, core: Bean) -> tuple[DivertEntry, ...]:
         elif name in found:
             reader.error(bean, f"there is a divert {name!r} already", "names are unique in a broker", "name")
         else:
-            if routing == "PASS":
-                what = "routing-type PASS is not done here: what is forwarded goes to any queue of the address"
-                reader.warn(bean, what, "name ANYCAST or MULTICAST", "routing-type")
             targets = tuple(Destination(name=one, routing=ROUTINGS[routing]) for one in forwards)
             found[name] = DivertEntry(
-                name=name, address=address, targets=targets, exclusive=exclusive, selector=selector
+                name=name,
+                address=address,
+                targets=targets,
+                exclusive=exclusive,
+                selector=selector,
+                passes=routing == "PASS",
             )
     return tuple(found.values())
 

@@ -138,8 +138,19 @@ class AddressSettings(Options, frozen=True):
         artemis_default="",
         about="where dead letters go; empty drops them",
     )
-    dead_letter_individual: bool = setting(
-        False, artemis="auto-create-dead-letter-resources", about="a dead-letter queue for each source"
+    dead_letter_individual: bool = setting(False, about="a dead-letter queue for each source")
+    dead_letter_resources: bool = setting(
+        False,
+        artemis="auto-create-dead-letter-resources",
+        about="a queue of the dead-letter address for each source",
+    )
+    dead_letter_routed: bool = setting(
+        False,
+        artemis_default=True,
+        about="whether dead and expired messages go to queues of either routing type, filters applied",
+    )
+    unrouted_dead: bool = setting(
+        False, artemis="send-to-dla-on-no-route", about="whether what no queue takes is a dead letter"
     )
     dead_letter_prefix: str = setting(
         "ActiveMQ.DLQ.Queue.",
@@ -168,6 +179,15 @@ class AddressSettings(Options, frozen=True):
         True, classic="processExpired", artemis_default=False, about="whether expired ones go"
     )
     expiry_address: str = setting("", artemis="expiry-address", about="where expired messages go instead")
+    expiry_resources: bool = setting(
+        False, artemis="auto-create-expiry-resources", about="a queue of the expiry address for each source"
+    )
+    expiry_prefix: str = setting("EXP.", artemis="expiry-queue-prefix", about="name of it before the source")
+    expiry_suffix: str = setting("", artemis="expiry-queue-suffix", about="name of it behind the source")
+    no_expiry: bool = setting(False, artemis="no-expiry", about="whether messages live for ever, whatever they say")
+    ingress_timestamp: bool = setting(
+        False, artemis="enable-ingress-timestamp", about="whether the time of arrival is written into messages"
+    )
     expiry_ms: int = setting(
         UNLIMITED,
         unit=Unit.MILLISECONDS,

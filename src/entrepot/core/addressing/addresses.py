@@ -79,7 +79,7 @@ class Addresses:
         target.tells = self.host.hub.tells(target.asked)
         told = policy.recall != RECALL_NONE or target.tells & ARRIVALS != 0
         target.careful = told or self.host.journal.space.limits.full != ""
-        target.stamps = policy.expiry_ms >= 0 or policy.expiry_ms_min >= 0 or policy.expiry_ms_max >= 0
+        target.stamps = policy.stamps()
 
     def offer(self, address: str, service: Service) -> None:
         """Let ``service`` take all that is sent to ``address`` from now on. It costs other sends nothing."""

@@ -24,10 +24,19 @@ def divert(
     forwards: list[Destination],
     exclusive: bool = False,
     condition: Predicate | None = None,
+    *,
+    passes: bool = False,
 ) -> Divert:
-    """Return a divert of Artemis: what matches is copied, or, ``exclusive``, goes only there; the rest is untouched."""
+    """Return a divert of Artemis: what matches is copied, or, ``exclusive``, goes only there; the rest is untouched.
+
+    Copies go by the routing type of their destination; UNTYPED has them lose theirs and go to queues of both (STRIP),
+    ``passes`` has them keep it (PASS).
+    """
     made = Divert(name, address, UNTYPED)
     made.forwards = [Forward(target_of(one), condition) for one in forwards]
+    if passes:
+        for forward in made.forwards:
+            forward.passing = [Target(forward.target.name, routing) for routing in (ANYCAST, MULTICAST, UNTYPED)]
     made.exclusive = exclusive
     made.keeps_unmatched = True
     made.marks = True

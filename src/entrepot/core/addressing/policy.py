@@ -51,6 +51,9 @@ class Policy:
         self.mark_delivered: bool = given.mark_delivered
         self.dead_letter_address: str = given.dead_letter_address
         self.dead_letter_individual: bool = given.dead_letter_individual
+        self.dead_letter_resources: bool = given.dead_letter_resources
+        self.dead_letter_routed: bool = given.dead_letter_routed
+        self.unrouted_dead: bool = given.unrouted_dead
         self.dead_letter_prefix: str = given.dead_letter_prefix
         self.dead_letter_topic_prefix: str = given.dead_letter_topic_prefix
         self.dead_letter_suffix: str = given.dead_letter_suffix
@@ -59,6 +62,11 @@ class Policy:
         self.dead_letter_non_persistent: bool = given.dead_letter_non_persistent
         self.dead_letter_expired: bool = given.dead_letter_expired
         self.expiry_address: str = given.expiry_address
+        self.expiry_resources: bool = given.expiry_resources
+        self.expiry_prefix: str = given.expiry_prefix
+        self.expiry_suffix: str = given.expiry_suffix
+        self.no_expiry: bool = given.no_expiry
+        self.ingress_timestamp: bool = given.ingress_timestamp
         self.expiry_ms: i64 = given.expiry_ms
         self.expiry_ms_min: i64 = given.expiry_ms_min
         self.expiry_ms_max: i64 = given.expiry_ms_max
@@ -103,6 +111,11 @@ class Policy:
         asked |= MESSAGE_CONSUMED if self.advises_consumed else 0
         return asked | (MESSAGE_DISCARDED if self.advises_discarded else 0)
 
+    def stamps(self) -> bool:
+        """Return whether messages get something on their way in: another expiration, the time of arrival."""
+        bounds = self.expiry_ms >= 0 or self.expiry_ms_min >= 0 or self.expiry_ms_max >= 0
+        return bounds or self.no_expiry or self.ingress_timestamp
+
     def dead_letters_of(self, address: str, routing: i64) -> str:
         """Return the name of the dead-letter queue for what was in a queue of ``address``; "" for none."""
         name = self.dead_letter_address
@@ -111,6 +124,15 @@ class Policy:
         prefix = self.dead_letter_prefix if routing == ANYCAST else self.dead_letter_topic_prefix
         suffix = self.dead_letter_suffix if routing == ANYCAST else self.dead_letter_topic_suffix
         return address if address.startswith(prefix) else prefix + address + suffix
+
+    def letter_queues_of(self, address: str, routing: i64) -> list[str]:
+        """Return the names of the queues where letters from ``address`` are looked for, dead ones and expired ones."""
+        names = [self.dead_letters_of(address, routing), self.expiry_address]
+        if self.dead_letter_resources:
+            names.append(self.dead_letter_prefix + address + self.dead_letter_suffix)
+        if self.expiry_resources:
+            names.append(self.expiry_prefix + address + self.expiry_suffix)
+        return names
 
     def delay_after(self, deliveries: int, lot: float = 0.5) -> int:
         """Return ns to wait before the next try after ``deliveries`` failed ones; ``lot`` in [0, 1) decides the jitter.

@@ -32,11 +32,19 @@ class Service:
 
 
 class Forward:
-    """One place that a `Divert` sends to; ``condition`` None lets everything pass."""
+    """One place that a `Divert` sends to; ``condition`` None lets everything pass.
+
+    ``passing``: where a message goes that keeps its routing type, by that type; empty: all go to ``target``.
+    """
 
     def __init__(self, target: Target, condition: Predicate | None) -> None:
         self.target: Target = target
         self.condition: Predicate | None = condition
+        self.passing: list[Target] = []
+
+    def target_for(self, routing: int) -> Target:
+        """Return where a message goes that was sent with ``routing``."""
+        return self.passing[routing] if self.passing else self.target
 
 
 class Divert:
@@ -64,11 +72,17 @@ class Divert:
 
 
 class Copy:
-    """One message that a send makes: its address, where it goes, and whether it has an id of its own."""
+    """One message that a send makes: its address, where it goes, and whether it has an id of its own.
 
-    def __init__(self, address: str, fresh: bool) -> None:
+    ``message``: that message, of which ``source`` is the original; None: it is made of what was sent. ``routing``: the
+    type that it goes by.
+    """
+
+    def __init__(self, address: str, routing: int, message: Message | None = None, source: Copy | None = None) -> None:
         self.address: str = address
-        self.fresh: bool = fresh
+        self.routing: int = routing
+        self.message: Message | None = message
+        self.source: Copy | None = source
         self.queues: list[Queue] = []
         self.careful: list[Target] = []  # addresses that it passes whose policy wants to know
         self.unread: list[Target] = []  # of these, where nobody reads
@@ -77,8 +91,8 @@ class Copy:
 class Plan:
     """Where one message goes: the ``main`` one to queues, each once, and which copies composites and diverts make."""
 
-    def __init__(self) -> None:
-        self.main: Copy = Copy("", fresh=False)
+    def __init__(self, routing: int) -> None:
+        self.main: Copy = Copy("", routing)
         self.copies: list[Copy] = []
         self.passed: dict[str, bool] = {}  # diverts that were followed: a circle of them ends here
 

@@ -50,7 +50,7 @@ def letters_of(broker: BrokerCore, queue: Queue) -> Looked:
     policy = queue.policy
     found: dict[tuple[str, str, str], Letters] = {}
     looked, complete = 0, True
-    for name in dict.fromkeys((policy.dead_letters_of(queue.address, queue.routing), policy.expiry_address)):
+    for name in dict.fromkeys(policy.letter_queues_of(queue.address, queue.routing)):
         place = broker.table.queues.get(name)
         if place is not None and place is not queue:
             count, whole = _count(broker, place, found, origin=queue.name)

@@ -21,7 +21,6 @@ from entrepot.core.queue.backlog import Reference
 from entrepot.core.queue.bereaved import DEAD_CAUSE, is_bereaved
 from entrepot.core.queue.dead_letters import (
     DEAD_COUNT,
-    ORIGIN_ANNOTATIONS,
     ORIGINAL_EXPIRATION,
     ORIGINAL_MODE,
     mark_origin,
@@ -32,6 +31,7 @@ from entrepot.core.sending.handing import hand_out
 from entrepot.journal.condition import again
 from entrepot.model.address import ANYCAST, MULTICAST, Destination, parse_one
 from entrepot.model.message import Message
+from entrepot.model.origins import ORIGIN_ANNOTATIONS, ORIGINAL_NUMBER
 from entrepot.model.predicate import Predicate
 
 STEP_MESSAGES: Final = 500  # a step moves this many: some ms, so that deliveries are not held up
@@ -280,6 +280,8 @@ class Retry(Move):
             copy.expiration = expiration
         for name in (*ORIGIN_ANNOTATIONS, DEAD_CAUSE, DEAD_COUNT, ORIGINAL_EXPIRATION, ORIGINAL_MODE):
             annotations.pop(name, None)
+        copy.unmark(ORIGINAL_NUMBER)
+        copy.language.route(copy, target.routing)
         return copy
 
 

@@ -11,25 +11,19 @@ from entrepot.base.errors import (
 )
 from entrepot.base.reasons import EXPIRED, Reason
 from entrepot.core.addressing.definition import QueueDefinition
-from entrepot.core.addressing.policy import Policies
+from entrepot.core.addressing.policy import Policies, Policy
 from entrepot.core.addressing.queues import Queues
-from entrepot.core.addressing.routing import RoutingTable
+from entrepot.core.addressing.routing import RoutingTable, Target
 from entrepot.core.events import announcing
 from entrepot.core.ports import Host
 from entrepot.core.queue.bereaved import DEAD_CAUSE, take_body_off
 from entrepot.core.queue.head import QueueHead
 from entrepot.core.queue.queue import Queue
 from entrepot.core.sending.handing import hand_out
-from entrepot.model.address import ANYCAST, Destination
+from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 from entrepot.model.message import Message
+from entrepot.model.origins import ACTUAL_EXPIRY, ORIGINAL_ADDRESS, ORIGINAL_ID, ORIGINAL_NUMBER, note_origin
 
-ORIGIN_ANNOTATIONS: Final = (
-    "_AMQ_ORIG_ADDRESS",
-    "_AMQ_ORIG_QUEUE",
-    "_AMQ_ORIG_MESSAGE_ID",
-    "_AMQ_ORIG_ROUTING_TYPE",
-    "_AMQ_ACTUAL_EXPIRY",
-)
 DEAD_LETTERS: Final = "ActiveMQ.DLQ"  # for what no policy has a place for
 DEAD_COUNT: Final = "deliveryCount"
 ORIGINAL_EXPIRATION: Final = "originalExpiration"
@@ -64,12 +58,16 @@ class DeadLetters:
                 reason = Reason(reason.code, f"{reason.text}; {flaw}")
         letter.annotate(DEAD_CAUSE, reason.text)
         letter.annotate(DEAD_COUNT, str(deliveries))
+        if reason.code == EXPIRED:
+            letter.annotate(ACTUAL_EXPIRY, str(self.host.wall))
         if not letter.durable:  # what was worth keeping is worth keeping over a restart (classic.md 4.6)
             letter.durable = True
             letter.annotate(ORIGINAL_MODE, "NON_PERSISTENT")
         if name == queue.name:  # it lost its body here, among the dead letters, and has its origin already
             hand_out(self.host, letter, [self.place(name)])
         else:
+            if policy.dead_letter_resources:
+                self._need_own(name, queue.address, policy.dead_letter_prefix, policy.dead_letter_suffix)
             self._send_on(letter, queue, message, name, policy.dead_letter_expiry_ms)
         identity = self.host.ids.identity_of(message)
         announcing.dead(self.host.hub, queue.place(), message, identity, reason, name, deliveries)
@@ -77,10 +75,14 @@ class DeadLetters:
     def expire(self, queue: QueueHead, message: Message) -> None:
         """Send a copy of ``message`` to the expiry address, or treat it as a dead letter, or drop it (policy)."""
         announcing.expired(self.host.hub, queue.place(), message, self.host.ids.identity_of(message))
-        name = queue.policy.expiry_address
+        policy = queue.policy
+        name = policy.expiry_address
         if name and name not in (queue.name, queue.address):
             letter = self.host.ids.renumbered(message)
             letter.address = name
+            letter.annotate(ACTUAL_EXPIRY, str(self.host.wall))
+            if policy.expiry_resources:
+                self._need_own(name, message.address or queue.address, policy.expiry_prefix, policy.expiry_suffix)
             self._send_on(letter, queue, message, name)
         elif queue.policy.dead_letter_expired:
             self.bury(queue, message, Reason(EXPIRED, f"expired at {message.expiration}"), 0)
@@ -92,6 +94,17 @@ class DeadLetters:
             letter.expiration = 0
         if lives_ms > 0:
             letter.expiration = self.host.wall + lives_ms
+        self._hand_on(letter, name, queue.policy)
+
+    def _hand_on(self, letter: Message, name: str, policy: Policy) -> None:
+        """Give ``letter`` to the queues of the address ``name``; to one of that name where there is none."""
+        letter.language.route(letter, ANYCAST)  # as Artemis has it: any queue of the address takes letters
+        if policy.dead_letter_routed:
+            target = Target(name, UNTYPED)
+            self.table.resolve(target)
+            if not target.choice.is_empty():
+                hand_out(self.host, letter, target.choice.choose(letter))
+                return
         hand_out(self.host, letter, [self.place(name)])
 
     def place(self, name: str) -> Queue:
@@ -100,6 +113,31 @@ class DeadLetters:
         if name in self.table.queues or (address is not None and address.has(ANYCAST)):
             return self.queues.need(Destination(name, ANYCAST))
         return self.queues.create(QueueDefinition(name=name, address=name))
+
+    def _need_own(self, address: str, source: str, prefix: str, suffix: str) -> None:
+        """Make the queue of ``address`` for letters from ``source`` (artemis.md 4.2), if there is none."""
+        name = prefix + source + suffix
+        if name in self.table.queues or source == address:
+            return
+        quoted = source.replace("'", "''")
+        selector = f"{ORIGINAL_ADDRESS} = '{quoted}'"
+        self.queues.create(
+            QueueDefinition(name=name, address=address, routing=MULTICAST, selector=selector, auto_created=True)
+        )
+
+    def bury_unrouted(self, message: Message, routing: int) -> None:
+        """No queue took the numbered ``message``: send a copy to the dead-letter address (send-to-dla-on-no-route)."""
+        policy = self.policies.of(message.address, routing)
+        name = policy.dead_letters_of(message.address, routing)
+        if not name or name == message.address:
+            return
+        letter = self.host.ids.renumbered(message)
+        letter.address = name
+        letter.expiration = 0
+        note_origin(letter, message.address, "", routing)
+        letter.annotate(ORIGINAL_ID, self.host.ids.identity_of(message))
+        letter.mark(ORIGINAL_NUMBER, int(message.number))
+        self._hand_on(letter, name, policy)
 
     def bury_unsendable(self, message: Message, text: str, refusal: Refused) -> None:
         """A message that was promised to ``text`` cannot be sent there any more: make it a dead letter."""
@@ -121,9 +159,6 @@ class DeadLetters:
 
 def mark_origin(copy: Message, message: Message, queue: QueueHead, identity: str) -> None:
     """Write on ``copy`` where it was: what Artemis calls the original address, queue, id and routing type."""
-    copy.annotate("_AMQ_ORIG_ADDRESS", message.address or queue.address)
-    copy.annotate("_AMQ_ORIG_QUEUE", queue.name)
-    copy.annotate("_AMQ_ORIG_MESSAGE_ID", identity)
-    copy.annotate("_AMQ_ORIG_ROUTING_TYPE", str(queue.routing))
-    if message.expiration:
-        copy.annotate("_AMQ_ACTUAL_EXPIRY", str(message.expiration))
+    note_origin(copy, message.address or queue.address, queue.name, queue.routing)
+    copy.annotate(ORIGINAL_ID, identity)
+    copy.mark(ORIGINAL_NUMBER, int(message.number))

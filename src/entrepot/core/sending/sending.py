@@ -7,13 +7,15 @@ nothing behind, and a message that a queue has is in the journal's hands. The pr
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
 from entrepot.base.reasons import FULL, SAME_DUPLICATE_ID, Reason
 from entrepot.core.addressing.addresses import Addresses, written
 from entrepot.core.addressing.policy import Policies, Policy
 from entrepot.core.addressing.queues import Queues
-from entrepot.core.addressing.routing import Copy, Plan, RoutingTable, Target
+from entrepot.core.addressing.routing import Copy, Divert, Plan, RoutingTable, Target
 from entrepot.core.events import announcing
 from entrepot.core.events import trace as facts
 from entrepot.core.events.facts import ARRIVALS, QUEUE_FULL
@@ -34,8 +36,11 @@ from entrepot.core.sending.repetitions import Repetitions
 from entrepot.journal.condition import again
 from entrepot.journal.log import JournalCore
 from entrepot.model import address as names
-from entrepot.model.address import MULTICAST
+from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
 from entrepot.model.message import Message
+from entrepot.model.origins import ORIGINAL_ID, ORIGINAL_NUMBER, note_origin
+
+INGRESS: Final = "_AMQ_INGRESS_TIMESTAMP"
 
 
 class Sending(ScheduleOutlet):
@@ -84,7 +89,7 @@ class Sending(ScheduleOutlet):
             target.service.take(message, target.routing)
             return SENT
         if target.stamps and target.policy is not None:
-            stamp_expiration(message, target.policy, self.host.wall)
+            stamp(message, target.policy, self.host.wall)
         if message.rare is not None and message.rare.duplicate_id:
             return self._send_once(message, target, message.rare.duplicate_id)
         return self._admit(message, target)
@@ -124,12 +129,14 @@ class Sending(ScheduleOutlet):
 
     def _route(self, message: Message, target: Target) -> int:
         """Store and hand out ``message`` to all queues of ``target``, its composites and diverts, each queue once."""
-        plan = Plan()
+        plan = Plan(target.routing)
         main = plan.main
         self._collect(message, target, plan, main)
         if not main.queues and not plan.copies:
             announcing.unrouted(self.host.hub, message, target.name)
             self._note_nowhere(facts.UNROUTED, message, target)
+            if target.policy is not None and target.policy.unrouted_dead:
+                self.host.unrouted(message, target.routing)
         if not plan.copies:
             return self._deliver(message, main)
         refusal = self.journal.refusal()
@@ -143,8 +150,7 @@ class Sending(ScheduleOutlet):
         try:
             verdict = self._deliver(message, main)
             for copy in plan.copies:
-                made = self._diverted(message, copy.address) if copy.fresh else self._part(message, copy.address)
-                verdict = max(verdict, self._deliver(made, copy))
+                verdict = max(verdict, self._deliver(self._copied(message, copy), copy))
             return verdict
         finally:
             self.flow.granted = granted
@@ -202,21 +208,37 @@ class Sending(ScheduleOutlet):
         copy.address = address
         return copy
 
-    def _diverted(self, message: Message, address: str) -> Message:
-        """Return the copy that a divert of Artemis makes (artemis.md 4.4)."""
-        copy = message.twin(address)
-        copy.number = self.ids.next_number()
-        rare = copy.need_rare()
+    def _copied(self, message: Message, copy: Copy) -> Message:
+        """Return the message that ``copy`` is, numbered; ``message`` is what was sent."""
+        made = copy.message
+        if made is None:
+            return self._part(message, copy.address)
+        source = copy.source
+        original = message if source is None or source.message is None else source.message
+        made.number = self.ids.next_number()
+        made.annotate(ORIGINAL_ID, self.ids.identity_of(original))
+        made.mark(ORIGINAL_NUMBER, int(original.number))
+        return made
+
+    def _diverted(self, message: Message, target: Target, divert: Divert, routing: int) -> Message:
+        """Return the copy for ``target`` that a divert of Artemis makes of what was sent by ``routing`` (4.4)."""
+        made = message.twin(target.name)
+        rare = made.need_rare()
         rare.identity = ""
         rare.duplicate_id = b""
-        copy.annotate("_AMQ_ORIG_ADDRESS", message.address)
-        copy.annotate("_AMQ_ORIG_MESSAGE_ID", self.ids.identity_of(message))
-        return copy
+        note_origin(made, message.address, divert.name, routing)
+        if target.routing != routing:
+            made.language.route(made, MULTICAST if target.routing == MULTICAST else ANYCAST)
+        if target.version != self.table.version:
+            self.addresses.refresh(target)
+        if target.stamps and target.policy is not None:
+            stamp_expiration(made, target.policy, self.host.wall)
+        return made
 
     def _collect(self, message: Message, target: Target, plan: Plan, copy: Copy, peek: bool = False) -> None:
         """Add the queues that ``message`` goes to, to ``copy``; ``peek`` leaves rotations where they are."""
         for part in target.parts:
-            own = Copy(part.name, fresh=False)
+            own = Copy(part.name, part.routing)
             plan.copies.append(own)
             self._collect(message, part, plan, own, peek)
         if target.parts:
@@ -251,11 +273,14 @@ class Sending(ScheduleOutlet):
                 if forward.condition is not None and not forward.condition.matches(message):
                     continue
                 matched = True
-                onward = copy
+                onward = forward.target_for(copy.routing)
                 if divert.marks:
-                    onward = Copy(forward.target.name, fresh=True)
-                    plan.copies.append(onward)
-                self._collect(message, forward.target, plan, onward, peek)
+                    made = self._diverted(message, onward, divert, copy.routing)
+                    own = Copy(onward.name, ANYCAST if onward.routing == UNTYPED else onward.routing, made, copy)
+                    plan.copies.append(own)
+                    self._collect(made, onward, plan, own, peek)
+                else:
+                    self._collect(message, onward, plan, copy, peek)
             if divert.exclusive and (matched or not divert.keeps_unmatched):
                 gone = True
         return gone
@@ -274,7 +299,7 @@ class Sending(ScheduleOutlet):
 
     def _room(self, message: Message, target: Target) -> int:
         """Return the worst that any queue says to which ``message`` would go. Raises AddressFull."""
-        plan = Plan()
+        plan = Plan(target.routing)
         self._collect(message, target, plan, plan.main, peek=True)
         verdict = self.flow.check_room(plan.main.queues)
         for copy in plan.copies:
@@ -282,17 +307,29 @@ class Sending(ScheduleOutlet):
         return verdict
 
 
+def stamp(message: Message, policy: Policy, wall: i64) -> None:
+    """Write on ``message`` what the policy of its address wants of all that is sent there."""
+    if policy.ingress_timestamp:
+        message.annotate(INGRESS, str(wall))
+    stamp_expiration(message, policy, wall)
+
+
 def stamp_expiration(message: Message, policy: Policy, wall: i64) -> None:
-    """Give or bound the expiration as the policy says: expiry-delay, then min and max (artemis.md 4.2)."""
-    if message.expiration == 0:
+    """Give, bound or take the expiration as the policy says: no-expiry, expiry-delay, min and max (artemis.md 4.2)."""
+    said = message.expiration
+    if policy.no_expiry:
+        message.expiration = 0
+    elif said == 0:
         if policy.expiry_ms >= 0:
             message.expiration = wall + policy.expiry_ms
         elif policy.expiry_ms_max >= 0:
             message.expiration = wall + policy.expiry_ms_max
         elif policy.expiry_ms_min >= 0:
             message.expiration = wall + policy.expiry_ms_min
-        return
-    if policy.expiry_ms_min >= 0 and message.expiration < wall + policy.expiry_ms_min:
-        message.expiration = wall + policy.expiry_ms_min
-    if policy.expiry_ms_max >= 0 and message.expiration > wall + policy.expiry_ms_max:
-        message.expiration = wall + policy.expiry_ms_max
+    else:
+        if policy.expiry_ms_min >= 0 and said < wall + policy.expiry_ms_min:
+            message.expiration = wall + policy.expiry_ms_min
+        if policy.expiry_ms_max >= 0 and message.expiration > wall + policy.expiry_ms_max:
+            message.expiration = wall + policy.expiry_ms_max
+    if message.expiration != said:
+        message.language.changed(message)

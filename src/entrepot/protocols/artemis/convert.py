@@ -34,6 +34,7 @@ from entrepot.model.message import (
     Rare,
     register,
 )
+from entrepot.model.origins import ACTUAL_EXPIRY, ORIGINAL_ID, ORIGINAL_QUEUE, ORIGINAL_ROUTING, original_number
 from entrepot.model.predicate import Value
 from entrepot.protocols.artemis import properties as typed
 from entrepot.protocols.artemis.bodies import (
@@ -114,8 +115,7 @@ FACTS: Final[dict[str, str]] = {
     USER: VALIDATED_USER,
 }
 """What selectors call it, and what it is called in the octets."""
-WHOLE_NUMBERS: Final = ("_AMQ_ACTUAL_EXPIRY", "_AMQ_ORIG_MESSAGE_ID")
-ORIGINAL_ROUTING: Final = "_AMQ_ORIG_ROUTING_TYPE"
+WHOLE_NUMBERS: Final = (ACTUAL_EXPIRY, ORIGINAL_ID, "_AMQ_INGRESS_TIMESTAMP")
 OF_CLASSIC: Final = ("JMSXGroupFirstForConsumer", "originalExpiration", "deliveryCount", "dlqDeliveryFailureCause")
 """What the broker adds in the words of ActiveMQ Classic; Artemis has its own, or none."""
 
@@ -158,6 +158,18 @@ class CoreLanguage(Language):
         properties.pop(LARGE_SIZE, None)
         message.raw = assembled(b"", headers, properties)
         message.body_at = len(NO_BODY)
+
+    def route(self, message: Message, routing: int) -> None:
+        """Write the routing type into the properties. What cannot be read stays as it is."""
+        try:
+            headers = read_headers(message.raw, message.body_at)
+            properties = read_properties(message.raw, headers.properties_at, typed=True)
+            properties[ROUTING] = Primitive(
+                BYTE, int(ROUTING_ANYCAST if routing == names.ANYCAST else ROUTING_MULTICAST)
+            )
+            message.raw = assembled(body_of(message.raw), headers, properties)
+        except EntrepotError:
+            return
 
     def fact(self, message: Message, name: str) -> Value:
         """Return one header or property; properties keep their types. What cannot be read is not there."""
@@ -435,6 +447,9 @@ def presented(message: Message, routing: i64, identity: str, body: bytes | None 
         headers.timestamp = message.timestamp
     if message.rare is not None:
         _annotate(properties, message.rare.annotations)
+        original = original_number(message)
+        if original > 0:
+            properties[ORIGINAL_ID] = Primitive(LONG, original)
     return assembled(octets, headers, properties)
 
 
@@ -452,8 +467,9 @@ def _annotate(properties: dict[str, object], annotations: dict[str, str]) -> Non
         if name == USER:
             properties[VALIDATED_USER] = text or None
         elif name == ORIGINAL_ROUTING:
-            anycast = text == str(names.ANYCAST)
-            properties[name] = Primitive(BYTE, int(ROUTING_ANYCAST if anycast else ROUTING_MULTICAST))
+            properties[name] = Primitive(BYTE, int(ROUTING_ANYCAST if text == "1" else ROUTING_MULTICAST))
+        elif name == ORIGINAL_QUEUE:
+            properties[name] = text or None  # it never was in one
         elif name in WHOLE_NUMBERS and text.removeprefix("-").isdecimal() and text.isascii():
             properties[name] = Primitive(LONG, int(text))
         else:

@@ -19,6 +19,7 @@ public class Features extends Kit {
         Branches.list(features);
         Refusals.list(features);
         Semantics.list(features);
+        Addresses.list(features);
         try {
             Class.forName("CoreApi").getDeclaredMethod("list", Map.class).invoke(null, features);
         } catch (ClassNotFoundException old) {

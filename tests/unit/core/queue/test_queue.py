@@ -101,7 +101,7 @@ def test_a_message_that_fails_too_often_is_a_dead_letter_with_its_history():
     assert letter.annotations["dlqDeliveryFailureCause"] == "delivered 3 times without acknowledgement"
     assert letter.annotations["deliveryCount"] == "3"
     assert letter.annotations["_AMQ_ORIG_ADDRESS"] == letter.annotations["_AMQ_ORIG_QUEUE"] == "Q"
-    assert letter.annotations["_AMQ_ORIG_ROUTING_TYPE"] == "0"
+    assert letter.annotations["_AMQ_ORIG_ROUTING_TYPE"] == "1"
     assert rig.broker.ids.identity_of(letter.message) == letter.annotations["_AMQ_ORIG_MESSAGE_ID"]
     assert rig.notices.of("message.dead-lettered")[0][1]["to"] == "ActiveMQ.DLQ"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from entrepot.base.primitive import BYTE, LONG, TEXT, Primitive
-from entrepot.model import address as names
 from entrepot.protocols.artemis.convert import message_of, presented
 from entrepot.protocols.artemis.headers import headers_at, read_headers
 from entrepot.protocols.artemis.properties import read_properties
@@ -14,7 +13,7 @@ from .wired import message
 def test_a_dead_letter_has_the_properties_of_artemis_and_none_of_classic() -> None:
     kept = message_of(message("q", "x"), "")
     kept.annotate("_AMQ_ORIG_ADDRESS", "a")
-    kept.annotate("_AMQ_ORIG_ROUTING_TYPE", str(names.ANYCAST))
+    kept.annotate("_AMQ_ORIG_ROUTING_TYPE", "1")
     kept.annotate("_AMQ_ACTUAL_EXPIRY", "1700000000000")
     for name in ("originalExpiration", "deliveryCount"):
         kept.annotate(name, "3")
