@@ -31,6 +31,7 @@ line are those of [activemq.xml](activemq-xml.md): nothing in the file is droppe
 - **The journal** stands in the directory `entrepot` within `journal-directory`; a journal of Artemis that is already
   there is neither read nor touched. A relative directory is taken from the one above `etc`.
 
+- **Core bridges** run ([how they behave](bridges.md#core-bridges)); their connectors are those of `<connectors>`.
 - **Clusters** are joined: over static connectors, over groups of UDP, or both. Who is in one is told to brokers and
   clients as Artemis tells it, so `(tcp://a,tcp://b)?ha=true` and `udp://group:port` find brokers of both kinds. One
   with another `cluster-password` stays out, and both sides say so; so does one whose data directory is a copy of

@@ -18,7 +18,7 @@ C_PREFIX: Final = "__native_entrepot___"  # of the C file that mypyc makes of a 
 OFF_THE_PATH: Final = frozenset(
     f"src/entrepot/{name}.py"
     for names in (
-        "base/compiled base/patterns base/reasons cluster/backoff cluster/channel",
+        "base/compiled base/patterns base/reasons cluster/backoff cluster/channel cluster/dialled",
         "cluster/networks/admission cluster/networks/bridge cluster/networks/canary",
         "cluster/networks/comparison cluster/networks/durables cluster/networks/handshake",
         "cluster/networks/hearing cluster/networks/neighbourhood cluster/networks/opening",

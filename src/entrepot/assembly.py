@@ -12,7 +12,10 @@ from typing import Final
 
 from entrepot.base.environment import Duration, Entropy, Instant, WallTime
 from entrepot.base.errors import InvalidOption
+from entrepot.cluster.carrying.connector import CoreConnector
 from entrepot.cluster.clusters.connection import ClusterConnection
+from entrepot.cluster.dialled import Dialled
+from entrepot.cluster.link import Effect
 from entrepot.cluster.networks.connector import NetworkConnector, Perform
 from entrepot.cluster.networks.neighbourhood import Neighbourhood
 from entrepot.cluster.networks.options import NetworkConnectorOptions
@@ -102,6 +105,10 @@ class Plan:
             return self._security
         return OPEN if self.config is None else self.config.security
 
+    def core_connectors(self) -> list[CoreConnector]:
+        """Return new core bridges, not started. Names are unique: the reader of the file saw to it."""
+        return [] if self.config is None else [CoreConnector(one) for one in self.config.core_bridges]
+
     def connectors(self) -> list[NetworkConnector]:
         """Return new network connectors, not started. Raises InvalidURI, InvalidOption."""
         made = [NetworkConnector(one) for one in self.networks]
@@ -146,6 +153,7 @@ class Assembly:
         self.connections = 0  # how many sessions were made
         self.connectors: Final = plan.connectors() if connectors is None else list(connectors)
         self.clusters: list[ClusterConnection] = []
+        self.core_connectors: Final = plan.core_connectors()
         self._acceptor: Acceptor | None = None
         self._core: CoreAcceptor | None = None
         self._doorbell: Doorbell | None = None
@@ -254,6 +262,10 @@ class Assembly:
         """Start one of ``connectors``; ``perform`` carries out what its bridges ask for."""
         connector.start(self.neighbourhood, perform, now)
 
+    def carry(self, connector: CoreConnector, perform: Callable[[Dialled, list[Effect]], None], now: Instant) -> None:
+        """Start one of ``core_connectors``; ``perform`` carries out what its bridges ask for."""
+        connector.start(self.broker, perform, self.ports.say, now, self.plan.interval)
+
     def take_leave(self) -> None:
         """Hand out nothing more, and tell clients and brokers that this one goes, while every bridge is still open."""
         self.broker.cease()
@@ -263,12 +275,15 @@ class Assembly:
     def drain(self, now: Instant) -> bool:
         """Take nothing more over bridges; return whether nothing is on its way any more."""
         done = [connector.drain(now) for connector in self.connectors]  # each one, whatever the others say
+        done += [connector.drain(now) for connector in self.core_connectors]
         return all(done)
 
     def disconnect(self, now: Instant) -> None:
         """End every bridge."""
         for connector in self.connectors:
             connector.stop(now)
+        for core in self.core_connectors:
+            core.stop(now)
 
     # -- upkeep --------------------------------------------------------------------------------------------------------
 

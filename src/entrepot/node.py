@@ -35,7 +35,7 @@ from entrepot.io.contacts import Contacts
 from entrepot.io.disk import Disk
 from entrepot.io.hashing import ThreadHasher
 from entrepot.io.leases import CLOCK
-from entrepot.io.links import Links, log_bridges, verify
+from entrepot.io.links import Links, log_bridges, verify, verify_core
 from entrepot.io.local import Door
 from entrepot.io.options import no_option
 from entrepot.io.places import SPOKEN, Places, published
@@ -146,6 +146,8 @@ class Node:
         self._made: Assembly | None = None
         for connector in self.plan.connectors():
             verify(connector)
+        for bridge in self.plan.core_connectors():
+            verify_core(bridge)
         self.links: Links | None = None
         self._contacts: Contacts | None = None
         self._door: Door | None = None

@@ -104,10 +104,13 @@ class LinkOptions:
         interval: Duration = 10 * SECOND,
         window_octets: int = WINDOW_OCTETS,
         drain_patience: Duration = 30 * SECOND,
+        patience: Duration = 0,
         reattach: Duration = 0,
         language: str = "the language of this link",
     ) -> None:
         """``interval``: between two canaries, a third of Java's 30 s; ``drain_patience``: classic.md 1.3.
+
+        ``patience``: with a peer that does not answer, or does not introduce itself; 0: as long as it may be silent.
 
         ``reattach``: how long what is unconfirmed waits on the link for a connection that resumes; 0: not at all.
         ``language``: what the peer has to speak, for people.
@@ -116,6 +119,7 @@ class LinkOptions:
         self.interval = interval
         self.window_octets = window_octets
         self.drain_patience = drain_patience
+        self.patience = patience or INTERVALS_SILENT * interval
         self.reattach = reattach
         self.language = language
 
@@ -195,7 +199,7 @@ class LinkCore(Forwarder):
         if attempt != self.attempt or self.state not in (State.DIALLING, State.IDLE):
             return [Drop(attempt)]
         self._become(Signal.CONNECTED, now)
-        self._due = now + INTERVALS_SILENT * self.options.interval
+        self._due = now + self.options.patience
         return []
 
     def opened(self, now: Instant) -> None:
@@ -300,22 +304,23 @@ class LinkCore(Forwarder):
         self.place = self._round.pop(0)
         self.attempt += 1
         self._become(Signal.DIAL, now)
-        self._due = now + INTERVALS_SILENT * self.options.interval
+        self._due = now + self.options.patience
         return [Dial(self.attempt, self.place)]
 
     def _enter(self, now: Instant) -> None:
         self._become(Signal.OPENED, now)
         self.counts.connections += 1
+        self.backoff.met = True
         self.down_since = 0
         self._due = NEVER
         self.supervision.begin(now)
 
     def _lost(self, now: Instant) -> list[Effect]:
-        lived = now - self.since if self.state is State.OPEN else 0
+        lived = now - self.since
         if self.state is State.OPEN:
             self.down_since = now
         draining = self.state is State.DRAINING
-        if lived >= self.options.reconnect.min_connect_time:
+        if self.state is State.OPEN and lived >= self.options.reconnect.min_connect_time:
             self.backoff.succeeded()
         self.counts.failures += 1
         self.failed_at = now

@@ -14,6 +14,7 @@ from msgspec import Struct
 from entrepot.base import settings
 from entrepot.base.environment import MIB, Duration
 from entrepot.base.settings import Dialect, Options, Unit, setting
+from entrepot.cluster.carrying.options import CoreBridgeEntry
 from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.config.peering import Peering, Position
 from entrepot.config.security import OPEN, Security
@@ -264,6 +265,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     mirror_prefix: str = ""
     plugins: PluginSettings = PluginSettings()
     networks: tuple[NetworkConnector, ...] = ()
+    core_bridges: tuple[CoreBridgeEntry, ...] = ()
     sharing: Sharing | None = None
     security: Security = OPEN
     family: Dialect = Dialect.CLASSIC

@@ -10,11 +10,13 @@ from typing import Final, assert_never
 from entrepot.assembly import Assembly
 from entrepot.base.errors import OperatorError
 from entrepot.base.uri import Endpoint, authority
+from entrepot.cluster.carrying.connector import CoreConnector
+from entrepot.cluster.dialled import Dialled
 from entrepot.cluster.link import Effect
-from entrepot.cluster.networks.bridge import LOOP, Bridge
-from entrepot.cluster.networks.connector import NetworkConnector, offered
+from entrepot.cluster.networks.bridge import LOOP
+from entrepot.cluster.networks.connector import NetworkConnector
 from entrepot.cluster.networks.discovery import Beacon, hearing
-from entrepot.cluster.networks.opening import Opening
+from entrepot.cluster.networks.opening import offered
 from entrepot.cluster.networks.reception import Arrival
 from entrepot.io.announcing import ZeroconfBrowser
 from entrepot.io.connection import Connection, Turn
@@ -24,7 +26,6 @@ from entrepot.io.tcp import dial
 from entrepot.io.tls import client_context
 from entrepot.protocols.announcement import Found, Hearing
 from entrepot.protocols.failover import Dial, Drop, GiveUp, Warn
-from entrepot.protocols.openwire.client import OpenWireClient
 from entrepot.protocols.openwire.negotiation import WIRE_FORMAT
 from entrepot.protocols.session import Session, Shell
 
@@ -41,9 +42,10 @@ class Links:
         self.turn: Final = turn
         self.neighbourhood: Final = made.neighbourhood
         self.connectors: Final = made.connectors
+        self.core_connectors: Final = made.core_connectors
         self._made: Final = made
-        self._connections: dict[tuple[Bridge, int], Connection] = {}
-        self._dialling: dict[tuple[Bridge, int], asyncio.Task[None]] = {}
+        self._connections: dict[tuple[Dialled, int], Connection] = {}
+        self._dialling: dict[tuple[Dialled, int], asyncio.Task[None]] = {}
         self._groups: list[Group] = []
         self._timer: asyncio.TimerHandle | None = None
         self._hearings: list[tuple[NetworkConnector, Hearing]] = []
@@ -58,6 +60,8 @@ class Links:
             self.turn.run(partial(self._start, connector))
             for beacon in connector.discovery.beacons:
                 await self._listen(connector, beacon)
+        for core in self.core_connectors:
+            self.turn.run(partial(self._carry, core))
         if self._hearings:
             self._sweep()
 
@@ -77,6 +81,11 @@ class Links:
                 if since >= 0:
                     row["since_ms"] = since
                 rows.append(row)
+        for core in self.core_connectors:
+            rows += [bridge.report(now) for bridge in core.bridges.values()]
+            if not core.bridges:
+                row = _row(core.name, "", core.state, place=core.place, initiator=True)
+                rows.append({**row, "kind": "core", "since_ms": core.for_ms(now)})
         return rows
 
     def switch(self, name: str, *, start: bool) -> bool:
@@ -87,7 +96,13 @@ class Links:
                 self.turn.run(partial(self._start, connector))
             elif not start:
                 self.turn.run(partial(connector.leave, int(self.turn.now)))
-        return bool(found)
+        core = [connector for connector in self.core_connectors if connector.name == name]
+        for bridge in core:
+            if start and not bridge.started:
+                self.turn.run(partial(self._carry, bridge))
+            elif not start:
+                self.turn.run(partial(bridge.leave, int(self.turn.now)))
+        return bool(found) or bool(core)
 
     async def stop(self) -> None:
         """Let arrive what is on its way, take leave, close."""
@@ -120,12 +135,15 @@ class Links:
                 for place in news.places.values():
                     connector.heard(Found(place), now)
 
+    def _carry(self, connector: CoreConnector) -> None:
+        self._made.carry(connector, self._perform, int(self.turn.now))
+
     def _drained(self) -> bool:
         done: list[bool] = []
         self.turn.run(lambda: done.append(self._made.drain(int(self.turn.now))))
         return all(done)
 
-    def _perform(self, bridge: Bridge, effects: list[Effect]) -> None:
+    def _perform(self, bridge: Dialled, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
                 case Dial(attempt, place):
@@ -143,10 +161,10 @@ class Links:
                 case _:
                     assert_never(effect)
 
-    def _dialled(self, key: tuple[Bridge, int], done: asyncio.Task[None]) -> None:
+    def _dialled(self, key: tuple[Dialled, int], done: asyncio.Task[None]) -> None:
         self._dialling.pop(key, None)
 
-    def _drop(self, bridge: Bridge, attempt: int) -> None:
+    def _drop(self, bridge: Dialled, attempt: int) -> None:
         connection = self._connections.pop((bridge, attempt), None)
         if connection is not None:
             connection.shut("the bridge ended")
@@ -155,19 +173,18 @@ class Links:
         if task is not None and task is not asyncio.current_task():
             task.cancel()
 
-    async def _dial(self, bridge: Bridge, attempt: int, place: Endpoint) -> None:
+    async def _dial(self, bridge: Dialled, attempt: int, place: Endpoint) -> None:
         def make(shell: Shell, peer: str) -> Session:
             assert isinstance(shell, Connection)
             self._connections[(bridge, attempt)] = shell
-            offer = offered(place, bridge.link.options.interval)
-            return OpenWireClient(shell, offer, Opening(bridge, attempt), int(self.turn.now))
+            return bridge.greet(shell, attempt, place, int(self.turn.now))
 
         def lost(connection: Connection) -> None:
             self._connections.pop((bridge, attempt), None)
             self._failed(bridge, attempt, "the connection broke")
 
         try:
-            made = await dial(place.format(), self.turn, make, _spoken, lost)
+            made = await dial(place.format(), self.turn, make, partial(_spoken_by, bridge), lost)
             if not made.ended:  # a tunnel speaks OpenWire only later
                 self._connections[(bridge, attempt)] = made
         except OperatorError as error:
@@ -175,7 +192,7 @@ class Links:
         except OSError as error:
             self._failed(bridge, attempt, f"{authority(place)}: {error.strerror or error or 'it took too long'}")
 
-    def _failed(self, bridge: Bridge, attempt: int, why: str) -> None:
+    def _failed(self, bridge: Dialled, attempt: int, why: str) -> None:
         self.turn.run(lambda: bridge.perform(bridge.link.failed(attempt, why, int(self.turn.now))))
 
     async def _listen(self, connector: NetworkConnector, beacon: Beacon) -> None:
@@ -252,6 +269,19 @@ def verify(connector: NetworkConnector) -> None:
 def _spoken(name: str, text: str) -> bool:
     """Tell whether an option of a broker's URI belongs to OpenWire, not to the socket."""
     return name.startswith(WIRE_FORMAT)
+
+
+def _spoken_by(bridge: Dialled, name: str, text: str) -> bool:
+    """Tell whether an option of the URI belongs to the language of ``bridge``."""
+    return bridge.speaks(name)
+
+
+def verify_core(connector: CoreConnector) -> None:
+    """Read what the URI of each place of a core bridge says, as dialling does. Raises InvalidOption."""
+    for place in connector.entry.places:
+        options = read(place, lambda name, text: False)
+        if options.secure:
+            client_context(options.tls)
 
 
 def log_bridges(who: str, what: str) -> None:

@@ -203,6 +203,7 @@ USER: Final = "JMSXUserID"
 class Rare:
     """What few messages carry. ``deliver_at`` in wall-clock ms, 0 = now; ``large_id`` 0 = the body is in ``raw``.
 
+    ``bridged``: ``duplicate_id`` is that of the broker which brought it, not its sender's; only known while it arrives.
     ``large_checked``: the large body lies in stretches that have checksums; older journals have it plain.
     ``annotations`` are shown by every protocol, ``internal`` ones by none; None: there are none.
     """
@@ -211,6 +212,7 @@ class Rare:
         self.group: str = ""
         self.group_sequence: i64 = 0
         self.duplicate_id: bytes = b""
+        self.bridged: bool = False
         self.identity: str = ""
         self.deliver_at: i64 = 0
         self.large_id: i64 = 0
@@ -225,6 +227,7 @@ class Rare:
         twin.group = self.group
         twin.group_sequence = self.group_sequence
         twin.duplicate_id = self.duplicate_id
+        twin.bridged = self.bridged
         twin.identity = self.identity
         twin.deliver_at = self.deliver_at
         twin.large_id = self.large_id

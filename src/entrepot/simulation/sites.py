@@ -19,9 +19,9 @@ from entrepot.base.uri import Endpoint
 from entrepot.cluster.link import Effect
 from entrepot.cluster.networks.bridge import Bridge
 from entrepot.cluster.networks.comparison import OURS
-from entrepot.cluster.networks.connector import NetworkConnector, offered
+from entrepot.cluster.networks.connector import NetworkConnector
 from entrepot.cluster.networks.neighbourhood import BridgeEnd, Neighbourhood
-from entrepot.cluster.networks.opening import Opening
+from entrepot.cluster.networks.opening import Opening, offered
 from entrepot.cluster.networks.outlook import outlook
 from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import lists_of

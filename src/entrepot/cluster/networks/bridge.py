@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from entrepot.base.environment import Instant
+from entrepot.base.errors import Fault
+from entrepot.base.uri import Endpoint
 from entrepot.cluster.channel import CensusPort
 from entrepot.cluster.link import Effect, LinkCore, State
 from entrepot.cluster.networks.admission import is_interpreted
@@ -66,11 +68,16 @@ from entrepot.protocols.openwire.commands import (
 )
 from entrepot.protocols.openwire.frames import Throwable
 from entrepot.protocols.openwire.ids import text_of
+from entrepot.protocols.openwire.negotiation import WIRE_FORMAT
+from entrepot.protocols.session import Session, Shell
 
 NETWORK_ADVISORY: Final = "ActiveMQ.Advisory.NetworkBridge"
 FAILURE_ADVISORY: Final = NETWORK_ADVISORY + ".ForwardFailure"
 LOOP: Final = "it leads back to this broker"
 GONE: Final = ("InvalidDestinationException", "DestinationDoesNotExistException")
+
+
+Greeter = Callable[["Bridge", Shell, int, Endpoint, Instant], Session]
 
 
 class _BridgeCensus(CensusPort):
@@ -107,11 +114,20 @@ class Bridge(BridgeEnd):
         self.temporaries: Final = Temporaries(self)
         self.subscriptions: Final = Subscriptions(self, self.durables, self.temporaries)
         self.inbound: Final = Inbound(self)
+        self.greeter: Greeter = _nobody  # the connector's
         self.parted: Callable[[], object] = _nothing  # the connector's: called when the bridge has ended for good
         self.census: CensusPort | None = None
         self._peer: BrokerInfo | None = None
         self._listed: BrokerSubscriptionInfo | None = None
         link.port = self
+
+    def greet(self, shell: Shell, attempt: int, place: Endpoint, now: Instant) -> Session:
+        """Return the session of the connection ``attempt``. Raises InvalidOption."""
+        return self.greeter(self, shell, attempt, place, now)
+
+    def speaks(self, option: str) -> bool:
+        """Return whether an option of a URI belongs to OpenWire."""
+        return option.startswith(WIRE_FORMAT)
 
     def perform(self, effects: list[Effect]) -> None:
         """Have done what the link decided, and see when it wants to be called again."""
@@ -366,6 +382,11 @@ class Bridge(BridgeEnd):
     def report(self, now: Instant) -> dict[str, object]:
         """Return what an operator wants to know; times in ms, the round trip in us, -1 for what never was."""
         return report(self, self.inbound, self.canary, now)
+
+
+def _nobody(bridge: Bridge, shell: Shell, attempt: int, place: Endpoint, now: Instant) -> Session:
+    """Nobody dials for a bridge that its peer opened."""
+    raise Fault(f"the bridge {bridge.link.name} does not dial")
 
 
 def _nothing() -> None:

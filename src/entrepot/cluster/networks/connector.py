@@ -12,18 +12,17 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from entrepot.base.environment import MILLISECOND, Duration, Instant
+from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.settings import Dialect
-from entrepot.base.uri import Endpoint, parse
+from entrepot.base.uri import parse
 from entrepot.cluster.link import Effect, LinkCore, LinkOptions, State
 from entrepot.cluster.networks.bridge import LOOP, Bridge
 from entrepot.cluster.networks.discovery import Discovery, Target, parse_connector
 from entrepot.cluster.networks.lists import Lists
 from entrepot.cluster.networks.neighbourhood import Neighbourhood
+from entrepot.cluster.networks.opening import greet
 from entrepot.cluster.networks.options import NetworkConnectorOptions, spread
-from entrepot.cluster.supervision import INTERVALS_SILENT
 from entrepot.protocols.announcement import Forgotten, Found
-from entrepot.protocols.openwire.negotiation import WIRE_FORMAT, WireFormatOptions
 from entrepot.protocols.session import NEVER
 
 Perform = Callable[[Bridge, list[Effect]], None]
@@ -75,6 +74,7 @@ class NetworkConnector:
         )
         link = LinkCore(name, neighbourhood.broker, options, target.places, neighbourhood.doubts)
         bridge = Bridge(neighbourhood, self.options, self.lists, link, initiator=True, driver=self._perform)
+        bridge.greeter = greet
         self.bridges[target.key] = bridge
         bridge.perform(link.start(now))
 
@@ -172,17 +172,3 @@ def connector_of(text: str, number: int, *, duplex: bool) -> NetworkConnectorOpt
     uri = replace(found, options=rest).format()
     name = options.name if "name" in found.options else ("NC" if number == 1 else f"NC-{number}")
     return options.replaced(uri=uri, name=name, duplex=duplex or options.duplex)
-
-
-def offered(place: Endpoint, interval: Duration) -> WireFormatOptions:
-    """Return what a bridge offers at ``place``: who has nothing to say is heard in each interval of supervision.
-
-    Each end writes something in a third of the inactivity agreed on, and a peer that was not heard for three intervals
-    is given up: by the accepting end too, which finds a connection that is deaf on its side while this end sees a peer
-    that lives and takes nothing. What the URI says goes before that. Raises InvalidOption.
-    """
-    options = WireFormatOptions.of(place)
-    if f"{WIRE_FORMAT}maxInactivityDuration" in place.options:
-        return options
-    inactivity = min(options.max_inactivity_duration, max(1, INTERVALS_SILENT * interval // MILLISECOND))
-    return replace(options, max_inactivity_duration=inactivity)

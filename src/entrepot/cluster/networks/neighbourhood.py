@@ -9,7 +9,8 @@ from mypy_extensions import mypyc_attr
 
 from entrepot.base.environment import Duration, Instant
 from entrepot.cluster.clients import ClientCluster
-from entrepot.cluster.link import Effect, LinkCore, State
+from entrepot.cluster.dialled import Dialled
+from entrepot.cluster.link import LinkCore, State
 from entrepot.cluster.networks.admission import All, BrokerPath, Interpreted, Replay, Rule
 from entrepot.cluster.networks.demand import AdvisoryDemand, Interests, StaticDemand
 from entrepot.cluster.networks.feed import BridgeFeed
@@ -18,17 +19,14 @@ from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnec
 from entrepot.cluster.networks.wanted import Demand, Names
 from entrepot.cluster.networks.wanted import Effect as DemandEffect
 from entrepot.cluster.networks.wires import Wire
-from entrepot.cluster.source import LinkPort
 from entrepot.cluster.zones import ZoneRules
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.queue import Queue
-from entrepot.core.scheduling.timed import Alarm
 from entrepot.core.security.directory import Subject
 from entrepot.model.address import MULTICAST, Destination
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.server import Peering
-from entrepot.protocols.session import NEVER
 
 
 class Neighbourhood:
@@ -81,15 +79,6 @@ class Neighbourhood:
                 del self.duplex[key]
 
 
-class _Watch(Alarm):
-    def __init__(self, due: int, end: BridgeEnd) -> None:
-        super().__init__(due)
-        self.end = end
-
-    def ring(self, now: int) -> None:
-        self.end.ring(now)
-
-
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Part:
     """A part of one end of a bridge, which waits for answers of the other broker (`BridgeEnd.awaited`)."""
@@ -99,7 +88,7 @@ class Part:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class BridgeEnd(LinkPort):
+class BridgeEnd(Dialled):
     """One end of one connection, as its parts and other bridges see it; `bridge.Bridge` joins the parts.
 
     ``origin`` marks what came in over it; it is no connection's number.
@@ -114,12 +103,11 @@ class BridgeEnd(LinkPort):
         *,
         initiator: bool,
     ) -> None:
+        super().__init__(neighbourhood.broker, link)
         self.neighbourhood: Final = neighbourhood
-        self.broker: Final = neighbourhood.broker
         self.advisories: Final = neighbourhood.acceptor.advisories
         self.options: Final = options
         self.lists: Final = lists
-        self.link: Final = link
         self.initiator: Final = initiator
         self.serial: Final = neighbourhood.enter(self)
         self.origin: Final = -self.serial
@@ -133,8 +121,6 @@ class BridgeEnd(LinkPort):
         self.awaited: dict[int, Part] = {}  # number of a command, no message -> who waits for its answer
         self.feeds: dict[Demand, BridgeFeed] = {}
         self.forbidden: dict[str, str] = {}  # where our user may not send there -> what the other broker said
-        self.told: list[str] = []  # what the operator should know, newest last
-        self._watch: _Watch | None = None
 
     @property
     def duplex(self) -> bool:
@@ -144,10 +130,6 @@ class BridgeEnd(LinkPort):
     def is_current(self, run: int) -> bool:
         """Return whether the connection numbered ``run`` is still there, and open."""
         return run == self.runs and self.link.state is State.OPEN
-
-    def perform(self, effects: list[Effect]) -> None:
-        """Have done what the link decided, and see when it wants to be called again."""
-        raise NotImplementedError
 
     def obey(self, effects: Iterable[DemandEffect]) -> None:
         """Do what the demand of the far side changes here, and at other bridges whose demand it replaces."""
@@ -161,10 +143,6 @@ class BridgeEnd(LinkPort):
         """Serve who is said to read ``where`` beyond us, if there is somebody; return whether there is."""
         raise NotImplementedError
 
-    def report(self, now: Instant) -> dict[str, object]:
-        """Return what an operator wants to know; times in ms, the round trip in us, -1 for what never was."""
-        raise NotImplementedError
-
     def check(self) -> None:
         """Assert the invariants of link and demand, and that they agree."""
         self.link.check()
@@ -172,29 +150,10 @@ class BridgeEnd(LinkPort):
         for demand in self.demand.demands:
             assert demand in self.feeds, f"{self.link.name}: no feed serves the demand for {demand.name}"
 
-    def watch(self) -> None:
-        """Call `LinkCore.advance` when its deadline has come."""
-        due = self.link.deadline()
-        watch = self._watch
-        if watch is not None and not watch.cancelled:
-            if watch.due <= due:
-                return  # it looks again when it rings
-            watch.cancelled = True
-        self._watch = None
-        if due < NEVER:
-            self._watch = _Watch(due, self)
-            self.broker.timetable.add(self._watch)
-
-    def ring(self, now: Instant) -> None:
-        """The link's time may have come."""
-        self._watch = None
-        self.perform(self.link.advance(now) if self.link.deadline() <= now else [])
-
     def say(self, what: str) -> None:
         """Tell the operator."""
         self.neighbourhood.say(self.link.name, what)
-        self.told.append(what)
-        del self.told[:-20]
+        self.note_told(what)
 
     def peer(self) -> str:
         """Return the name of the other broker."""

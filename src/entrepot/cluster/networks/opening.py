@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from entrepot.base.environment import Instant
+from msgspec.structs import replace
+
+from entrepot.base.environment import MILLISECOND, Duration, Instant
+from entrepot.base.uri import Endpoint
 from entrepot.cluster.link import State
 from entrepot.cluster.networks.bridge import Bridge
 from entrepot.cluster.networks.wires import ANSWERS_PORTION, MESSAGES_PORTION, ClientWire
+from entrepot.cluster.supervision import INTERVALS_SILENT
 from entrepot.protocols.openwire.client import ClientPort, OpenWireClient
 from entrepot.protocols.openwire.commands import BrokerInfo, Command, MessageDispatch, Response
+from entrepot.protocols.openwire.negotiation import WIRE_FORMAT, WireFormatOptions
+from entrepot.protocols.session import Session, Shell
 
 
 class Opening(ClientPort):
@@ -68,3 +74,23 @@ class Opening(ClientPort):
 
     def _now(self) -> Instant:
         return int(self.bridge.broker.now)
+
+
+def greet(bridge: Bridge, shell: Shell, attempt: int, place: Endpoint, now: Instant) -> Session:
+    """Return the session of the connection ``attempt`` that ``bridge`` has open to ``place``. Raises InvalidOption."""
+    offer = offered(place, bridge.link.options.interval)
+    return OpenWireClient(shell, offer, Opening(bridge, attempt), now)
+
+
+def offered(place: Endpoint, interval: Duration) -> WireFormatOptions:
+    """Return what a bridge offers at ``place``: who has nothing to say is heard in each interval of supervision.
+
+    Each end writes something in a third of the inactivity agreed on, and a peer that was not heard for three intervals
+    is given up: by the accepting end too, which finds a connection that is deaf on its side while this end sees a peer
+    that lives and takes nothing. What the URI says goes before that. Raises InvalidOption.
+    """
+    options = WireFormatOptions.of(place)
+    if f"{WIRE_FORMAT}maxInactivityDuration" in place.options:
+        return options
+    inactivity = min(options.max_inactivity_duration, max(1, INTERVALS_SILENT * interval // MILLISECOND))
+    return replace(options, max_inactivity_duration=inactivity)

@@ -15,6 +15,7 @@ from entrepot.base.errors import InvalidOption
 from entrepot.base.settings import Dialect
 from entrepot.config.artemis.acceptors import Acceptors
 from entrepot.config.artemis.addresses import diverts, policies, queues
+from entrepot.config.artemis.bridges import core_bridges
 from entrepot.config.artemis.elements import CORE
 from entrepot.config.artemis.peering import peering
 from entrepot.config.artemis.reading import SPACES, PartReader
@@ -60,6 +61,7 @@ def _config(reader: PartReader, core: Bean, spoken: Collection[str]) -> BrokerCo
     persistent = bool(core.get("persistence-enabled", True))
     places, made = queues(reader, core)
     memory = int(core.get("global-max-size", -1))
+    others = peering(core.element, reader.sources)
     return BrokerConfig(
         notices=NoticeOptions(
             address=core.text("management-notification-address") or NOTIFICATIONS,
@@ -77,7 +79,8 @@ def _config(reader: PartReader, core: Bean, spoken: Collection[str]) -> BrokerCo
         sharing=_sharing(reader, core) if persistent else None,
         security=security(reader, core),
         family=Dialect.ARTEMIS,
-        peering=peering(core.element, reader.sources),
+        peering=others,
+        core_bridges=core_bridges(reader, core, others),
     )
 
 

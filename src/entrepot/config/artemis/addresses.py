@@ -68,10 +68,11 @@ def queues(reader: PartReader, core: Bean) -> tuple[tuple[Destination, ...], tup
 def _queue(reader: PartReader, bean: Bean, address: str, routing: int) -> QueueEntry:
     name = bean.text("name") or address
     durable = bool(bean.get("durable", True))
-    return QueueEntry(name=name, address=address, routing=routing, durable=durable, selector=_filter(reader, bean))
+    return QueueEntry(name=name, address=address, routing=routing, durable=durable, selector=filter_of(reader, bean))
 
 
-def _filter(reader: PartReader, bean: Bean) -> str:
+def filter_of(reader: PartReader, bean: Bean) -> str:
+    """Return the selector of an element with a ``<filter>``, "" for none; a wrong one is a finding."""
     below = bean.one("filter")
     text = "" if below is None else below.text("string").strip()
     if text:
@@ -92,7 +93,7 @@ def diverts(reader: PartReader, core: Bean) -> tuple[DivertEntry, ...]:
         address, forwards = bean.text("address"), _words(bean.text("forwarding-address"))
         routing = bean.text("routing-type", "STRIP").upper()
         exclusive = bool(bean.get("exclusive", False))
-        selector = _filter(reader, bean)
+        selector = filter_of(reader, bean)
         if not address or not forwards:
             reader.error(bean, "it needs an address and a forwarding-address", "name both")
         elif routing not in ROUTINGS:

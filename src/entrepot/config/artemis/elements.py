@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from entrepot.cluster.carrying.options import CoreBridgeOptions
 from entrepot.config.artemis.cluster_elements import NOT_BALANCED, SLOTS, cluster_kinds
 from entrepot.config.vocabulary import (
     Dialect,
@@ -119,7 +120,7 @@ CORE: Final = Kind(
     Slot("ha-policy", ("ha-policy",)),
     Slot("security-settings", ("security-settings",)),
     *SLOTS,
-    Slot("bridges", does=Does.OTHERWISE, why="core bridges are not built yet", remedy="entrepot run --connect"),
+    Slot("bridges", ("bridges",)),
     Slot("broker-connections", does=Does.OTHERWISE, why="connections by AMQP are not built yet"),
     Slot("federations", does=Does.OTHERWISE, why="federation is not built yet"),
     Slot("connection-routers", does=Does.OTHERWISE, why="clients are not redirected"),
@@ -141,6 +142,7 @@ _LISTS: Final = [
     Kind("acceptors", Slot("acceptor", ("acceptor",), many=True), about="places to listen"),
     Kind("address-settings", Slot("address-setting", ("address-setting",), many=True), about="settings of addresses"),
     Kind("addresses", Slot("address", ("address",), many=True), about="addresses that exist from the start"),
+    Kind("bridges", Slot("bridge", ("bridge",), many=True), about="queues whose messages go to other brokers"),
     Kind("diverts", Slot("divert", ("divert",), many=True), about="standing orders"),
     Kind(
         "security-settings",
@@ -256,6 +258,21 @@ _ADDRESSES: Final = [
     Kind("permission", obeyed("type:text roles:text"), about="one right of some roles"),
 ]
 
+_BRIDGES: Final = [
+    Kind(
+        "bridge",
+        of_options(CoreBridgeOptions, dialect=Dialect.ARTEMIS),
+        no_effect("a place that does not answer is tried again like any other", "reconnect-attempts-same-node:number"),
+        no_effect("calls wait as long as the connection lives", "call-failover-timeout:number"),
+        refused("a Java class cannot be loaded here", "transformer-class-name:text"),
+        Slot("filter", ("filter",)),
+        Slot("transformer", does=Does.REFUSED, why="a Java class cannot be loaded here"),
+        Slot("static-connectors", ("static-connectors",)),
+        Slot("discovery-group-ref", ("discovery-group-ref",)),
+        about="a queue whose messages go to another broker",
+    ),
+]
+
 _PART: Final = obeyed("failover-on-shutdown:flag")
 _HA: Final = [
     Kind(
@@ -295,4 +312,6 @@ _HA: Final = [
     ),
 ]
 
-KINDS: Final = registry([CORE, ADDRESS_SETTING, *_LISTS, *_PLACES, *_ADDRESSES, *_HA, *cluster_kinds(CONTENT)])
+KINDS: Final = registry(
+    [CORE, ADDRESS_SETTING, *_LISTS, *_PLACES, *_ADDRESSES, *_BRIDGES, *_HA, *cluster_kinds(CONTENT)]
+)

@@ -13,9 +13,18 @@ from mypy_extensions import i64
 
 from entrepot.core.records import KIND_DUPLICATE, KIND_SEQUENCE
 from entrepot.journal.log import JournalCore
+from entrepot.model.message import Rare
 
 PRODUCERS_KEPT: Final = 10_000
 NEVER_SENT: Final = -(1 << 62)
+
+
+def cache_of(address: str, rare: Rare) -> str:
+    """Return under which name the duplicate id of a message to ``address`` is remembered.
+
+    Ids of bridges have a cache of their own beside those of senders (artemis.md 1.14).
+    """
+    return f"BRIDGE.{address}" if rare.bridged else address
 
 
 class SeenIds:

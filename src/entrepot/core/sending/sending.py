@@ -29,7 +29,7 @@ from entrepot.core.scheduling.timed import (
     Schedule,
     asks_for_schedule,
 )
-from entrepot.core.sending.duplicates import Duplicates
+from entrepot.core.sending.duplicates import Duplicates, cache_of
 from entrepot.core.sending.flow import BLOCKED, DROPPED, DUPLICATE, SCHEDULED, SENT, FlowControl
 from entrepot.core.sending.handing import hand_out
 from entrepot.core.sending.repetitions import Repetitions
@@ -37,7 +37,7 @@ from entrepot.journal.condition import again
 from entrepot.journal.log import JournalCore
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
-from entrepot.model.message import Message
+from entrepot.model.message import Message, Rare
 from entrepot.model.origins import ORIGINAL_ID, ORIGINAL_NUMBER, note_origin
 
 INGRESS: Final = "_AMQ_INGRESS_TIMESTAMP"
@@ -91,7 +91,7 @@ class Sending(ScheduleOutlet):
         if target.stamps and target.policy is not None:
             stamp(message, target.policy, self.host.wall)
         if message.rare is not None and message.rare.duplicate_id:
-            return self._send_once(message, target, message.rare.duplicate_id)
+            return self._send_once(message, target, message.rare)
         return self._admit(message, target)
 
     def _admit(self, message: Message, target: Target) -> int:
@@ -102,14 +102,16 @@ class Sending(ScheduleOutlet):
             return SCHEDULED
         return self._route(message, target)
 
-    def _send_once(self, message: Message, target: Target, identity: bytes) -> int:
-        if self.duplicates.seen(target.name, identity):
+    def _send_once(self, message: Message, target: Target, rare: Rare) -> int:
+        identity = rare.duplicate_id
+        cache = cache_of(target.name, rare)
+        if self.duplicates.seen(cache, identity):
             return self.repeated(message, target, SAME_DUPLICATE_ID)
         policy = self.policies.of(target.name, target.routing)
         self.journal.begin()
         try:
             verdict = self._admit(message, target)  # raises when it is refused: then the id is not remembered
-            self.duplicates.remember(target.name, identity, policy.id_cache, message.durable)
+            self.duplicates.remember(cache, identity, policy.id_cache, message.durable)
             return verdict
         finally:
             self.journal.end()

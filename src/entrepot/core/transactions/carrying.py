@@ -28,7 +28,7 @@ from entrepot.core.effort import Effort, Rest
 from entrepot.core.ports import Host
 from entrepot.core.queue.dead_letters import DeadLetters
 from entrepot.core.queue.queue import Queue
-from entrepot.core.sending.duplicates import Sequences
+from entrepot.core.sending.duplicates import Sequences, cache_of
 from entrepot.core.sending.sending import Sending
 from entrepot.core.transactions.transaction import Settlement, Signal, Transaction
 from entrepot.model.message import Message
@@ -124,8 +124,9 @@ class Work:
         sending = self.sending
         rare = message.rare
         if rare is not None and rare.duplicate_id and sending.policies.of(target.name, target.routing).id_cache > 0:
-            key = f"{target.name}\0{rare.duplicate_id.hex()}"
-            if key in self.identities or sending.duplicates.seen(target.name, rare.duplicate_id):
+            cache = cache_of(target.name, rare)
+            key = f"{cache}\0{rare.duplicate_id.hex()}"
+            if key in self.identities or sending.duplicates.seen(cache, rare.duplicate_id):
                 raise DuplicateRejected(f"transaction {self.transaction.name} repeats a message id on {target.name}")
             self.identities[key] = True
         sending.admits(message, target)

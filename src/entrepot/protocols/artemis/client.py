@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import BytesWriter
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import MILLISECOND, SECOND, Instant
@@ -68,6 +69,7 @@ class CoreClient(Session):
         self.alarm: i64 = NEVER
         self.node: str = ""
         self.version: i64 = VERSION_MAX
+        self.out: BytesWriter = self.writer  # where whole frames are written now
         self._lost: bool = False
         self._ttl_ms: i64 = ttl_ms
         self._decoder: Decoder = Decoder(preface=False)
@@ -81,7 +83,7 @@ class CoreClient(Session):
 
     def send(self, packet: Packet) -> None:
         """Send ``packet``. Raises Inexpressible, and then nothing was sent."""
-        self._encoder.encode_into(self.writer, packet)
+        self._encoder.encode_into(self.out, packet)
         self.note()
 
     # -- the contract of a session -------------------------------------------------------------------------------------

@@ -69,6 +69,7 @@ ROUTING: Final = "_AMQ_ROUTING_TYPE"
 GROUP: Final = "_AMQ_GROUP_ID"
 GROUP_SEQUENCE: Final = "_AMQ_GROUP_SEQUENCE"
 DUPLICATE: Final = "_AMQ_DUPL_ID"
+BRIDGE_DUPLICATE: Final = "_AMQ_BRIDGE_DUP"
 DELIVER_AT: Final = "_AMQ_SCHED_DELIVERY"
 VALIDATED_USER: Final = "_AMQ_VALIDATED_USER"
 CONTENT_TYPE: Final = "_AMQ_CONTENT_TYPE"
@@ -98,7 +99,7 @@ HIDDEN: Final = (
     LARGE_SIZE,
     DELIVER_AT,
     "_AMQ_PREFIX",
-    "_AMQ_BRIDGE_DUP",
+    BRIDGE_DUPLICATE,
     REPLY_TO,
     CORRELATION,
     TYPE,
@@ -121,7 +122,10 @@ OF_CLASSIC: Final = ("JMSXGroupFirstForConsumer", "originalExpiration", "deliver
 
 _K_ROUTING: Final = key_octets(ROUTING)
 _K_COMPRESSED: Final = key_octets(COMPRESSED)
-_NOTED: Final[dict[bytes, str]] = {key_octets(name): name for name in (GROUP, GROUP_SEQUENCE, DUPLICATE, DELIVER_AT)}
+_NOTED: Final[dict[bytes, str]] = {
+    key_octets(name): name for name in (GROUP, GROUP_SEQUENCE, DUPLICATE, DELIVER_AT, BRIDGE_DUPLICATE)
+}
+_OF_BRIDGES: Final[dict[bytes, None]] = {key_octets(BRIDGE_DUPLICATE): None}
 _UNDERSCORE: Final = ord("_")
 
 
@@ -330,7 +334,11 @@ def _read_rare(octets: bytes, headers: Headers) -> tuple[Rare | None, bytes]:
         if rare is None:
             rare = Rare()
         _note(rare, name, typed.read_value(source, kind))
-    return rare, octets if source.at == len(octets) else octets[: source.at]
+    if source.at < len(octets):
+        octets = octets[: source.at]
+    if rare is not None and rare.bridged:  # between brokers: clients are not to see it
+        octets = typed.without(octets, headers.properties_at, _OF_BRIDGES)
+    return rare, octets
 
 
 def _note(rare: Rare, name: str, value: object) -> None:
@@ -341,10 +349,14 @@ def _note(rare: Rare, name: str, value: object) -> None:
         rare.group_sequence = i64(value)
     elif name == DELIVER_AT and isinstance(value, int):
         rare.deliver_at = i64(max(value, 0))
-    elif name == DUPLICATE and isinstance(value, bytes):
+    elif name == BRIDGE_DUPLICATE and isinstance(value, bytes):
         rare.duplicate_id = value
-    elif name == DUPLICATE and isinstance(value, str):
-        rare.duplicate_id = value.encode("utf-8", "surrogatepass")
+        rare.bridged = True
+    elif name == DUPLICATE and not rare.bridged:  # the id of a bridge counts instead (artemis.md 1.14)
+        if isinstance(value, bytes):
+            rare.duplicate_id = value
+        elif isinstance(value, str):
+            rare.duplicate_id = value.encode("utf-8", "surrogatepass")
 
 
 def readdressed(octets: bytes, at: i64, address: str) -> bytes:

@@ -16,6 +16,7 @@ from librt.strings import (
     BytesWriter,
     read_f32_be,
     read_f64_be,
+    read_i32_be,
     write_f32_be,
     write_f64_be,
     write_i16_be,
@@ -172,6 +173,41 @@ def value_of(data: bytes, at: i64, key: bytes) -> object:
 def key_octets(key: str) -> bytes:
     """Return a key as it travels, without its length."""
     return key.encode("utf-16-le", "surrogatepass")
+
+
+def without(data: bytes, at: i64, keys: dict[bytes, None]) -> bytes:
+    """Return ``data``, whose properties begin at ``at``, without those of ``keys``. Raises MalformedFrame."""
+    source = OctetsReader(data, at, len(data))
+    count = entries_of(source)
+    left: list[bytes] = []
+    for _ in range(count):
+        start = source.at
+        length = source.int32()
+        key_at = source.take(length)
+        skip_value(source, source.byte())
+        if data[key_at : key_at + length] not in keys:
+            left.append(data[start : source.at])
+    if len(left) == count:
+        return data
+    if not left:
+        return data[:at] + b"\0" + data[source.at :]
+    return data[: at + 1] + len(left).to_bytes(4, "big") + b"".join(left) + data[source.at :]
+
+
+def with_entries(data: bytes, at: i64, entries: bytes, count: i64) -> bytes:
+    """Return ``data``, which ends with the properties that begin at ``at``, with ``count`` more of other names."""
+    if data[at] == 0:
+        return data[:at] + b"\1" + int(count).to_bytes(4, "big") + entries
+    there = i64(read_i32_be(data, at + 1)) + count
+    return data[: at + 1] + int(there).to_bytes(4, "big") + data[at + 5 :] + entries
+
+
+def entry(key: str, value: object) -> bytes:
+    """Return the octets of one property. Raises Inexpressible."""
+    target = BytesWriter()
+    write_simple(target, key)
+    write_typed(target, value)
+    return target.getvalue()
 
 
 # -- writing -------------------------------------------------------------------------------------------------------

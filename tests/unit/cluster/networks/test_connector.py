@@ -8,7 +8,7 @@ import pytest
 
 from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.base.uri import Endpoint, parse
-from entrepot.cluster.networks.connector import offered
+from entrepot.cluster.networks.opening import offered
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,324 @@
+"""A core bridge: the messages of one queue cross to another broker over CORE (artemis.md 4.11). [C]
+
+`CoreBridge` joins the parts: the link that decides (`LinkCore`), the feed that reads the queue, and the session that
+carries (`Carrier`). A message is settled here when the other broker confirmed it, and not before. The feed stays
+attached while there is no connection, so what a filter leaves is told apart from what waits for the other broker.
+
+Decided on purpose, where Artemis does otherwise:
+- a refusal of the other broker ends the connection, and the message is tried again after ``retry-interval``: Artemis
+  keeps it in delivery until something else ends the connection;
+- a queue that does not exist is waited for: Artemis leaves the bridge out for good;
+- duplicate ids end with a mark of the queue: two queues that hold one message, each with a bridge to one address, send
+  it twice, as two queues are meant to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.base.environment import Instant
+from entrepot.base.errors import EntrepotError
+from entrepot.base.uri import Endpoint
+from entrepot.cluster.carrying.options import CoreBridgeOptions
+from entrepot.cluster.dialled import Dialled, link_report
+from entrepot.cluster.flow import NO_CREDIT
+from entrepot.cluster.link import Effect, LinkCore, State
+from entrepot.cluster.source import Feed
+from entrepot.core.broker import BrokerCore, selector_or_none
+from entrepot.core.queue.queue import Queue
+from entrepot.core.scheduling.timed import Alarm
+from entrepot.model.address import Destination
+from entrepot.model.message import Message
+from entrepot.protocols.artemis.linking.carrier import Carrier, CarrierPort, Terms
+from entrepot.protocols.artemis.linking.crossing import Crossing
+from entrepot.protocols.artemis.linking.places import backup_of
+from entrepot.protocols.artemis.packets import ClusterTopology, Packet
+from entrepot.protocols.session import Session, Shell
+
+PREFETCH: Final = 2_000  # messages on their way; far fewer than the duplicate ids that an address remembers
+Say = Callable[[str, str], None]
+Perform = Callable[[Dialled, list[Effect]], None]
+
+
+class QueueFeed(Feed):
+    """What a core bridge reads."""
+
+    def __init__(self, bridge: CoreBridge, queue: Queue, selector: str) -> None:
+        where = Destination(queue.definition.address, queue.routing, False, queue.name)
+        super().__init__(bridge.link, [where], PREFETCH)
+        self.bridge = bridge
+        self.stays = True
+        self.connection = bridge.link.name
+        self.selector = selector_or_none(selector)
+
+    def ended(self, why: str) -> None:
+        """The queue was deleted."""
+        super().ended(why)
+        self.bridge.bereaved(why)
+
+
+class _Look(Alarm):
+    """Looks whether the queue is there."""
+
+    def __init__(self, due: int, bridge: CoreBridge) -> None:
+        super().__init__(due)
+        self.bridge = bridge
+
+    def ring(self, now: int) -> None:
+        self.bridge.seek()
+
+
+class _Ears(CarrierPort):
+    """What the session says, told to the link."""
+
+    def __init__(self, bridge: CoreBridge) -> None:
+        self.bridge = bridge
+
+    def greeted(self) -> None:
+        """Sessions come next."""
+        bridge = self.bridge
+        bridge.perform(bridge.link.connected(bridge.attempt, bridge.now()))
+
+    def opened(self) -> None:
+        """Messages may flow."""
+        self.bridge.opened()
+
+    def resumed(self) -> None:
+        """The session is there again."""
+        self.bridge.resumed()
+
+    def arrived(self, number: i64) -> None:
+        """The other broker has it."""
+        self.bridge.link.confirmed(int(number), self.bridge.now())
+
+    def arrived_up_to(self, number: i64) -> None:
+        """The other broker has all up to it."""
+        self.bridge.link.confirmed_up_to(int(number), self.bridge.now())
+
+    def refused(self, number: i64, code: i64, why: str) -> None:
+        """The other broker does not take it."""
+        self.bridge.refused(int(number), why)
+
+    def waits(self, busy: bool) -> None:
+        """No credit, or some again."""
+        flow = self.bridge.link.flow
+        if busy:
+            flow.hold(NO_CREDIT)
+        else:
+            flow.release(NO_CREDIT)
+
+    def streams(self, busy: bool) -> None:
+        """A large body goes out."""
+        self.bridge.link.flow.streaming(busy)
+
+    def heard(self) -> None:
+        """Something came."""
+        self.bridge.link.supervision.heard(self.bridge.now())
+
+    def told(self, packet: Packet) -> None:
+        """The topology."""
+        if isinstance(packet, ClusterTopology):
+            self.bridge.located(packet)
+
+    def writable(self, ready: bool) -> None:
+        """Back-pressure."""
+        self.bridge.link.flow.writable(ready)
+
+    def lost(self, why: str) -> None:
+        """The connection is gone."""
+        bridge = self.bridge
+        bridge.perform(bridge.link.failed(bridge.attempt, why, bridge.now()))
+
+
+class CoreBridge(Dialled):
+    """One connection of one bridge. ``attempt``: the link's number of the connection that the carrier has."""
+
+    def __init__(
+        self,
+        broker: BrokerCore,
+        options: CoreBridgeOptions,
+        selector: str,
+        link: LinkCore,
+        terms: Terms,
+        driver: Perform,
+        say: Say,
+    ) -> None:
+        """``driver`` performs what the link decides; ``say``: what an operator should know: who, and what."""
+        super().__init__(broker, link)
+        self.options: Final = options
+        self.selector: Final = selector
+        self.driver: Final = driver
+        self.attempt = 0
+        self.feed: QueueFeed | None = None
+        self.parted: Callable[[], object] = _nothing  # called when it has ended for good
+        mark = options.queue.encode()
+        self.crossing: Final = Crossing(
+            broker, options.forwards, options.routing.value, deduplicates=options.deduplicates, mark=mark
+        )
+        self.carrier: Final = Carrier(broker, _Ears(self), terms, broker.entropy)
+        self._say: Final = say
+        self._look: _Look | None = None
+        link.port = self
+
+    def now(self) -> Instant:
+        """Return the time of this turn."""
+        return int(self.broker.now)
+
+    def say(self, what: str) -> None:
+        """Tell the operator."""
+        self._say(self.link.name, what)
+        self.note_told(what)
+
+    def perform(self, effects: list[Effect]) -> None:
+        """Have done what the link decided, and see when it wants to be called again."""
+        if effects:
+            self.driver(self, effects)
+        self.watch()
+
+    # -- its life ------------------------------------------------------------------------------------------------------
+
+    def begin(self, now: Instant) -> None:
+        """Read the queue, and dial."""
+        effects = self.link.start(now)
+        self.seek()
+        self.perform(effects)
+
+    def seek(self) -> None:
+        """Attach to the queue, or look again in a while: it may be made later."""
+        self._look = None
+        if self.link.state in (State.FAILED, State.CLOSED, State.DRAINING) or self.feed is not None:
+            return
+        queue = self.broker.table.queues.get(self.options.queue)
+        why = f"there is no queue {self.options.queue!r} yet"
+        if queue is not None:
+            feed = QueueFeed(self, queue, self.selector)
+            try:
+                self.link.add(feed)
+                self.feed = feed
+                return
+            except EntrepotError as error:
+                why = str(error)
+        if not self.told or self.told[-1] != why:
+            self.say(why)
+        self._look = _Look(self.now() + self.options.retry_interval, self)
+        self.broker.timetable.add(self._look)
+
+    def bereaved(self, why: str) -> None:
+        """The queue was deleted: what was on its way still arrives, or not; nobody here needs to know."""
+        feed = self.feed
+        self.feed = None
+        if feed is None or self.link.state is State.CLOSED:
+            return
+        self.say(f"its queue {self.options.queue!r} is gone: {why}")
+        self._look = _Look(self.now() + self.options.retry_interval, self)
+        self.broker.timetable.add(self._look)
+
+    def greet(self, shell: Shell, attempt: int, place: Endpoint, now: Instant) -> Session:
+        """Return the session of the connection ``attempt``."""
+        self.attempt = attempt
+        return self.carrier.dial(shell, now)
+
+    def opened(self) -> None:
+        """A new session is open."""
+        self.link.opened(self.now())
+        self._told_open()
+
+    def resumed(self) -> None:
+        """The session goes on."""
+        self.link.reattached(0, self.now())
+        self._told_open()
+
+    def _told_open(self) -> None:
+        place = self.link.place
+        self.say(f"the bridge to {'' if place is None else place.masked()} is open")
+        self.watch()
+
+    def located(self, packet: ClusterTopology) -> None:
+        """A member of the cluster beyond: with ``ha`` the backup of the other broker is dialled, too."""
+        if not self.options.ha or packet.exit or packet.node != self.carrier.node:
+            return
+        places = list(self.link.places)
+        for text in backup_of(packet):
+            if text not in places:
+                places.append(text)
+        if len(places) > len(self.link.places):
+            self.perform(self.link.moved(places, self.now()))
+
+    def refused(self, number: int, why: str) -> None:
+        """The other broker does not take a message: it goes back, and all behind it, and is tried again later."""
+        self.say(f"the other broker refused a message: {why}")
+        self.carrier.forget()
+        self.perform(self.link.failed(self.attempt, f"the other broker refused a message: {why}", self.now()))
+
+    # -- what the link asks of its dialect -----------------------------------------------------------------------------
+
+    def forward(self, feed: Feed, message: Message, deliveries: int, doubtful: bool) -> int:
+        """Write ``message``."""
+        queue = feed.source
+        assert queue is not None
+        return int(self.carrier.carry(self.crossing, message, queue))
+
+    def probe(self) -> int:
+        """Ask what the other broker itself answers."""
+        return int(self.carrier.query())
+
+    def lost(self, why: str) -> None:
+        """The link gave the connection up."""
+        self.carrier.close(why)
+        state = self.link.state
+        if self.link.counts.connections > 0 and state is State.WAITING:
+            self.say(f"the bridge ended: {why}")
+        feed = self.feed
+        if state is State.FAILED and feed is not None:
+            self.feed = None
+            self.link.remove(feed)
+        if state is State.CLOSED:
+            self.feed = None
+            self._unwatch()
+            self.parted()
+
+    def _unwatch(self) -> None:
+        look, self._look = self._look, None
+        if look is not None:
+            look.cancelled = True
+
+    def settled(self) -> None:
+        """All arrived: the link closes at once."""
+        self.watch()
+
+    def peer(self) -> str:
+        """Return who the other broker is, as far as it says."""
+        place = self.link.place
+        return self.carrier.node or ("" if place is None else place.masked())
+
+    def failed_forward(self, feed: Feed, message: Message, why: str) -> None:
+        """A message is a dead letter now."""
+        self.say(f"a message of {message.address} cannot be forwarded: {why}")
+
+    def report(self, now: Instant) -> dict[str, object]:
+        """Return what an operator wants to know; times in ms, the round trip in us, -1 for what never was."""
+        feed = self.feed
+        return {
+            "connector": self.options.name,
+            "kind": "core",
+            "peer": self.peer(),
+            "peer_id": self.carrier.node,
+            "peer_url": "",
+            **link_report(self.link, now),
+            "initiator": True,
+            "duplex": False,
+            "queue": self.options.queue,
+            "forwards": self.options.forwards,
+            "demand": [] if feed is None else [self.options.queue],
+            "demands": 0 if feed is None else 1,
+            "received": 0,
+            "duplicates": 0,
+            "canary": "query",
+        }
+
+
+def _nothing() -> None:
+    """Nobody waits for the end of a bridge."""

@@ -1,0 +1,139 @@
+"""How a core bridge of Artemis behaves (artemis.md 4.11). Only data."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+
+from entrepot.base.environment import KIB, MIB, MILLISECOND, SECOND, Duration
+from entrepot.base.settings import Options, Unit, setting
+from entrepot.base.uri import Endpoint
+from entrepot.cluster.backoff import Reconnection
+
+FOREVER: Final = -1
+CONCURRENCY_MAX: Final = 1_000
+ENDLESS: Final = 24 * 3600 * SECOND  # what "for ever" is where a peer has to be told a time
+FASTEST: Final = 100 * MILLISECOND  # between two looks whether a peer lives
+
+
+class RoutingType(Enum):
+    """Which routing type a message has at the other broker."""
+
+    PASS = "PASS"
+    STRIP = "STRIP"
+    ANYCAST = "ANYCAST"
+    MULTICAST = "MULTICAST"
+
+
+class CoreBridgeOptions(Options, frozen=True):
+    """One bridge, as its file writes it."""
+
+    name: str = setting("", artemis="name", about="unique in its broker")
+    queue: str = setting("", artemis="queue-name", about="whose messages cross")
+    forwards: str = setting(
+        "",
+        artemis="forwarding-address",
+        about="the address there; without one each message keeps its own",
+    )
+    ha: bool = setting(False, artemis="ha", about="whether the backup of the other broker is dialled, too")
+    retry_interval: Duration = setting(
+        2 * SECOND, unit=Unit.DURATION, artemis="retry-interval", about="wait before the first attempt to come back"
+    )
+    retry_multiplier: float = setting(
+        1.0, low=1.0, high=1e6, artemis="retry-interval-multiplier", about="the wait grows by this factor"
+    )
+    retry_interval_max: Duration = setting(
+        2 * SECOND, unit=Unit.DURATION, artemis="max-retry-interval", about="longest wait between two attempts"
+    )
+    attempts_first: int = setting(
+        FOREVER, unlimited=True, artemis="initial-connect-attempts", about="attempts until the first connection"
+    )
+    attempts: int = setting(
+        FOREVER, unlimited=True, artemis="reconnect-attempts", about="attempts after a connection was lost"
+    )
+    deduplicates: bool = setting(
+        True, artemis="use-duplicate-detection", about="whether the other broker can tell a message that comes again"
+    )
+    confirmation_window: int = setting(
+        10 * MIB,
+        unit=Unit.OCTETS,
+        unlimited=True,
+        artemis="confirmation-window-size",
+        about="octets after which packets are confirmed; -1: a lost session is never brought back",
+    )
+    producer_window: int = setting(
+        MIB,
+        unit=Unit.OCTETS,
+        unlimited=True,
+        artemis="producer-window-size",
+        about="octets that are asked for before they are sent; -1: nothing is asked for",
+    )
+    large_from: int = setting(
+        100 * KIB,
+        unit=Unit.OCTETS,
+        artemis="min-large-message-size",
+        about="octets of one piece of a body that is on disk",
+    )
+    check_period: Duration = setting(
+        30 * SECOND,
+        unit=Unit.DURATION,
+        unlimited=True,
+        artemis="check-period",
+        about="silence after which the other broker is given up",
+    )
+    ttl: Duration = setting(
+        60 * SECOND,
+        unit=Unit.DURATION,
+        unlimited=True,
+        artemis="connection-ttl",
+        about="silence after which the other broker gives us up",
+    )
+    call_timeout: Duration = setting(
+        30 * SECOND, unit=Unit.DURATION, artemis="call-timeout", about="longest that a session may take to open"
+    )
+    user: str = setting("", artemis="user", about="as whom; without one, the user of the cluster")
+    password: str = setting("", artemis="password", secret=True, about="the proof")
+    client_id: str = setting("", artemis="client-id", about="name of the connection at the other broker")
+    routing: RoutingType = setting(
+        RoutingType.PASS, artemis="routing-type", about="PASS keeps that of a message, STRIP takes it off"
+    )
+    concurrency: int = setting(
+        1, low=1, high=CONCURRENCY_MAX, artemis="concurrency", about="connections side by side; order is lost"
+    )
+    ack_timeout: Duration = setting(
+        60 * SECOND,
+        unit=Unit.DURATION,
+        artemis="pending-ack-timeout",
+        about="longest that a stop waits for what is on its way",
+    )
+
+    def reconnection(self) -> Reconnection:
+        """Return what a link makes of it: a lost connection is a failure, and attempts follow it."""
+        return Reconnection(
+            initial_delay=self.retry_interval,
+            max_delay=max(self.retry_interval, self.retry_interval_max),
+            exponential=self.retry_multiplier > 1.0,
+            multiplier=self.retry_multiplier,
+            attempts_max=0 if self.attempts < 0 else self.attempts + 1,
+            attempts_first=0 if self.attempts_first < 0 else max(self.attempts_first, 1),
+            min_connect_time=0,
+        )
+
+    def time_to_live(self) -> Duration:
+        """Return after which silence the other broker gives us up."""
+        return self.ttl if self.ttl > 0 else ENDLESS
+
+    def interval(self, parts: int) -> Duration:
+        """Return the time between two looks, so that silence is found in ``parts`` of them."""
+        silence = min(self.check_period if self.check_period > 0 else ENDLESS, self.time_to_live())
+        return max(silence // parts, FASTEST)
+
+
+class CoreBridgeEntry(Struct, frozen=True, kw_only=True):
+    """One bridge of a configuration. ``places``: of its connectors, in their order. ``selector``: "" for none."""
+
+    options: CoreBridgeOptions
+    places: tuple[Endpoint, ...]
+    selector: str = ""

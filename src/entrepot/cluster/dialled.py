@@ -1,0 +1,106 @@
+"""A link that a shell dials for: what the shell drives, whatever language the connection speaks. [C]"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from entrepot.base.environment import MILLISECOND, Instant
+from entrepot.base.uri import Endpoint
+from entrepot.cluster.link import Effect, LinkCore, State
+from entrepot.cluster.source import LinkPort
+from entrepot.core.broker import BrokerCore
+from entrepot.core.scheduling.timed import Alarm
+from entrepot.protocols.session import NEVER, Session, Shell
+
+TOLD_KEPT: Final = 20
+
+
+class _Watch(Alarm):
+    def __init__(self, due: int, end: Dialled) -> None:
+        super().__init__(due)
+        self.end = end
+
+    def ring(self, now: int) -> None:
+        self.end.ring(now)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Dialled(LinkPort):
+    """One end of one link. ``told``: what the operator should know, newest last."""
+
+    def __init__(self, broker: BrokerCore, link: LinkCore) -> None:
+        self.broker: Final = broker
+        self.link: Final = link
+        self.told: list[str] = []
+        self._watch: _Watch | None = None
+
+    def greet(self, shell: Shell, attempt: int, place: Endpoint, now: Instant) -> Session:
+        """Return the session of the connection ``attempt``, which is open to ``place``. Raises InvalidOption."""
+        raise NotImplementedError
+
+    def speaks(self, option: str) -> bool:
+        """Return whether an option of a URI belongs to the language, not to the socket."""
+        return False
+
+    def perform(self, effects: list[Effect]) -> None:
+        """Have done what the link decided, and see when it wants to be called again."""
+        raise NotImplementedError
+
+    def report(self, now: Instant) -> dict[str, object]:
+        """Return what an operator wants to know; times in ms, the round trip in us, -1 for what never was."""
+        raise NotImplementedError
+
+    def watch(self) -> None:
+        """Call `LinkCore.advance` when its deadline has come."""
+        due = self.link.deadline()
+        watch = self._watch
+        if watch is not None and not watch.cancelled:
+            if watch.due <= due:
+                return  # it looks again when it rings
+            watch.cancelled = True
+        self._watch = None
+        if due < NEVER:
+            self._watch = _Watch(due, self)
+            self.broker.timetable.add(self._watch)
+
+    def ring(self, now: Instant) -> None:
+        """The link's time may have come."""
+        self._watch = None
+        self.perform(self.link.advance(now) if self.link.deadline() <= now else [])
+
+    def note_told(self, what: str) -> None:
+        """Keep what the operator was told."""
+        self.told.append(what)
+        del self.told[:-TOLD_KEPT]
+
+
+def is_stalled(link: LinkCore) -> bool:
+    """Return whether the other broker lives and confirms nothing."""
+    return bool(link.supervision.stalled_since) and link.state is State.OPEN
+
+
+def link_report(link: LinkCore, now: Instant) -> dict[str, object]:
+    """Return what an operator wants to know of a link in any language; see `Dialled.report`."""
+    counts = link.counts
+    watch = link.supervision
+    due = link.deadline()
+    return {
+        "place": "" if link.place is None else link.place.masked(),
+        "state": "stalled" if is_stalled(link) else link.state.value,
+        "since_ms": (now - link.since) // MILLISECOND,
+        "sent": counts.forwarded,
+        "confirmed": counts.confirmed,
+        "under_way": len(link.under_way),
+        "requeued": counts.requeued,
+        "dead": counts.dead,
+        "connections": counts.connections,
+        "failures": counts.failures,
+        "error": link.why,
+        "error_ms": (now - link.failed_at) // MILLISECOND if link.failed_at else -1,
+        "down_ms": (now - link.down_since) // MILLISECOND if link.down_since else -1,
+        "next_attempt_ms": max(0, due - now) // MILLISECOND if link.state is State.WAITING else -1,
+        "canary_us": watch.round_trip // 1000 if watch.round_trip_at else -1,
+        "canary_age_ms": (now - watch.round_trip_at) // MILLISECOND if watch.round_trip_at else -1,
+    }

@@ -1,0 +1,104 @@
+"""Core bridges, and the connectors that they dial (artemis.md 4.11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from entrepot.base.errors import InvalidOption, InvalidURI
+from entrepot.base.settings import Dialect
+from entrepot.base.uri import Endpoint, parse
+from entrepot.cluster.carrying.options import CoreBridgeEntry, CoreBridgeOptions
+from entrepot.config.artemis.addresses import filter_of
+from entrepot.config.artemis.reading import PartReader
+from entrepot.config.peering import Peering
+from entrepot.config.reading import Bean
+
+NO_EFFECT = (
+    "tcpNoDelay",
+    "useNio",
+    "useNioGlobalWorkerPool",
+    "nioRemotingThreads",
+    "remotingThreads",
+    "batchDelay",
+    "tcpSendBufferSize",
+    "tcpReceiveBufferSize",
+    "localAddress",
+    "localPort",
+    "connect-timeout-millis",
+    "netty-connect-timeout",
+)
+"""Options of a connector that are about Artemis' own threads and sockets."""
+
+
+def core_bridges(reader: PartReader, core: Bean, peering: Peering) -> tuple[CoreBridgeEntry, ...]:
+    """Return the bridges of a file; ``peering`` has its connectors."""
+    below = core.one("bridges")
+    found: dict[str, CoreBridgeEntry] = {}
+    for number, bean in enumerate([] if below is None else below.many("bridge"), 1):
+        entry = _bridge(reader, bean, peering, number)
+        if entry is None:
+            continue
+        name = entry.options.name
+        if name in found:
+            reader.error(bean, f"there is a bridge {name!r} already", "names are unique in a broker", "name")
+        else:
+            found[name] = entry
+    return tuple(found.values())
+
+
+def _bridge(reader: PartReader, bean: Bean, peering: Peering, number: int) -> CoreBridgeEntry | None:
+    values: dict[str, Any] = {}
+    for written, declared in CoreBridgeOptions.names(Dialect.ARTEMIS).items():
+        value = bean.get(written)
+        if value is not None:
+            values[declared.name] = value
+    values.setdefault("name", f"bridge-{number}")
+    values.setdefault("user", peering.cluster_user)
+    if "password" not in values and not peering.masked:
+        values["password"] = peering.cluster_password
+    try:
+        options = CoreBridgeOptions(**values)
+    except InvalidOption as error:
+        reader.error(bean, error.message, error.remedy)
+        return None
+    reader.findings.hide(options.password)
+    if not options.queue:
+        reader.error(bean, f"the bridge {options.name!r} takes from no queue", "name it in <queue-name>")
+        return None
+    places = _places(reader, bean, options.name, peering)
+    if not places:
+        return None
+    return CoreBridgeEntry(options=options, places=tuple(places), selector=filter_of(reader, bean))
+
+
+def _places(reader: PartReader, bean: Bean, name: str, peering: Peering) -> list[Endpoint]:
+    """Return where the connectors of a bridge lead; none for one that cannot be deployed, which is a finding."""
+    known = {one.name: one.uri for one in peering.places}
+    lists = bean.one("static-connectors")
+    group = bean.one("discovery-group-ref")
+    if group is not None:
+        reader.error(group, "bridges do not listen to discovery groups yet", "name <static-connectors>")
+        return []
+    if lists is None:
+        reader.error(bean, f"the bridge {name!r} leads nowhere", "name its <static-connectors>")
+        return []
+    found: list[Endpoint] = []
+    for reference in lists.many("connector-ref"):
+        wanted = reference.text("content")
+        if wanted not in known:
+            remedy = f"known: {', '.join(known)}" if known else "add it to <connectors>"
+            reader.error(reference, f"there is no connector {wanted!r}", remedy)
+            continue
+        try:
+            place = parse(known[wanted])
+        except InvalidURI as error:
+            reader.error(reference, error.message, error.remedy)
+            continue
+        if not isinstance(place, Endpoint) or place.scheme != "tcp":
+            reader.error(reference, f"the connector {wanted!r} is no place of TCP", "write tcp://HOST:PORT")
+            continue
+        for secret in ("keyStorePassword", "trustStorePassword", "keyPassword"):
+            reader.findings.hide(place.options.get(secret, ""))
+        options = {key: value for key, value in place.options.items() if key not in NO_EFFECT}
+        found.append(Endpoint(place.scheme, host=place.host, port=place.port, options=options))
+    return found

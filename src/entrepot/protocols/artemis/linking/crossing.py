@@ -1,0 +1,90 @@
+"""How a message crosses to another broker: its own octets, with what has to be said of it (artemis.md 1.14, 4.11). [C]
+
+What a bridge adds is the address, where it forwards to one; the routing type, where it is told to; and the duplicate
+id by which the other broker knows a repetition: the UUID of this broker and the number that the message has here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.base.primitive import BYTE, Primitive
+from entrepot.core.broker import BrokerCore
+from entrepot.core.queue.queue import Queue
+from entrepot.model.message import Message
+from entrepot.protocols.artemis.convert import (
+    BRIDGE_DUPLICATE,
+    ROUTING,
+    ROUTING_ANYCAST,
+    ROUTING_MULTICAST,
+    readdressed,
+)
+from entrepot.protocols.artemis.headers import NO_BODY, headers_at, read_headers
+from entrepot.protocols.artemis.presenting import headers_of, octets_of
+from entrepot.protocols.artemis.properties import entry, key_octets, with_entries, without
+
+PASS: Final = "PASS"
+STRIP: Final = "STRIP"
+ROUTINGS: Final[Mapping[str, i64]] = {"ANYCAST": ROUTING_ANYCAST, "MULTICAST": ROUTING_MULTICAST}
+NUMBER_OCTETS: Final = 8
+_K_ROUTING: Final[dict[bytes, None]] = {key_octets(ROUTING): None}
+_DUPLICATE_ENTRY: Final = entry(BRIDGE_DUPLICATE, b"")[:-4]  # all but the length of the octets
+
+
+class Crossing:
+    """Of one bridge. ``forwards``: the address there, "" where each message keeps its own.
+
+    ``routing``: PASS, STRIP, ANYCAST or MULTICAST. ``mark``: what the duplicate ids of this bridge end with, so that
+    one message that two queues hold, each with a bridge to the same address, is no repetition of itself.
+    """
+
+    def __init__(self, broker: BrokerCore, forwards: str, routing: str, *, deduplicates: bool, mark: bytes) -> None:
+        self.broker: BrokerCore = broker
+        self.forwards: str = forwards
+        self.deduplicates: bool = deduplicates
+        self.mark: bytes = mark
+        self.says_routing: bool = routing != PASS
+        self._routing: bytes = b""
+        if routing in ROUTINGS:
+            self._routing = entry(ROUTING, Primitive(BYTE, int(ROUTINGS[routing])))
+
+    def address_of(self, message: Message) -> str:
+        """Return where ``message`` goes there."""
+        return self.forwards or message.address
+
+    def octets(self, message: Message, queue: Queue) -> bytes:
+        """Return ``message``, found in ``queue``, as a SEND carries it. Raises EntrepotError."""
+        return self._dressed(octets_of(message, queue, self.broker.ids), message)
+
+    def headers(self, message: Message, queue: Queue) -> bytes:
+        """Return the headers of a large ``message`` as SEND_LARGE carries them. Raises EntrepotError."""
+        octets = NO_BODY + headers_of(message, queue, self.broker.ids)
+        return self._dressed(octets, message)[len(NO_BODY) :]
+
+    def _dressed(self, octets: bytes, message: Message) -> bytes:
+        at = headers_at(octets)
+        address = self.forwards
+        if address and address != message.address:
+            octets = readdressed(octets, at, address)
+        if not self.says_routing and not self.deduplicates:
+            return octets
+        properties_at = read_headers(octets, at).properties_at
+        entries = b""
+        count: i64 = 0
+        if self.says_routing:
+            octets = without(octets, properties_at, _K_ROUTING)
+            if self._routing:
+                entries = self._routing
+                count = 1
+        if self.deduplicates:
+            identity = self.duplicate_id(message)
+            entries += _DUPLICATE_ENTRY + len(identity).to_bytes(4, "big") + identity
+            count += 1
+        return with_entries(octets, properties_at, entries, count) if count > 0 else octets
+
+    def duplicate_id(self, message: Message) -> bytes:
+        """Return by what the other broker knows ``message`` if it comes again."""
+        return self.broker.ids.node.uuid + int(message.number).to_bytes(NUMBER_OCTETS, "big") + self.mark

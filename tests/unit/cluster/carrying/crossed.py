@@ -1,0 +1,229 @@
+"""Two brokers with a core bridge between them, without a socket: octets go over, or are lost, when a test says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from entrepot.base.uri import Endpoint
+from entrepot.cluster.carrying.bridge import CoreBridge
+from entrepot.cluster.carrying.connector import CoreConnector
+from entrepot.cluster.carrying.options import CoreBridgeEntry, CoreBridgeOptions
+from entrepot.cluster.dialled import Dialled
+from entrepot.cluster.link import Effect
+from entrepot.core.queue.consumer import Consumer
+from entrepot.core.queue.queue import Queue
+from entrepot.core.reading.subscription import Subscription
+from entrepot.model import address as names
+from entrepot.model.message import Message
+from entrepot.protocols.artemis.acceptor import CoreAcceptor
+from entrepot.protocols.artemis.bodies import text_body, text_of
+from entrepot.protocols.artemis.convert import message_of
+from entrepot.protocols.artemis.headers import Headers, assembled, body_of, properties_in
+from entrepot.protocols.artemis.options import CoreOptions
+from entrepot.protocols.artemis.server import CoreServerSession
+from entrepot.protocols.failover import Dial, Drop
+from entrepot.protocols.session import Session, Shell
+from kit import SECOND, Rig
+
+PLACE = Endpoint("tcp", "far", 61616)
+
+
+class End(Shell):
+    """One end of a cable."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.session: Session | None = None
+
+    def go_on(self) -> None:
+        assert self.session is not None
+        self.session.resume(self.rig.now)
+
+
+class Cable:
+    """A connection; ``answers`` False: nothing comes back any more, and nobody knows."""
+
+    def __init__(self, near: End, far: End) -> None:
+        self.near = near
+        self.far = far
+        self.answers = True
+
+
+class Taken(Consumer):
+    taker: Taker
+
+    def deliver(self, message: Message, deliveries: int) -> None:
+        self.taker.messages.append(message)
+
+
+class Taker(Subscription):
+    """Reads a queue, and keeps what came."""
+
+    def __init__(self, rig: Rig, text: str) -> None:
+        super().__init__(names.parse(text, names.ANYCAST))
+        self.rig = rig
+        self.prefetch = 1 << 30
+        self.tracked = False
+        self.messages: list[Message] = []
+
+    def consumer(self, queue: Queue) -> Consumer:
+        made = Taken(self.rig.broker.ids.consumer_key(), self.window, self.tracked)
+        made.taker = self
+        return made
+
+
+class Crossed:
+    """``near`` has the bridge, ``far`` the server. Options are attributes of `CoreBridgeOptions`."""
+
+    def __init__(self, *, selector: str = "", start: bool = True, far: dict[str, str] | None = None, **options: Any):
+        self.near = Rig(seed=1)
+        self.far = Rig(seed=2, **(far or {}))
+        self.server_options = CoreOptions()
+        self.acceptor = CoreAcceptor(self.far.broker)
+        self.cables: dict[int, Cable] = {}
+        self.dials: list[tuple[Dialled, Dial]] = []
+        self.said: list[str] = []
+        self.reachable = True
+        made = CoreBridgeOptions(**{"name": "B", "queue": "Q", "retry_interval": SECOND, **options})
+        self.entry = CoreBridgeEntry(options=made, places=(PLACE,), selector=selector)
+        self.connector = CoreConnector(self.entry)
+        if start:
+            self.start()
+
+    def start(self) -> None:
+        self.near.broker.target(names.parse("Q", names.ANYCAST))
+        self.near.broker.addresses.queues.need(names.parse_one("Q", names.ANYCAST))
+        self.connector.start(self.near.broker, self.perform, lambda who, what: self.said.append(what), self.near.now)
+        self.run()
+
+    @property
+    def bridge(self) -> CoreBridge:
+        return next(iter(self.connector.bridges.values()))
+
+    def perform(self, bridge: Dialled, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Dial):
+                self.dials.append((bridge, effect))
+            elif isinstance(effect, Drop):
+                cable = self.cables.get(effect.attempt)
+                if cable is not None and cable.near.session is not None:
+                    cable.near.session.shut("dropped", self.near.now)
+
+    def run(self) -> None:
+        """Dial, and let octets flow until nothing moves."""
+        for _ in range(200):
+            moved = bool(self.dials)
+            dials, self.dials = self.dials, []
+            for bridge, dial in dials:
+                self._dial(bridge, dial)
+            for number, cable in list(self.cables.items()):
+                moved = self._flow(number, cable) or moved
+            for rig in (self.near, self.far):
+                rig.turn()
+                while rig.broker.effort.rests:
+                    rig.broker.effort.go_on()
+                    moved = True
+            if not moved:
+                self.bridge_check()
+                return
+        raise AssertionError("the brokers are never at rest")
+
+    def bridge_check(self) -> None:
+        for bridge in self.connector.bridges.values():
+            bridge.link.check()
+
+    def _dial(self, bridge: Dialled, dial: Dial) -> None:
+        if not self.reachable:
+            bridge.perform(bridge.link.failed(dial.attempt, "nobody answers", self.near.now))
+            return
+        near, far = End(self.near), End(self.far)
+        self.cables[dial.attempt] = Cable(near, far)
+        near.session = bridge.greet(near, dial.attempt, dial.place, self.near.now)
+        far.session = CoreServerSession(far, self.acceptor, self.server_options, dial.attempt, "near")
+
+    def _flow(self, number: int, cable: Cable) -> bool:
+        near, far = cable.near.session, cable.far.session
+        assert near is not None
+        assert far is not None
+        moved = False
+        data = near.outgoing()
+        if data:
+            self._tick(self.far)
+            far.receive(data, self.far.now)
+            moved = True
+        self.far.turn()
+        back = far.outgoing()
+        if back and cable.answers:
+            self._tick(self.near)
+            near.receive(back, self.near.now)
+            moved = True
+        if near.closing or far.closing:
+            self._part(number)
+            moved = True
+        return moved
+
+    def _tick(self, rig: Rig) -> None:
+        rig.now += 1_000
+        rig.broker.tick(rig.now, rig.wall)
+
+    def _part(self, number: int) -> None:
+        cable = self.cables.pop(number, None)
+        if cable is None:
+            return
+        assert cable.near.session is not None
+        assert cable.far.session is not None
+        cable.near.session.detach("cut", self.near.now)
+        cable.far.session.detach("cut", self.far.now)
+
+    def cut(self) -> None:
+        """Every connection breaks, and what was under way on it is lost."""
+        for number in list(self.cables):
+            self._part(number)
+
+    def deafen(self) -> None:
+        """What the far broker says is lost from now on, until the connection is cut."""
+        for cable in self.cables.values():
+            cable.answers = False
+
+    def pass_ms(self, ms: int) -> None:
+        """Let time pass on both sides, in steps."""
+        for _ in range(10):
+            for rig in (self.near, self.far):
+                rig.wait(ms // 10)
+            self.run()
+
+    # -- messages ------------------------------------------------------------------------------------------------------
+
+    def send(self, *texts: str, address: str = "Q", durable: bool = True, **properties: object) -> None:
+        """Send to ``near``, as a client of CORE."""
+        for text in texts:
+            headers = Headers()
+            headers.kind = 3
+            headers.address = address
+            headers.durable = durable
+            headers.user_id = text.encode().rjust(16, b"\0")[:16]
+            message = message_of(assembled(text_body(text), headers, dict(properties)), "")
+            self.near.broker.send(message, self.near.broker.target(names.parse(address, names.ANYCAST)))
+        self.run()
+
+    def there(self, text: str = "Q") -> list[str]:
+        """Return what is in a queue of ``far``, and take it out."""
+        return [str(text_of(body_of(message.raw))) for message in self.messages(text)]
+
+    def messages(self, text: str = "Q") -> list[Message]:
+        taker = Taker(self.far, text)
+        self.far.broker.subscribe(taker)
+        taker.window.reopen()
+        self.far.turn()
+        self.far.broker.unsubscribe(taker)
+        self.far.turn()
+        return taker.messages
+
+    def waiting(self) -> int:
+        """Return how many messages the queue of the bridge has, those on their way too."""
+        queue = self.near.queue("Q")
+        return int(queue.backlog.count) + int(queue.in_flight)
+
+
+def properties(message: Message) -> dict[str, object]:
+    return properties_in(message.raw)

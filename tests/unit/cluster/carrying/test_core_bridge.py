@@ -1,0 +1,195 @@
+"""A core bridge between two brokers: nothing lost, nothing twice, and settled only when the other broker has it."""
+
+from __future__ import annotations
+
+import pytest
+
+from entrepot.cluster.carrying.options import RoutingType
+from entrepot.cluster.link import State
+from kit import SECOND
+
+from .crossed import Crossed, properties
+
+
+def test_messages_cross_and_are_settled() -> None:
+    crossed = Crossed()
+    crossed.send("a", "b", "c")
+    assert crossed.there() == ["a", "b", "c"]
+    assert crossed.waiting() == 0
+    report = crossed.bridge.report(crossed.near.now)
+    assert (report["state"], report["sent"], report["confirmed"], report["under_way"]) == ("open", 3, 3, 0)
+
+
+def test_nothing_between_brokers_is_shown_to_clients() -> None:
+    crossed = Crossed()
+    crossed.send("a", color="red")
+    (message,) = crossed.messages()
+    assert properties(message) == {"color": "red"}
+
+
+def test_a_forwarding_address_and_a_routing_type() -> None:
+    crossed = Crossed(forwards="F", routing=RoutingType.ANYCAST)
+    crossed.send("a")
+    (message,) = crossed.messages("F")
+    assert (message.address, properties(message)) == ("F", {"_AMQ_ROUTING_TYPE": 1})
+
+
+def test_strip_takes_the_routing_type_off() -> None:
+    crossed = Crossed(routing=RoutingType.STRIP)
+    crossed.send("a", _AMQ_ROUTING_TYPE=1, kept="x")
+    (message,) = crossed.messages()
+    assert properties(message) == {"kept": "x"}
+
+
+def test_a_filter_leaves_what_it_does_not_match() -> None:
+    crossed = Crossed(selector="color = 'red'")
+    crossed.send("a", color="red")
+    crossed.send("b", color="blue")
+    assert crossed.there() == ["a"]
+    assert crossed.waiting() == 1
+
+
+@pytest.mark.parametrize("window", [1 << 20, -1])
+def test_a_lost_answer_is_no_second_message(window: int) -> None:
+    crossed = Crossed(confirmation_window=window)
+    crossed.send("a")
+    crossed.deafen()
+    crossed.send("b", "c")
+    assert crossed.waiting() == 2, "settled without an answer"
+    crossed.cut()
+    crossed.send("d")
+    crossed.pass_ms(3_000)
+    assert crossed.there() == ["a", "b", "c", "d"]
+    assert crossed.waiting() == 0
+
+
+def test_a_session_is_brought_back_where_nobody_can_tell_a_repetition() -> None:
+    crossed = Crossed(deduplicates=False)
+    crossed.deafen()
+    crossed.send("a", "b")
+    crossed.cut()
+    crossed.pass_ms(3_000)
+    crossed.send("c")
+    assert crossed.there() == ["a", "b", "c"]
+    assert crossed.bridge.link.counts.requeued == 0
+
+
+def test_without_either_it_may_come_twice() -> None:
+    crossed = Crossed(deduplicates=False, confirmation_window=-1)
+    crossed.deafen()
+    crossed.send("a")
+    crossed.cut()
+    crossed.pass_ms(3_000)
+    assert crossed.there() == ["a", "a"]
+
+
+@pytest.mark.parametrize("how", ["kill", "crash"])
+def test_the_far_broker_dies(how: str) -> None:
+    crossed = Crossed()
+    crossed.deafen()
+    crossed.send("a", "b")
+    crossed.cut()
+    crossed.far.restart(how)
+    crossed.acceptor = type(crossed.acceptor)(crossed.far.broker)
+    crossed.send("c")
+    crossed.pass_ms(3_000)
+    assert crossed.there() == ["a", "b", "c"]
+    assert crossed.waiting() == 0
+
+
+def test_the_near_broker_dies() -> None:
+    crossed = Crossed()
+    crossed.deafen()
+    crossed.send("a", "b")
+    crossed.cut()
+    crossed.near.restart("kill")
+    crossed.connector = type(crossed.connector)(crossed.entry)
+    crossed.start()
+    crossed.pass_ms(1_000)
+    assert crossed.there() == ["a", "b"]
+    assert crossed.waiting() == 0
+
+
+def test_the_far_broker_is_not_there_at_first() -> None:
+    crossed = Crossed(start=False)
+    crossed.reachable = False
+    crossed.start()
+    crossed.send("a")
+    crossed.pass_ms(5_000)
+    assert crossed.waiting() == 1
+    crossed.reachable = True
+    crossed.pass_ms(3_000)
+    assert crossed.there() == ["a"]
+
+
+def test_attempts_end() -> None:
+    crossed = Crossed(start=False, attempts_first=2)
+    crossed.reachable = False
+    crossed.start()
+    crossed.pass_ms(10_000)
+    assert crossed.bridge.link.state is State.FAILED
+    assert crossed.bridge.link.attempt == 2
+
+
+def test_a_silent_broker_is_given_up() -> None:
+    crossed = Crossed(check_period=3 * SECOND)
+    crossed.send("a")
+    crossed.deafen()
+    crossed.pass_ms(4_000)
+    assert crossed.bridge.link.counts.failures >= 1
+    crossed.cut()
+    crossed.pass_ms(5_000)
+    crossed.send("b")
+    assert crossed.there() == ["a", "b"]
+
+
+def test_a_full_address_stops_the_bridge_until_there_is_room() -> None:
+    crossed = Crossed(far={"max-size-bytes": "20000", "address-full-policy": "BLOCK"}, producer_window=4_000)
+    crossed.send(*(f"{number:05} {'x' * 500}" for number in range(200)))
+    assert 0 < crossed.waiting() < 200
+    came: list[str] = []
+    for _ in range(100):
+        came += crossed.there()
+        crossed.run()
+    assert [text[:5] for text in came] == [f"{number:05}" for number in range(200)]
+    assert crossed.waiting() == 0
+
+
+def test_a_refusal_is_tried_again() -> None:
+    crossed = Crossed(far={"max-size-bytes": "2000", "address-full-policy": "FAIL"})
+    crossed.send(*(f"{number:05} {'x' * 500}" for number in range(20)))
+    came: list[str] = []
+    for _ in range(60):
+        came += crossed.there()
+        crossed.pass_ms(1_000)
+    assert [text[:5] for text in came] == [f"{number:05}" for number in range(20)]
+    assert crossed.waiting() == 0
+
+
+def test_a_stop_lets_arrive_what_is_on_its_way() -> None:
+    crossed = Crossed()
+    crossed.send("a")
+    crossed.connector.leave(crossed.near.now)
+    crossed.run()
+    assert not crossed.connector.bridges
+    crossed.send("b")
+    assert crossed.there() == ["a"]
+    crossed.start()
+    assert crossed.there() == ["b"]
+
+
+def test_a_queue_that_is_made_later() -> None:
+    crossed = Crossed(start=False, queue="LATER")
+    crossed.start()
+    assert crossed.said[0] == "there is no queue 'LATER' yet"
+    crossed.send("a", address="LATER")
+    crossed.pass_ms(3_000)
+    assert crossed.there("LATER") == ["a"]
+
+
+def test_two_queues_may_each_send_one_message() -> None:
+    one, two = Crossed(), Crossed(queue="R")
+    (first,), (second,) = [list(each.connector.bridges.values()) for each in (one, two)]
+    one.send("a")
+    message = one.messages()[0]
+    assert first.crossing.duplicate_id(message) != second.crossing.duplicate_id(message)
