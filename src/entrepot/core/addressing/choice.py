@@ -4,17 +4,18 @@
 message only this module decides. Of a group one binding gets the message: its ring is walked once from the turn that
 all targets share, and the turn moves on behind the one that was chosen (artemis.md 1.12).
 
-How a cluster spreads messages is a *mode* of that walk, and `Share.pick` is where modes are told apart. There is one
-today, OFF: what is at another node gets nothing but multicast messages, and consumers are not looked at. STRICT,
-ON_DEMAND and OFF_WITH_REDISTRIBUTION differ in `_admits` (is a binding to another node eligible), in what makes an
-eligible one the strong candidate (`connected`, `Binding.is_wanted`), and in which one is kept for want of such a one.
+How a cluster connection spreads messages is the *mode* of its bindings (artemis.md 1.12). Which of them may take part
+at all is seen when a target is made: OFF and OFF_WITH_REDISTRIBUTION keep what is sent to queues on its node, and what
+is sent to topics goes to every group that there is. Groups without a queue of another node are walked as ever; in the
+others, a `ClusteredShare` looks for one that is connected and, unless the mode is STRICT, has a consumer for the
+message. Where nobody has one ON_DEMAND keeps it here, if there is a queue here. A group of one binding is not asked.
 """
 
 from __future__ import annotations
 
 from mypy_extensions import i64
 
-from entrepot.core.addressing.binding import Binding, Group
+from entrepot.core.addressing.binding import ON_DEMAND, STRICT, Binding, Group, RemoteBinding
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message
@@ -37,22 +38,57 @@ class Share:
         while tried < count:
             binding = bindings[at]
             at = at + 1 if at + 1 < count else 0
-            if _admits(binding) and binding.passes(message):
+            if binding.passes(message):
                 group.turn = at
                 return binding
             tried += 1
         return None
 
 
-def _admits(binding: Binding) -> bool:
-    """Return whether the mode lets ``binding`` take part: OFF keeps queues to their node (artemis.md 1.12)."""
-    return binding.distance == 0 or binding.routing == MULTICAST
+class ClusteredShare(Share):
+    """A group with queues of other nodes."""
+
+    def __init__(self, group: Group, bindings: list[Binding], strict: bool) -> None:
+        super().__init__(group, bindings)
+        self.strict: bool = strict
+
+    def pick(self, message: Message) -> Binding | None:
+        """Return the next one in turn that is connected and wants ``message``; else, where it is to wait."""
+        bindings = self.bindings
+        group = self.group
+        count: i64 = len(bindings)
+        at = group.turn if group.turn < count else 0
+        weak: Binding | None = None
+        after: i64 = 0
+        tried: i64 = 0
+        while tried < count:
+            binding = bindings[at]
+            at = at + 1 if at + 1 < count else 0
+            tried += 1
+            if not binding.passes(message):
+                continue
+            if binding.connected and (self.strict or binding.is_wanted(message)):
+                group.turn = at
+                return binding
+            if weak is None or (weak.distance > 0 and binding.distance == 0 and not self.strict):
+                weak = binding
+                after = at
+        if weak is not None:
+            group.turn = after
+        return weak
 
 
 def _add(found: list[Queue], binding: Binding) -> None:
     """Add the queue of ``binding``: once, where several bindings to one node have the same."""
     if binding.distance == 0 or binding.queue not in found:
         found.append(binding.queue)
+
+
+def may_leave(binding: Binding, routing: int) -> bool:
+    """Return whether what is sent as ``routing`` may go to ``binding`` in the mode of its cluster."""
+    if not isinstance(binding, RemoteBinding) or routing == MULTICAST:
+        return True
+    return binding.mode in (STRICT, ON_DEMAND)
 
 
 class Choice:
@@ -62,6 +98,7 @@ class Choice:
         self.every: list[Binding] = []
         self.shares: list[Share] = []
         self.selective: list[Binding] = []  # of ``every`` those that take only what a consumer wants now
+        self.routes: dict[str, bytes] | None = None  # of the last message: annotation -> ids of bindings there
 
     def clear(self) -> None:
         """Lead nowhere."""
@@ -69,15 +106,24 @@ class Choice:
         self.shares = []
         self.selective = []
 
-    def share(self, group: Group, without: list[Binding]) -> None:
-        """Add ``group``; not those of its bindings ``without`` which the choice leads to already."""
-        bindings = group.bindings
-        if without:
-            bindings = [one for one in bindings if one not in without]
+    def share(self, group: Group, without: list[Binding], routing: int) -> None:
+        """Add ``group`` for what is sent as ``routing``; not the bindings ``without``, which it leads to already."""
+        bindings = [one for one in group.bindings if one not in without and may_leave(one, routing)]
         if len(bindings) == 1:
             self.every.append(bindings[0])
         elif bindings:
-            self.shares.append(Share(group, list(bindings)))
+            self.add(group, bindings)
+
+    def add(self, group: Group, bindings: list[Binding]) -> None:
+        """Add ``bindings`` of ``group``, of which one gets a message."""
+        last: RemoteBinding | None = None
+        for one in bindings:
+            if isinstance(one, RemoteBinding):
+                last = one
+        if last is None:
+            self.shares.append(Share(group, bindings))
+        else:
+            self.shares.append(ClusteredShare(group, bindings, last.mode == STRICT))
 
     def is_empty(self) -> bool:
         """Return whether it leads nowhere."""
@@ -96,15 +142,41 @@ class Choice:
     def choose(self, message: Message) -> list[Queue]:
         """Return the queues that ``message`` goes to now, filters applied; the turns of groups move on."""
         found: list[Queue] = []
+        self.routes = None
         selective = self.selective
         for binding in self.every:
             if binding.passes(message) and (not selective or binding not in selective or binding.is_wanted(message)):
-                _add(found, binding)
+                self._lead(found, binding)
         for share in self.shares:
             picked = share.pick(message)
             if picked is not None:
-                _add(found, picked)
+                self._lead(found, picked)
         return found
+
+    def choose_here(self, message: Message) -> list[Queue]:
+        """Return the queues of this broker that ``message`` goes to, whatever other nodes would take."""
+        found: list[Queue] = []
+        for binding in self.every:
+            if binding.distance == 0 and binding.passes(message):
+                found.append(binding.queue)
+        for share in self.shares:
+            here = [one for one in share.bindings if one.distance == 0]
+            picked = Share(share.group, here).pick(message)
+            if picked is not None:
+                found.append(picked.queue)
+        return found
+
+    def _lead(self, found: list[Queue], binding: Binding) -> None:
+        if not isinstance(binding, RemoteBinding):
+            found.append(binding.queue)
+            return
+        routes = self.routes
+        if routes is None:
+            routes = self.routes = {}
+        ids = routes.get(binding.route_key)
+        routes[binding.route_key] = binding.route if ids is None else binding.route + ids
+        if ids is None:
+            found.append(binding.queue)
 
     def candidates(self) -> list[Queue]:
         """Return all queues that a message may go to; no turn moves on."""

@@ -95,12 +95,29 @@ class Queues:
 
         Nothing that is sent to an address comes into a queue that only has its name: it would be lost.
         """
+        if self.table.remotes and self._is_elsewhere(destination):
+            return
         queue = self.need(destination)
         if not destination.queue and queue.address != destination.name:
             raise InvalidDestination(
                 f"{destination.name!r} is a queue of {queue.address!r}",
                 remedy=f"send to {queue.address}, or to {queue.address}::{queue.name}",
             )
+
+    def _is_elsewhere(self, destination: Destination) -> bool:
+        """Return whether another node of a cluster has the queue, and this one has none and would not make one."""
+        name = destination.queue or destination.name
+        address = self.table.addresses.get(destination.name)
+        if address is None or name in self.table.queues:
+            return False
+        made = self.policies.of(destination.name, destination.routing).auto_create
+        for remote in address.remotes():
+            if destination.queue:
+                if remote.queue_name == name:
+                    return True
+            elif remote.routing == ANYCAST and (destination.temporary or not made):
+                return True
+        return False
 
     def create(self, definition: QueueDefinition, condition: Predicate | None = None) -> Queue:
         """Make a queue. A durable one is in the journal before anything is routed to it.

@@ -6,17 +6,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import Fault
 from entrepot.base.patterns import MIXED, PatternTrie, is_pattern, matches
-from entrepot.core.addressing.binding import Address, Binding, Group, LocalBinding
-from entrepot.core.addressing.choice import Choice
+from entrepot.core.addressing.binding import Address, Binding, Group, LocalBinding, RemoteBinding
+from entrepot.core.addressing.choice import Choice, may_leave
 from entrepot.core.addressing.policy import Policy
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
+
+FIRST_REMOTE: Final = 1 << 40  # queues of this broker have numbers of 32 bits
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -84,8 +88,18 @@ class Copy:
         self.message: Message | None = message
         self.source: Copy | None = source
         self.queues: list[Queue] = []
+        self.routes: dict[str, bytes] | None = None  # for queues of other nodes: see `Choice.routes`
         self.careful: list[Target] = []  # addresses that it passes whose policy wants to know
         self.unread: list[Target] = []  # of these, where nobody reads
+
+    def add_routes(self, routes: dict[str, bytes]) -> None:
+        """It goes to these queues of other nodes, too."""
+        own = self.routes
+        if own is None:
+            self.routes = dict(routes)
+            return
+        for key, ids in routes.items():
+            own[key] = ids + own.get(key, b"")
 
 
 class Plan:
@@ -156,6 +170,8 @@ class RoutingTable:
         self.queues: dict[str, Queue] = {}
         self.bindings: dict[str, LocalBinding] = {}  # of these queues, by the queue's name
         self.by_identity: dict[int, Queue] = {}
+        self.remotes: dict[int, RemoteBinding] = {}  # queues of other nodes of a cluster, by what they are called here
+        self.next_remote: i64 = FIRST_REMOTE
         self.version: i64 = 0
         self.wild: PatternTrie[Address] = PatternTrie(MIXED)
         self.diverts: dict[str, list[Divert]] = {}
@@ -181,6 +197,27 @@ class RoutingTable:
         self.queues[queue.name] = queue
         self.by_identity[int(queue.identity)] = queue
         self.version += 1
+
+    def add_remote(self, binding: RemoteBinding) -> None:
+        """Let a queue of another node have messages of its address."""
+        self.address(binding.address).bind(binding)
+        self.remotes[int(binding.identity)] = binding
+        self.version += 1
+
+    def remove_remote(self, binding: RemoteBinding) -> None:
+        """Let it have none any more; its address goes too, if nothing else is bound there."""
+        self.remotes.pop(int(binding.identity), None)
+        address = self.addresses.get(binding.address)
+        if address is not None:
+            address.unbind_remote(binding)
+            self.version += 1
+            self.abandon(address.name)
+
+    def remote_identity(self) -> i64:
+        """Return what the next queue of another node is called here: no queue of this broker has such a number."""
+        identity = self.next_remote
+        self.next_remote = identity + 1
+        return identity
 
     def abandon(self, name: str) -> None:
         """Forget the address ``name`` if nothing is bound there and no operator made it."""
@@ -252,10 +289,24 @@ class RoutingTable:
         ]
 
     def _lead_to_queue(self, target: Target) -> None:
-        """Let ``target`` lead to the one queue that it names (FQQN)."""
+        """Let ``target`` lead to the one queue that it names (FQQN), here or on other nodes."""
         binding = self.bindings.get(target.queue_name)
-        if binding is not None:
-            target.choice.every.append(binding)
+        if not self.remotes:
+            if binding is not None:
+                target.choice.every.append(binding)
+            return
+        found: list[Binding] = [] if binding is None else [binding]
+        address = self.addresses.get(target.name)
+        group = Group()
+        if address is not None:
+            for remote in address.remotes():
+                if remote.queue_name == target.queue_name and may_leave(remote, target.routing):
+                    found.append(remote)
+                    group = address.group_of(remote)
+        if len(found) == 1:
+            target.choice.every.append(found[0])
+        elif found:
+            target.choice.add(group, found)
 
     def _lead_to_address(self, target: Target) -> None:
         """Let ``target`` lead to what is bound to its address, by its routing type, and to what shares in that."""
@@ -263,25 +314,25 @@ class RoutingTable:
         address = self.addresses.get(target.name)
         anycasts = Group() if address is None or target.routing == MULTICAST else address.anycasts
         if target.routing != ANYCAST:
-            self._lead_to_topic(choice, target.name, target.temporary)
+            self._lead_to_topic(choice, target.name, target.routing, target.temporary)
             if any(virtual.selective for virtual in self.virtual_topics):
                 choice.selective = [one for one in choice.every if self._is_selective(target.name, one.queue)]
         if self.mirror_prefix and anycasts.bindings and not target.temporary:
-            self._lead_to_topic(choice, self.mirror_prefix + target.name, temporary=False)
-        choice.share(anycasts, choice.every)  # no queue twice, or it would get a message twice
+            self._lead_to_topic(choice, self.mirror_prefix + target.name, MULTICAST, temporary=False)
+        choice.share(anycasts, choice.every, target.routing)  # no queue twice, or it would get a message twice
 
-    def _lead_to_topic(self, choice: Choice, name: str, temporary: bool) -> None:
+    def _lead_to_topic(self, choice: Choice, name: str, routing: int, temporary: bool) -> None:
         """Let ``choice`` lead to what a message to the topic ``name`` goes to, each queue once. A temporary topic is
         its maker's: no wildcard and no virtual topic reaches it, as in Classic, where it is in a region of its own.
         """
         known = dict.fromkeys(choice.every, True)
         address = self.addresses.get(name)
         if address is not None and not address.pattern:
-            _join(choice, address, known)
+            _join(choice, address, routing, known)
         if temporary:
             return
         for wild in self.wild.lookup(name):
-            _join(choice, wild, known)
+            _join(choice, wild, routing, known)
         for virtual in self.virtual_topics:
             if _covers(virtual.name, name):
                 for queue in self.matching(virtual.queue_pattern(name)):
@@ -310,12 +361,12 @@ class RoutingTable:
         return [queue for queue in self.queues.values() if _covers(pattern, queue.name)]
 
 
-def _join(choice: Choice, address: Address, known: dict[Binding, bool]) -> None:
+def _join(choice: Choice, address: Address, routing: int, known: dict[Binding, bool]) -> None:
     """Let ``choice`` lead to the multicast groups of ``address``, except to those of one binding that is ``known``."""
     for group in address.multicasts.values():
         if len(group.bindings) > 1:
-            choice.share(group, [])
-        elif group.bindings[0] not in known:
+            choice.share(group, [], routing)
+        elif group.bindings[0] not in known and may_leave(group.bindings[0], routing):
             known[group.bindings[0]] = True
             choice.every.append(group.bindings[0])
 

@@ -11,8 +11,10 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from entrepot.base.patterns import MIXED, matches
 from entrepot.base.reasons import FULL, SAME_DUPLICATE_ID, Reason
 from entrepot.core.addressing.addresses import Addresses, written
+from entrepot.core.addressing.binding import ROUTE_TO
 from entrepot.core.addressing.policy import Policies, Policy
 from entrepot.core.addressing.queues import Queues
 from entrepot.core.addressing.routing import Copy, Divert, Plan, RoutingTable, Target
@@ -63,6 +65,7 @@ class Sending(ScheduleOutlet):
         self.repetitions: Repetitions = Repetitions()
         self.recollections: Recollections = Recollections(host, self.policies)
         self.sent: i64 = 0
+        self.strayed: i64 = 0  # ids of queues, that other nodes said, which are none here
         scheduled.outlet = self
 
     def send(self, message: Message, target: Target) -> int:
@@ -133,7 +136,9 @@ class Sending(ScheduleOutlet):
         """Store and hand out ``message`` to all queues of ``target``, its composites and diverts, each queue once."""
         plan = Plan(target.routing)
         main = plan.main
-        self._collect(message, target, plan, main)
+        rare = message.rare
+        if rare is None or rare.internal is None or not self._follows(message, target, main):
+            self._collect(message, target, plan, main)
         if not main.queues and not plan.copies:
             announcing.unrouted(self.host.hub, message, target.name)
             self._note_nowhere(facts.UNROUTED, message, target)
@@ -152,11 +157,42 @@ class Sending(ScheduleOutlet):
         try:
             verdict = self._deliver(message, main)
             for copy in plan.copies:
-                verdict = max(verdict, self._deliver(self._copied(message, copy), copy))
+                made = self._copied(message, copy)
+                forget_routes(made)
+                verdict = max(verdict, self._deliver(made, copy))
             return verdict
         finally:
             self.flow.granted = granted
             self.journal.end()
+
+    def _follows(self, message: Message, target: Target, copy: Copy) -> bool:
+        """Do as the node says that sent ``message`` here: fill ``copy``. False: it says nothing that means a queue.
+
+        An id of a queue that is gone leads nowhere (artemis.md 1.14). With all of them gone the message goes to what
+        takes it here now: Artemis drops it. It does not go back over the cluster.
+        """
+        route = message.marked(ROUTE_TO)
+        forget_routes(message)
+        if not isinstance(route, bytes):
+            return False
+        message.unmark(ROUTE_TO)
+        table = self.table
+        for at in range(0, len(route) - 7, 8):
+            identity = int.from_bytes(route[at : at + 8], "big", signed=True)
+            queue = table.by_identity.get(identity)
+            remote = table.remotes.get(identity)
+            if queue is not None and (queue.address == target.name or matches(queue.address, target.name, MIXED)):
+                if queue not in copy.queues:
+                    copy.queues.append(queue)
+            elif remote is not None and remote.address == target.name:
+                copy.add_routes({remote.route_key: remote.route})
+                if remote.queue not in copy.queues:
+                    copy.queues.append(remote.queue)
+            else:
+                self.strayed += 1
+        if not copy.queues:
+            copy.queues.extend(target.choice.choose_here(message))
+        return True
 
     def send_scheduled(self, message: Message, text: str) -> None:
         """Send ``message``, whose time has come, to the destinations that ``text`` names. Raises Refused."""
@@ -176,6 +212,9 @@ class Sending(ScheduleOutlet):
     def _deliver(self, message: Message, copy: Copy) -> int:
         """Hand ``message`` to those queues of ``copy`` that take it; SENT, BLOCKED or DROPPED."""
         queues = copy.queues
+        if copy.routes is not None:
+            for key, ids in copy.routes.items():
+                message.mark(key, ids)
         for queue in queues:
             if queue.fates.tells & QUEUE_FULL and queue.stock.is_full():
                 queue.fates.full(queue.place(), message, queue.backlog.octets)
@@ -250,6 +289,8 @@ class Sending(ScheduleOutlet):
         if target.diverts and self._divert(message, target, plan, copy, peek):
             return
         chosen = target.choice.candidates() if peek else target.choice.choose(message)
+        if not peek and target.choice.routes is not None:
+            copy.add_routes(target.choice.routes)
         self.host.effort.spent += len(target.choice.every) >> 2  # the filter of each is looked at
         if not copy.queues:  # a target names no queue twice, and to look would cost the square of a topic's readers
             copy.queues.extend(chosen)
@@ -314,6 +355,16 @@ def stamp(message: Message, policy: Policy, wall: i64) -> None:
     if policy.ingress_timestamp:
         message.annotate(INGRESS, str(wall))
     stamp_expiration(message, policy, wall)
+
+
+def forget_routes(message: Message) -> None:
+    """Take away where an earlier message, of which this is a copy, went on other nodes."""
+    rare = message.rare
+    if rare is None or rare.internal is None:
+        return
+    for key in list(rare.internal):
+        if key != ROUTE_TO and key.startswith(ROUTE_TO):
+            message.unmark(key)
 
 
 def stamp_expiration(message: Message, policy: Policy, wall: i64) -> None:
