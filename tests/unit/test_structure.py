@@ -33,7 +33,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CONTRACTS: dict[str, dict[str, Any]] = {
     contract["id"]: contract for contract in PROJECT["tool"]["importlinter"]["contracts"]
 }
-UPWARD_IN_CORE = 19  # imports that run upward among the folders of the core: lower it when one is gone
+UPWARD_IN_CORE = 18  # imports that run upward among the folders of the core: lower it when one is gone
 CORES = {"base", "model", "journal", "core", "protocols", "cluster", "ha", "assembly", "simulation"}
 
 

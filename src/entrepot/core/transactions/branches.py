@@ -13,8 +13,6 @@ Invariant: the journal has a document for each prepared branch, and for nothing 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from mypy_extensions import i64
 
@@ -27,14 +25,12 @@ from entrepot.core.queue.backlog import Reference
 from entrepot.core.queue.consumer import Consumer
 from entrepot.core.queue.queue import Queue
 from entrepot.core.records import KIND_BRANCH, PREPARED_QUEUE
+from entrepot.core.security.access import Access
 from entrepot.core.security.directory import Subject
-from entrepot.core.transactions.carrying import Work
+from entrepot.core.transactions.carrying import Transactions, Work
 from entrepot.core.transactions.transaction import Signal, Transaction
 from entrepot.model import address as names
 from entrepot.model.message import Message
-
-if TYPE_CHECKING:
-    from entrepot.core.broker import BrokerCore
 
 
 class BranchRecord(msgspec.Struct, frozen=True):
@@ -76,8 +72,11 @@ class Branch:
 class Branches:
     """All prepared branches of one broker, by the octets of their XID."""
 
-    def __init__(self, broker: BrokerCore) -> None:
-        self.broker = broker
+    def __init__(self, transactions: Transactions, access: Access) -> None:
+        self.transactions = transactions
+        self.access = access
+        self.host = transactions.host
+        self.table = transactions.sending.table
         self.prepared: dict[bytes, Branch] = {}
         self.preparing: dict[bytes, Branch] = {}  # the one that is being prepared, over turns
         self.records: list[tuple[bytes, BranchRecord]] = []
@@ -90,27 +89,26 @@ class Branches:
         """
         if key in self.prepared:
             self._check_repeated(self.prepared[key], transaction)
-            self.broker.transactions.roll_back(transaction)
+            self.transactions.roll_back(transaction)
             return None
-        return self.broker.transactions.carry(_Preparing(self, Branch(key, transaction, user)), asker)
+        return self.transactions.carry(_Preparing(self, Branch(key, transaction, user)), asker)
 
     def seen_by(self, subject: Subject) -> list[bytes]:
         """Return the keys of those that ``subject`` may finish."""
-        access = self.broker.access
-        return [key for key, branch in self.prepared.items() if access.is_of(subject, branch.user)]
+        return [key for key, branch in self.prepared.items() if self.access.is_of(subject, branch.user)]
 
     def check_user(self, key: bytes, subject: Subject) -> None:
         """Raise AccessDenied when there is such a branch, and ``subject`` may not touch it."""
         branch = self.prepared.get(key)
-        if branch is not None and not self.broker.access.is_of(subject, branch.user):
+        if branch is not None and not self.access.is_of(subject, branch.user):
             raise AccessDenied(f"User {subject.name} is not authorized to finish: another user's prepared branch")
 
     def _check_repeated(self, branch: Branch, transaction: Transaction) -> None:
         """Raise TransactionError unless ``transaction`` sends what ``branch`` has sent, message for message."""
-        broker = self.broker
-        had = [broker.ids.identity_of(message) for message in branch.transaction.sends]
-        had += [broker.ids.identity_of(message) for message, _ in self._sends(branch)]
-        sends = [broker.ids.identity_of(message) for message in transaction.sends]
+        ids = self.host.ids
+        had = [ids.identity_of(message) for message in branch.transaction.sends]
+        had += [ids.identity_of(message) for message, _ in self._sends(branch)]
+        sends = [ids.identity_of(message) for message in transaction.sends]
         if had != sends or transaction.settlements:  # what a branch settles is in nobody's hands
             raise TransactionError(
                 f"the branch {branch.transaction.name} is prepared already, with other work",
@@ -119,11 +117,11 @@ class Branches:
 
     def commit(self, key: bytes, asker: Rest | None = None) -> Work | None:
         """Do all of a prepared branch. Raises TransactionError when it is not prepared, StorageError to try again."""
-        return self.broker.transactions.carry(_Committing(self, self._need(key)), asker)
+        return self.transactions.carry(_Committing(self, self._need(key)), asker)
 
     def roll_back(self, key: bytes, asker: Rest | None = None) -> Work | None:
         """Forget the sends of a prepared branch; what it settles goes back to its consumer, or to its queue."""
-        return self.broker.transactions.carry(_RollingBack(self, self._need(key)), asker)
+        return self.transactions.carry(_RollingBack(self, self._need(key)), asker)
 
     def check(self) -> list[Message]:
         """Return the messages that branches hold in memory, for `BrokerCore.check`."""
@@ -150,7 +148,7 @@ class Branches:
             branch.recovered = list(record.sends)
             branch.numbers = [number for number, _ in record.sends]
             for identity, number in record.settlements:
-                queue = self.broker.table.by_identity.get(identity)
+                queue = self.table.by_identity.get(identity)
                 if queue is not None:
                     branch.holds.append(Hold(queue, number))
                     queue.lease(1)
@@ -161,7 +159,7 @@ class Branches:
 
     def forget_lost(self) -> None:
         """Let go of what did not outlive the restart, once all messages are there: it was not persistent."""
-        keeps = self.broker.journal.reading.keeps
+        keeps = self.host.journal.reading.keeps
         for branch in self.prepared.values():
             found = [hold for hold in branch.holds if keeps(hold.number, hold.queue.identity)]
             for hold in branch.holds:
@@ -190,11 +188,11 @@ class Branches:
             branch.holds.append(hold)
 
     def _sends(self, branch: Branch) -> list[tuple[Message, str]]:
-        return [(self.broker.journal.reading.load(number), text) for number, text in branch.recovered]
+        return [(self.host.journal.reading.load(number), text) for number, text in branch.recovered]
 
     def forget(self, branch: Branch) -> None:
         """Drop what the journal keeps of the branch itself; its messages are settled."""
-        self.broker.journal.delete(KIND_BRANCH, branch.key)
+        self.host.journal.delete(KIND_BRANCH, branch.key)
         del self.prepared[branch.key]
 
     def settle(self, hold: Hold) -> None:
@@ -208,8 +206,8 @@ class Branches:
             queue.stock.finish(hold.reference)
             if queue.fates.tells & MESSAGE_CONSUMED:
                 queue.fates.consumed(queue.place(), hold.reference.message, 0)
-        elif self.broker.table.by_identity.get(int(queue.identity)) is queue:
-            self.broker.journal.settle(hold.number, queue.identity)
+        elif self.table.by_identity.get(int(queue.identity)) is queue:
+            self.host.journal.settle(hold.number, queue.identity)
             queue.stock.forget_attempts(hold.number)
 
     def give_back(self, hold: Hold) -> None:
@@ -218,17 +216,17 @@ class Branches:
         queue = hold.queue
         queue.unlease(1)
         reference = hold.reference
-        if self.broker.table.by_identity.get(int(queue.identity)) is not queue:
+        if self.table.by_identity.get(int(queue.identity)) is not queue:
             if reference is not None:
                 queue.note(facts.REMOVED, hold.number, 0, facts.QUEUE_DELETED)
                 queue.stock.finish(reference)
             return
         if reference is None:
-            message = self.broker.journal.reading.load(hold.number)
+            message = self.host.journal.reading.load(hold.number)
             reference = Reference(message)
             reference.deliveries = queue.stock.forget_attempts(hold.number) + 1
             reference.paged = True
-            self.broker.memory.hold(message)
+            self.host.memory.hold(message)
         consumer = hold.consumer
         if consumer is not None and consumer.queue is queue:
             queue.regain(consumer, reference)  # the client has the message, and delivers it again by itself
@@ -240,8 +238,7 @@ class _Preparing(Work):
     """Makes the promise: its messages under the pseudo queue, then what names all of it."""
 
     def __init__(self, branches: Branches, branch: Branch) -> None:
-        broker = branches.broker
-        super().__init__(broker.sending, broker.letters, branch.transaction)
+        super().__init__(branches.transactions.sending, branches.transactions.letters, branch.transaction)
         self.signal = Signal.PREPARE
         self.rolls_back = False
         self.branches = branches
@@ -260,12 +257,12 @@ class _Preparing(Work):
 
     def send_one(self, at: i64) -> None:
         """Store a copy that nobody sees."""
-        broker = self.branches.broker
+        host = self.host
         message = self.transaction.sends[at]
         kept = message.twin(message.address)
-        kept.number = broker.ids.next_number()
-        if broker.journal.pages:
-            broker.journal.store(kept, [PREPARED_QUEUE])
+        kept.number = host.ids.next_number()
+        if host.journal.pages:
+            host.journal.store(kept, [PREPARED_QUEUE])
         self.branch.numbers.append(int(kept.number))
         self.names.append((int(kept.number), written(self.transaction.targets[at])))
 
@@ -279,7 +276,7 @@ class _Preparing(Work):
         branches, branch = self.branches, self.branch
         settlements = [(int(hold.queue.identity), hold.number) for hold in branch.holds]
         record = BranchRecord(branch.transaction.name, self.names, settlements, branch.user)
-        branches.broker.journal.put(KIND_BRANCH, branch.key, msgspec.msgpack.encode(record))
+        self.host.journal.put(KIND_BRANCH, branch.key, msgspec.msgpack.encode(record))
         branches.preparing.pop(branch.key, None)
         branches.prepared[branch.key] = branch
 
@@ -288,12 +285,11 @@ class _Ending(Work):
     """Ends a prepared branch."""
 
     def __init__(self, branches: Branches, branch: Branch) -> None:
-        broker = branches.broker
-        super().__init__(broker.sending, broker.letters, branch.transaction)
+        super().__init__(branches.transactions.sending, branches.transactions.letters, branch.transaction)
         self.rolls_back = False
         self.branches = branches
         self.branch = branch
-        self.journal = broker.journal
+        self.journal = self.host.journal
         branch.ending = True
         self.to_send = len(branch.numbers)
         self.to_settle = len(branch.holds)
@@ -334,7 +330,7 @@ class _Committing(_Ending):
         """Send it: from memory, or as the journal kept it."""
         if self.branch.recovered:
             number, text = self.branch.recovered[at]
-            self.send(self.journal.reading.load(number), self.branches.broker.target(names.parse(text)))
+            self.send(self.journal.reading.load(number), self.sending.addresses.target(names.parse(text)))
         else:
             super().send_one(at)
         self.forget_copy(at)
