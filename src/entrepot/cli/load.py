@@ -52,6 +52,30 @@ class LoadPlan(msgspec.Struct, frozen=True):
     run: str
 
 
+class Schedule:
+    """When one of the producers of a plan sends, and how much it has sent.
+
+    ``period``: ns between two messages, 0 for as fast as possible. ``end``: ns, 0 where only the count ends it.
+    """
+
+    def __init__(self, plan: LoadPlan, number: int, started: Instant) -> None:
+        share = plan.count // plan.producers + (number < plan.count % plan.producers)
+        self.most: int | None = share if plan.count else None
+        self.period = plan.producers * SECOND / plan.rate if plan.rate else 0.0
+        # Producers of one rate take turns, or the broker would get them all at the same moment.
+        self.start = started + int(self.period * number / plan.producers)
+        self.end = started + plan.duration if plan.duration else 0
+        self.sent = 0
+
+    def is_complete(self) -> bool:
+        """Return whether this producer has sent its share of the count."""
+        return self.most is not None and self.sent >= self.most
+
+    def due(self, now: Instant) -> Instant:
+        """Return when the next message is due; without a rate that is always now."""
+        return self.start + int(self.sent * self.period) if self.period else now
+
+
 class Load:
     """One run of a plan, and its figures so far."""
 
@@ -123,47 +147,45 @@ class Load:
 
     async def _produce(self, dialogue: Dialogue, number: int) -> None:
         plan = self.plan
-        client = dialogue.client
-        dialogue.on_confirmed = self._confirmed
-        count = plan.count // plan.producers + (number < plan.count % plan.producers) if plan.count else 0
-        period = plan.producers * SECOND / plan.rate if plan.rate else 0.0
-        # Producers of one rate take turns, or the broker would get them all at the same moment.
-        start = self.started + int(period * number / plan.producers)
-        end = self.started + plan.duration if plan.duration else 0
+        schedule = Schedule(plan, number, self.started)
         body = b"x" * plan.size
         headers = {"run": plan.run, "due": "", "persistent": "true" if plan.persistent else "false"}
-        sent = 0
-        while not (count and sent >= count):
+        while not schedule.is_complete():
             now = time.monotonic_ns()
-            if end and now >= end:
+            if schedule.end and now >= schedule.end:
                 break
-            due = start + int(sent * period) if period else now
+            due = schedule.due(now)
             if due > now:
                 await _sleep_until(due)
                 continue
-            if not period and self._crowded():
+            if not schedule.period and self._crowded():
                 await asyncio.sleep(0.001)
                 continue
             await dialogue.room(plan.window - 1 if plan.window else 0, plan.patience)
-            now = time.monotonic_ns()
-            for _ in range(BATCH):
-                due = start + int(sent * period) if period else now
-                if due > now or (count and sent >= count) or not client.ready:
-                    break
-                if plan.window and len(dialogue.unconfirmed) >= plan.window:
-                    break
-                headers["due"] = str(due)
-                receipt = client.send(plan.destination, body, headers, receipt=plan.window > 0)
-                if receipt:
-                    dialogue.unconfirmed[receipt] = due
-                if period:
-                    self.lateness.record(now - due)
-                sent += 1
-                self.sent += 1
+            self._send_batch(dialogue, schedule, headers, body)
             await asyncio.sleep(0)
         if plan.window:
             await dialogue.room(0, plan.patience)
         self.sent_at = time.monotonic_ns()
+
+    def _send_batch(self, dialogue: Dialogue, schedule: Schedule, headers: dict[str, str], body: bytes) -> None:
+        """Send what is due now, as far as the window and the batch reach."""
+        plan = self.plan
+        now = time.monotonic_ns()
+        for _ in range(BATCH):
+            due = schedule.due(now)
+            if due > now or schedule.is_complete() or not dialogue.client.ready:
+                return
+            if plan.window and len(dialogue.unconfirmed) >= plan.window:
+                return
+            headers["due"] = str(due)
+            receipt = dialogue.client.send(plan.destination, body, headers, receipt=plan.window > 0)
+            if receipt:
+                dialogue.unconfirmed[receipt] = due
+            if schedule.period:
+                self.lateness.record(now - due)
+            schedule.sent += 1
+            self.sent += 1
 
     def _crowded(self) -> bool:
         return self.plan.consumers > 0 and self.expected - self.received > UNDER_WAY_MAX

@@ -200,12 +200,7 @@ def run(
     """
     from entrepot.io import runtime  # noqa: PLC0415 - `entrepot run --help` need not load a broker
 
-    if ephemeral and _given("data"):
-        raise InvalidOption("--ephemeral keeps nothing on disk, so --data has no meaning", remedy="leave one out")
-    if configuration is None and (defines or strict):
-        raise InvalidOption("-D and --strict are about a configuration, and there is none", remedy="name its file")
-    if ha is not None and ephemeral:
-        raise InvalidOption("--ephemeral keeps nothing on disk, so there is no store to share", remedy="leave one out")
+    _check_together(configured=configuration is not None, about_one=bool(defines) or strict, ephemeral=ephemeral, ha=ha)
     if until_eof:
         runtime.stop_at_end_of_input()
     runtime.configure_logging(log_level)
@@ -249,6 +244,16 @@ def run(
     if runtime.run(serve(), "asyncio" if no_uvloop else "auto"):
         # A fresh process is the surest way to forget a store that may be another's; it keeps its number.
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def _check_together(*, configured: bool, about_one: bool, ephemeral: bool, ha: str | None) -> None:
+    """Raise InvalidOption for options that contradict one another. ``about_one``: some say how to read a file."""
+    if ephemeral and _given("data"):
+        raise InvalidOption("--ephemeral keeps nothing on disk, so --data has no meaning", remedy="leave one out")
+    if about_one and not configured:
+        raise InvalidOption("-D and --strict are about a configuration, and there is none", remedy="name its file")
+    if ha is not None and ephemeral:
+        raise InvalidOption("--ephemeral keeps nothing on disk, so there is no store to share", remedy="leave one out")
 
 
 def shared_store(

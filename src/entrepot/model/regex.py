@@ -115,65 +115,86 @@ def replaced(pattern: re.Pattern[str], template: Template, source: str) -> str:
     return pattern.sub(template.fill, source)
 
 
-def _cost(pattern: str) -> tuple[int, int]:
-    """In how many ways its optional parts and alternatives can be taken, and how many parts repeat without bound.
+class _Cost:
+    """In how many ways the optional parts and alternatives of an expression can be taken, and how many parts repeat.
 
-    Raises InvalidSelector for a repeated group that repeats or branches inside, and for a back-reference.
+    Read from left to right, item by item: `take` is called until all is read. Raises InvalidSelector for a repeated
+    group that repeats or branches inside, and for a back-reference.
     """
-    restless = [False]  # for each open group: does something in it repeat or branch?
-    branches = [1]  # for each open group: its alternatives
-    closed = False  # whether the item before this place is a group that does
-    ways, endless = 1, 0
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern: Final = pattern
+        self.ways = 1
+        self.endless = 0  # parts that repeat without bound
+        self.restless = [False]  # for each open group: does something in it repeat or branch?
+        self.branches = [1]  # for each open group: its alternatives
+        self.closed = False  # whether the item before this place is a group that repeats or branches
+
+    def take(self, at: int) -> int:
+        """Take the item that begins at ``at``; return where the next one does."""
+        char = self.pattern[at]
+        at += 1
+        closed = self.closed
+        self.closed = False
+        if char == "\\":
+            if self.pattern[at : at + 1] in tuple("123456789"):
+                raise InvalidSelector("selector: back-references are not supported in regular expressions")
+            return at + 1
+        if char == "[":
+            return _class_end(self.pattern, at)
+        if char == "(":
+            return self._open(at)
+        if char == ")":
+            self._close()
+        elif char == "|":
+            self.restless[-1] = True
+            self.branches[-1] += 1
+        elif char in "*+?{":
+            return self._repeat(char, at, closed)
+        return at
+
+    def _open(self, at: int) -> int:
+        """A group begins before ``at``."""
+        if self.pattern.startswith(("?P=", "?("), at):
+            raise InvalidSelector("selector: back-references are not supported in regular expressions")
+        if _HIDES_A_QUANTIFIER.match(self.pattern, at):
+            raise InvalidSelector("selector: comments and the flag x are not supported in regular expressions")
+        self.restless.append(False)
+        self.branches.append(1)
+        return at + 1 if self.pattern.startswith("?", at) else at  # the sign of a special group, not a quantifier
+
+    def _close(self) -> None:
+        """The innermost group ends; one too many is left for the engine to refuse."""
+        self.closed = self.restless.pop() if len(self.restless) > 1 else False
+        self.restless[-1] = self.restless[-1] or self.closed
+        self.ways *= self.branches.pop() if len(self.branches) > 1 else 1
+
+    def _repeat(self, char: str, at: int, closed: bool) -> int:
+        """A quantifier begins with ``char`` before ``at``. ``closed``: it is one of a group that is restless."""
+        counted = _COUNTED.match(self.pattern, at - 1) if char == "{" else None
+        if char == "{" and (counted is None or counted.group() == "{}"):
+            return at
+        at = counted.end() if counted else at
+        least, most = _bounds(char, counted)
+        if closed and most > 1:
+            raise InvalidSelector(
+                "selector: a regular expression may not repeat a group that repeats or branches inside"
+            )
+        if most == _ENDLESS != least:
+            self.endless += 1
+        else:
+            self.ways *= max(1, most - least + 1)
+        self.restless[-1] = self.restless[-1] or most > 1 or char == "?"
+        return at + 1 if self.pattern[at : at + 1] in ("?", "+") else at  # lazy or possessive
+
+
+def _cost(pattern: str) -> tuple[int, int]:
+    """Return the ways through ``pattern``, and how many of its parts repeat without bound. Raises InvalidSelector."""
+    cost = _Cost(pattern)
     at = 0
     while at < len(pattern):
-        char = pattern[at]
-        at += 1
-        if char == "\\":
-            if pattern[at : at + 1] in tuple("123456789"):
-                raise InvalidSelector("selector: back-references are not supported in regular expressions")
-            at += 1
-            closed = False
-        elif char == "[":
-            at = _class_end(pattern, at)
-            closed = False
-        elif char == "(":
-            if pattern.startswith(("?P=", "?("), at):
-                raise InvalidSelector("selector: back-references are not supported in regular expressions")
-            if _HIDES_A_QUANTIFIER.match(pattern, at):
-                raise InvalidSelector("selector: comments and the flag x are not supported in regular expressions")
-            restless.append(False)
-            branches.append(1)
-            at += 1 if pattern.startswith("?", at) else 0  # the sign of a special group, not a quantifier
-            closed = False
-        elif char == ")":
-            closed = restless.pop() if len(restless) > 1 else False
-            restless[-1] = restless[-1] or closed
-            ways *= branches.pop() if len(branches) > 1 else 1
-        elif char == "|":
-            restless[-1] = True
-            branches[-1] += 1
-            closed = False
-        elif char in "*+?{":
-            counted = _COUNTED.match(pattern, at - 1) if char == "{" else None
-            if char == "{" and (counted is None or counted.group() == "{}"):
-                closed = False
-                continue
-            at = counted.end() if counted else at
-            least, most = _bounds(char, counted)
-            if closed and most > 1:
-                raise InvalidSelector(
-                    "selector: a regular expression may not repeat a group that repeats or branches inside"
-                )
-            if most == _ENDLESS != least:
-                endless += 1
-            else:
-                ways *= max(1, most - least + 1)
-            restless[-1] = restless[-1] or most > 1 or char == "?"
-            at += 1 if pattern[at : at + 1] in ("?", "+") else 0  # lazy or possessive
-            closed = False
-        else:
-            closed = False
-    return ways * branches[0], endless
+        at = cost.take(at)
+    return cost.ways * cost.branches[0], cost.endless
 
 
 def _class_end(pattern: str, at: int) -> int:

@@ -119,6 +119,13 @@ def _compare_approximate(op: i64, left: float, right: float) -> i64:
     return _ordered(op, left < right, left == right, left > right)
 
 
+def _compare_truth(op: i64, left: Value, right: Value) -> i64:
+    """The verdict where one of the two is a boolean: it is like no other thing."""
+    if isinstance(left, bool) and isinstance(right, bool):
+        return _ordered(op, not left and right, left == right, left and not right)
+    return NO
+
+
 def compare(op: i64, left: Value, right: Value, convert: bool) -> i64:
     """One of the six comparisons between any two values."""
     if left is None or right is None:
@@ -130,9 +137,7 @@ def compare(op: i64, left: Value, right: Value, convert: bool) -> i64:
     if isinstance(right, str):
         return compare(op, left, _like(right, left), False) if convert and not isinstance(left, bytes) else NO
     if isinstance(left, bool) or isinstance(right, bool):
-        if isinstance(left, bool) and isinstance(right, bool):
-            return _ordered(op, not left and right, left == right, left and not right)
-        return NO
+        return _compare_truth(op, left, right)
     if isinstance(left, bytes) or isinstance(right, bytes):
         return NO
     if isinstance(left, float):

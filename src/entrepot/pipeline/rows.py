@@ -47,34 +47,54 @@ class Encoder:
             name: batch.column(self._names.index(name)).to_pylist() for name in [*self._columns, *self._properties]
         }
         maps = columns.pop("properties", None) if "properties" in self._columns else None
-        said = {name: values for name, column in MEANT.items() if (values := columns.get(column)) is not None}
         bodies = columns.pop("body", None)
         texts = columns.pop("text", None)
-        writers: list[tuple[list[Any], Callable[[Any], str]]] = []
-        for name, values in columns.items():
-            writer = _as_property(name) if name in self._properties else WRITERS[name]
-            writers.append((values, writer))
-        head = "SEND\n" + (f"destination:{escaped(self._destination)}\n" if self._destination else "") + fixed
-        has_persistence = "persistent" in columns
-        if not has_persistence:
-            head += "persistent:true\n"
-        missing = None if self._destination else columns.get("destination")
+        heads = _Heads(columns, self._properties, maps, fixed, self._destination)
         for row in range(batch.num_rows):
-            if missing is not None and not missing[row]:
-                raise InvalidDestination(
-                    f"row {row} of a batch has no destination",
-                    remedy="fill the column, or use an option: queue or topic",
-                )
-            lines = [head]
-            for values, writer in writers:
-                value = values[row]
-                if value is not None:
-                    lines.append(writer(value))
-            if maps is not None and maps[row] is not None:
-                lines.append(_properties(maps[row], row, said))
-            if has_persistence and columns["persistent"][row] is None:
-                lines.append("persistent:true\n")
-            yield _frame("".join(lines), bodies[row] if bodies else None, texts[row] if texts else None)
+            yield _frame(heads.head(row), bodies[row] if bodies else None, texts[row] if texts else None)
+
+
+class _Heads:
+    """The command and the headers of each row of one batch: ``columns`` by their names, ``maps`` of more properties.
+
+    ``fixed``: headers of every row, as they are written. ``destination``: of every row; "": a column has it.
+    """
+
+    def __init__(
+        self,
+        columns: dict[str, list[Any]],
+        properties: Sequence[str],
+        maps: list[Any] | None,
+        fixed: str,
+        destination: str,
+    ) -> None:
+        self._writers: list[tuple[list[Any], Callable[[Any], str]]] = [
+            (values, _as_property(name) if name in properties else WRITERS[name]) for name, values in columns.items()
+        ]
+        self._maps = maps
+        self._said = {name: values for name, column in MEANT.items() if (values := columns.get(column)) is not None}
+        self._persistence = columns.get("persistent")
+        self._destinations = None if destination else columns.get("destination")
+        head = "SEND\n" + (f"destination:{escaped(destination)}\n" if destination else "") + fixed
+        self._first = head if self._persistence is not None else head + "persistent:true\n"
+
+    def head(self, row: int) -> str:
+        """Return all that stands before the body. Raises InvalidOption, InvalidDestination."""
+        if self._destinations is not None and not self._destinations[row]:
+            raise InvalidDestination(
+                f"row {row} of a batch has no destination",
+                remedy="fill the column, or use an option: queue or topic",
+            )
+        lines = [self._first]
+        for values, writer in self._writers:
+            value = values[row]
+            if value is not None:
+                lines.append(writer(value))
+        if self._maps is not None and self._maps[row] is not None:
+            lines.append(_properties(self._maps[row], row, self._said))
+        if self._persistence is not None and self._persistence[row] is None:
+            lines.append("persistent:true\n")
+        return "".join(lines)
 
 
 def _frame(head: str, body: Any, text: Any) -> bytes:

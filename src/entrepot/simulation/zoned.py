@@ -138,20 +138,36 @@ class Site:
         if not self.open or life != self.life:
             return
         now = self.world.time
-        planted = self.region.planted
-        census = self.census
-        if planted != "the dead are listed":
+        if self.region.planted != "the dead are listed":
             before = self.roll.named()
-            census.advance(now)
+            self.census.advance(now)
             self.roll.forget(before)
-        census.count(len(self.clients))
-        believed = planted == "credulous"
-        settled = [one.facts for key, one in sorted(census.members.items()) if believed or one.settled(now)]
-        here = census.here
-        if planted == "zones mixed":
-            here, settled = _unzoned(here), [_unzoned(one) for one in settled]
+        self.census.count(len(self.clients))
+        self._rebalance(now)
+        self._push()
+        token = self.census.tell(now, self.world.wall())
+        if token:
+            for other in self.region.sites:
+                if self.region.linked(self, other):
+                    self.world.later(LATENCY, lambda other=other: self._arrive(other, token))  # type: ignore[misc]
+        self.world.later(LOOK_EVERY, lambda: self._look(life))
+
+    def _known(self, now: int) -> tuple[Facts, list[Facts]]:
+        """Return what this broker believes of itself and of the others: with some planted bugs not the truth."""
+        here = self.census.here
+        planted = self.region.planted
         if planted == "the dead are listed":
-            settled = [site.census.here for site in self.region.sites if site is not self]
+            return here, [site.census.here for site in self.region.sites if site is not self]
+        believed = planted == "credulous"
+        settled = [one.facts for _, one in sorted(self.census.members.items()) if believed or one.settled(now)]
+        if planted == "zones mixed":
+            return _unzoned(here), [_unzoned(one) for one in settled]
+        return here, settled
+
+    def _rebalance(self, now: int) -> None:
+        """Send clients away that others should have."""
+        planted = self.region.planted
+        here, settled = self._known(now)
         staying = [one for one in self.clients.values() if one.number not in self.leaving]
         clients = [
             Client(one.number, "" if planted in ("no way home", "zones mixed") else one.zone, not one.busy(now))
@@ -171,13 +187,6 @@ class Site:
                 self._send(client, moves[0].to.name)
         for move in moves:
             self._send(self.clients[move.key], move.to.name)
-        self._push()
-        token = census.tell(now, self.world.wall())
-        if token:
-            for other in self.region.sites:
-                if self.region.linked(self, other):
-                    self.world.later(LATENCY, lambda other=other: self._arrive(other, token))  # type: ignore[misc]
-        self.world.later(LOOK_EVERY, lambda: self._look(life))
 
     def _arrive(self, other: Site, token: bytes) -> None:
         if self.region.linked(self, other):
@@ -210,6 +219,14 @@ class Site:
             self.told = told
             for client in list(self.clients.values()):
                 client.learn(self)
+
+
+def _is_uneven(loads: list[int]) -> bool:
+    """Return whether one of the brokers of a zone has more clients than it should."""
+    if not loads:
+        return False
+    even = -(-sum(loads) // len(loads))
+    return max(loads) > even + even // TOLERANCE + 1
 
 
 def _unzoned(facts: Facts) -> Facts:
@@ -540,19 +557,21 @@ class Region:
     def _wrong(self, why: str) -> list[str]:
         return [found for zone in ZONES for found in self._wrong_in(zone, why)]
 
+    def _reachable(self, zone: str) -> dict[str, None]:
+        """Return the brokers that clients of ``zone`` can come to."""
+        return {site.name: None for site in self.sites if site.open and (not self.cut or site.zone == zone)}
+
     def _wrong_in(self, zone: str, why: str) -> list[str]:
         found: list[str] = []
-        doors = [site for site in self.sites if site.alive and site.zone == zone]
         mine = [program for program in self.programs if program.zone == zone]
-        reachable = {site.name: None for site in self.sites if site.open and (not self.cut or site.zone == zone)}
+        reachable = self._reachable(zone)
         stranded = [one for one in mine if one.at is None and one.hopes(reachable)]
         if reachable and stranded:
             found.append(f"after {why}: {len(stranded)} clients of {zone} are nowhere")
+        loads = [len(site.clients) for site in self.sites if site.alive and site.zone == zone]
         abroad = [program for program in mine if program.at is not None and program.at.zone != zone]
-        if doors and abroad:
+        if loads and abroad:
             found.append(f"after {why}: {len(abroad)} clients of {zone} are abroad")
-        loads = [len(site.clients) for site in doors]
-        even = -(-sum(loads) // max(1, len(loads)))
-        if loads and max(loads) > even + even // TOLERANCE + 1:
+        if _is_uneven(loads):
             found.append(f"after {why}: the clients at {zone} are spread {loads}")
         return found

@@ -68,13 +68,8 @@ def condition(text: str) -> Column:
 
 
 def _test(node: Node) -> Column:
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     if isinstance(node, Junction):
-        found = _test(node.terms[0])
-        for term in node.terms[1:]:
-            found = found & _test(term) if node.operator == "AND" else found | _test(term)
-        return found
+        return _junction(node)
     if isinstance(node, Unary) and node.operator == "NOT":
         return ~_test(node.operand)
     if isinstance(node, Binary) and node.operator in _OPERATORS:
@@ -85,26 +80,47 @@ def _test(node: Node) -> Column:
     if isinstance(node, Like):
         return _like(node)
     if isinstance(node, Among):
-        operand = _term(node.operand)
-        if operand.kind != TEXT:
-            return _unknown()
-        found = operand.column.isin(list(node.choices))
-        return ~found if node.negated else found
+        return _among(node)
     if isinstance(node, Between):
-        value, low, high = _term(node.operand), _term(node.low), _term(node.high)
-        if node.negated:
-            return _compare("<", value, low) | _compare(">", value, high)
-        return _compare(">=", value, low) & _compare("<=", value, high)
+        return _between(node)
     if isinstance(node, Call):
         return _call(node)
     if isinstance(node, Literal | Identifier):
-        alone = _term(node)
-        if alone.kind == BOOLEAN:
-            return alone.column
-        if alone.kind == NOTHING:
-            return _unknown()
-        return _truth(alone) if alone.kind == TEXT else _no(alone.column, f.lit(0))
+        return _alone(_term(node))
     raise _refused(node)
+
+
+def _junction(node: Junction) -> Column:
+    found = _test(node.terms[0])
+    for term in node.terms[1:]:
+        found = found & _test(term) if node.operator == "AND" else found | _test(term)
+    return found
+
+
+def _among(node: Among) -> Column:
+    operand = _term(node.operand)
+    if operand.kind != TEXT:
+        return _unknown()
+    found = operand.column.isin(list(node.choices))
+    return ~found if node.negated else found
+
+
+def _between(node: Between) -> Column:
+    value, low, high = _term(node.operand), _term(node.low), _term(node.high)
+    if node.negated:
+        return _compare("<", value, low) | _compare(">", value, high)
+    return _compare(">=", value, low) & _compare("<=", value, high)
+
+
+def _alone(value: Term) -> Column:
+    """Return what a value means where a condition belongs."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    if value.kind == BOOLEAN:
+        return value.column
+    if value.kind == NOTHING:
+        return _unknown()
+    return _truth(value) if value.kind == TEXT else _no(value.column, f.lit(0))
 
 
 def _term(node: Node) -> Term:

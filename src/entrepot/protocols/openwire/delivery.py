@@ -69,8 +69,10 @@ class OpenWireConsumer(DispatchConsumer):
         """Write a MessageDispatch."""
         dispatching = self.dispatching
         subscription = self.subscription
-        if self.topic and message.address is not self.address and message.address != self.address:
+        named_so = message.address is self.address or message.address == self.address
+        if self.topic and not named_so:
             self._name(message.address)
+            named_so = True
         if subscription.pulling:
             subscription.pulled()
         if subscription.several:
@@ -82,7 +84,7 @@ class OpenWireConsumer(DispatchConsumer):
             and message.language is OPENWIRE_LANGUAGE
             and not message.escaped
             and (rare is None or is_untouched(rare))
-            and (message.address is self.address or message.address == self.address)
+            and named_so
         ):
             raw = message.raw
             sequence: i64 = message.body_at

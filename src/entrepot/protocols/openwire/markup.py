@@ -46,49 +46,75 @@ class Element:
         return next((each for each in self.children if each.name == name), None)
 
 
+class _Tree:
+    """The elements read so far. ``here``: the innermost that is open, None before and behind ``root``."""
+
+    def __init__(self) -> None:
+        self.root: Element | None = None
+        self.here: Element | None = None
+        self.count = 0
+
+    def add(self, name: str, attributes: str) -> Element:
+        """Add an element, not open yet. Raises MalformedFrame, LimitExceeded."""
+        self.count += 1
+        if self.count > ELEMENTS_MAX:
+            raise LimitExceeded(f"there are more than {ELEMENTS_MAX} elements")
+        here = self.here
+        made = Element(name, _attributes(attributes), here)
+        if here is not None:
+            if here.text and not here.text.isspace():
+                raise MalformedFrame(f"text stands beside elements: {here.text[:SHOWN]!r}")
+            here.children.append(made)
+        elif self.root is not None:
+            raise MalformedFrame("there is more than one element")
+        else:
+            self.root = made
+        return made
+
+    def open(self, element: Element) -> None:
+        """Let ``element`` have what follows. Raises LimitExceeded."""
+        self.here = element
+        _check_depth(element)
+
+    def close(self, name: str, *, bare: bool) -> None:
+        """End the innermost element. ``bare``: the tag holds the name alone. Raises MalformedFrame."""
+        here = self.here
+        if here is None or here.name != name or not bare:
+            raise MalformedFrame(f"</{name[:SHOWN]}> closes what is not open")
+        self.here = here.parent
+
+    def complete(self) -> Element:
+        """Return the root, at the end of the text. Raises MalformedFrame."""
+        if self.root is None or self.here is not None:
+            raise MalformedFrame("the text ends before its element does")
+        return self.root
+
+
 def parse(text: str) -> tuple[Element, int]:
     """Return the one element that ``text`` is, and how many are in it. Raises MalformedFrame, LimitExceeded."""
+    tree = _Tree()
     prolog = _PROLOG.match(text)
     at = 0 if prolog is None else prolog.end()
-    root: Element | None = None
-    here: Element | None = None
-    count = 0
     while at < len(text):
         tag = _TAG.match(text, at)
         if tag is None:
             raise MalformedFrame(f"no element begins at character {at}: {text[at : at + SHOWN]!r}")
-        closes, name, attributes, empty = tag.groups()
         at = text.find("<", tag.end())
-        between = text[tag.end() :] if at < 0 else text[tag.end() : at]
         at = len(text) if at < 0 else at
+        between = text[tag.end() : at]
+        closes, name, attributes, empty = tag.groups()
         if closes:
-            if here is None or here.name != name or attributes or empty:
-                raise MalformedFrame(f"</{name[:SHOWN]}> closes what is not open")
-            here = here.parent
+            tree.close(name, bare=not attributes and not empty)
         else:
-            count += 1
-            if count > ELEMENTS_MAX:
-                raise LimitExceeded(f"there are more than {ELEMENTS_MAX} elements")
-            made = Element(name, _attributes(attributes), here)
-            if here is not None:
-                if here.text and not here.text.isspace():
-                    raise MalformedFrame(f"text stands beside elements: {here.text[:SHOWN]!r}")
-                here.children.append(made)
-            elif root is not None:
-                raise MalformedFrame("there is more than one element")
-            else:
-                root = made
+            made = tree.add(name, attributes)
             if not empty:
-                here = made
-                _check_depth(made)
+                tree.open(made)
                 if between:
                     made.text = between
                     continue
         if between and not between.isspace():
             raise MalformedFrame(f"text stands beside elements: {between[:SHOWN]!r}")
-    if root is None or here is not None:
-        raise MalformedFrame("the text ends before its element does")
-    return root, count
+    return tree.complete(), tree.count
 
 
 def leaf(element: Element) -> str:

@@ -194,20 +194,20 @@ class Columns:
         self.count: i64 = 0
         self.octets: i64 = 0
         self.next: i64 = 0  # the position behind the last message that was added, ever
-        self.id: Values | None = Values() if "message_id" in wanted else None
-        self.destination: Values | None = Values() if "destination" in wanted else None
-        self.body: Values | None = Values() if "body" in wanted else None
-        self.text: Values | None = Values() if "text" in wanted else None
-        self.priority: Numbers | None = Numbers() if "priority" in wanted else None
-        self.timestamp: Numbers | None = Numbers() if "timestamp" in wanted else None
-        self.expiration: Numbers | None = Numbers() if "expiration" in wanted else None
-        self.persistent: Bits | None = Bits() if "persistent" in wanted else None
-        self.redelivered: Bits | None = Bits() if "redelivered" in wanted else None
-        self.deliveries: Numbers | None = Numbers() if "delivery_count" in wanted else None
-        self.position: Numbers | None = Numbers() if "position" in wanted else None
-        self.properties: Lists | None = Lists(2) if "properties" in wanted else None
-        self.path: Lists | None = Lists(1) if "path" in wanted else None
-        self.sequence: Numbers | None = Numbers() if "group_sequence" in wanted else None
+        self.id: Values | None = _values("message_id", wanted)
+        self.destination: Values | None = _values("destination", wanted)
+        self.body: Values | None = _values("body", wanted)
+        self.text: Values | None = _values("text", wanted)
+        self.priority: Numbers | None = _numbers("priority", wanted)
+        self.timestamp: Numbers | None = _numbers("timestamp", wanted)
+        self.expiration: Numbers | None = _numbers("expiration", wanted)
+        self.persistent: Bits | None = _bits("persistent", wanted)
+        self.redelivered: Bits | None = _bits("redelivered", wanted)
+        self.deliveries: Numbers | None = _numbers("delivery_count", wanted)
+        self.position: Numbers | None = _numbers("position", wanted)
+        self.properties: Lists | None = _lists("properties", wanted, 2)
+        self.path: Lists | None = _lists("path", wanted, 1)
+        self.sequence: Numbers | None = _numbers("group_sequence", wanted)
         self.texts: dict[str, Values] = {name: Values() for name in TEXT_HEADERS if name in wanted}
         self.wants_body: bool = self.body is not None or self.text is not None
         self.wants_fields: bool = (
@@ -356,6 +356,22 @@ class Columns:
         self.count = 0
         self.octets = 0
         return found
+
+
+def _values(name: str, wanted: dict[str, bool]) -> Values | None:
+    return Values() if name in wanted else None
+
+
+def _numbers(name: str, wanted: dict[str, bool]) -> Numbers | None:
+    return Numbers() if name in wanted else None
+
+
+def _bits(name: str, wanted: dict[str, bool]) -> Bits | None:
+    return Bits() if name in wanted else None
+
+
+def _lists(name: str, wanted: dict[str, bool], children: int) -> Lists | None:
+    return Lists(children) if name in wanted else None
 
 
 def fields_of(lines: bytes) -> dict[bytes, bytes]:
