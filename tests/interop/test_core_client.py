@@ -37,7 +37,6 @@ NOT_YET: Final = {
     "coreQueues": "a queue whose attributes queues do not obey yet is refused",
     "coreQueries": "what queues do not obey yet is not answered either",
     "coreRefusals": "a queue whose attributes queues do not obey yet is refused",
-    "limits": "messages that wait are not counted, only their size; paging has no limit",
 }
 """Why a feature differs still. What is mended must be taken out: the test says so."""
 

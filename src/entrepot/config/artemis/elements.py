@@ -94,6 +94,24 @@ CORE: Final = Kind(
     otherwise("a stop waits a second for what was promised", "graceful-shutdown-enabled:flag=false"),
     no_effect("a stop waits a second for what was promised", "graceful-shutdown-timeout:number"),
     no_effect("users and rights are looked up anew", "security-invalidation-interval:ms"),
+    otherwise("there is no heap", "global-max-size-percent-of-jvm-max-memory:number", remedy="write global-max-size"),
+    otherwise("a wildcard in a pattern is always one", "literal-match-markers:text"),
+    otherwise(
+        "a temporary queue has the settings of its own name", "temporary-queue-namespace:text uuid-namespace:text"
+    ),
+    otherwise("a delivery is counted when the message comes back", "persist-delivery-count-before-delivery:flag=false"),
+    no_effect("each return of a message is in the journal", "max-redelivery-records:number"),
+    no_effect("there is one log", "log-delegate-factory-class-name:text"),
+    no_effect(
+        "it belongs to a protocol that this build does not speak yet",
+        "amqp-use-core-subscription-naming:flag mqtt-session-scan-interval:ms",
+        "mqtt-session-state-persistence-timeout:ms mqtt-subscription-persistence-enabled:flag",
+    ),
+    no_effect(
+        "mirrors are not built yet",
+        "mirror-ack-manager-page-attempts:number mirror-ack-manager-queue-attempts:number mirror-page-transaction:flag",
+        "mirror-ack-manager-retry-delay:number mirror-ack-manager-warn-unacked:flag",
+    ),
     no_effect(
         "users and rights are looked up anew", "authentication-cache-size:number authorization-cache-size:number"
     ),
@@ -172,10 +190,8 @@ ADDRESS_SETTING: Final = Kind(
         "page-size-bytes:size page-max-cache-size:number max-read-page-messages:number max-read-page-bytes:size",
         "prefetch-page-messages:number prefetch-page-bytes:size",
     ),
-    otherwise("paging is not limited, except by the disk", "page-limit-bytes:size=-1 page-limit-messages:number=-1"),
-    otherwise("paging is not limited, except by the disk", "page-full-policy:text"),
+    otherwise("what is paged is counted, not weighed", "page-limit-bytes:size=-1", remedy="write page-limit-messages"),
     otherwise("a full disk refuses messages", "disk-full-policy:text=FAIL"),
-    otherwise("messages are not counted, only their size", "max-size-messages:number=-1"),
     otherwise("a producer is blocked before that", "max-size-bytes-reject-threshold:size=-1"),
     no_effect("there are no samples to keep", "message-counter-history-day-limit:number"),
     otherwise("last-value queues are not built yet", "default-last-value-queue:flag=false last-value-queue:flag=false"),
@@ -183,11 +199,6 @@ ADDRESS_SETTING: Final = Kind(
     otherwise("non-destructive queues are not built yet", "default-non-destructive:flag=false"),
     otherwise("a new owner of a group does not wait", "default-group-rebalance-pause-dispatch:flag=false"),
     otherwise(NOT_BALANCED, "redistribution-delay:number=-1"),
-    otherwise("slow is who settles nothing for a while", "slow-consumer-threshold:number=-1"),
-    no_effect(
-        "slow is who settles nothing for a while",
-        "slow-consumer-threshold-measurement-unit:text slow-consumer-check-period:number",
-    ),
     otherwise("an address is made with its queue", "auto-create-addresses:flag=true"),
     no_effect("an address without queues costs nothing", "auto-delete-addresses:flag auto-delete-addresses-delay:ms"),
     no_effect("an address without queues costs nothing", "auto-delete-addresses-skip-usage-check:flag"),
@@ -264,6 +275,7 @@ _BRIDGES: Final = [
         of_options(CoreBridgeOptions, dialect=Dialect.ARTEMIS),
         no_effect("a place that does not answer is tried again like any other", "reconnect-attempts-same-node:number"),
         no_effect("calls wait as long as the connection lives", "call-failover-timeout:number"),
+        no_effect("Artemis itself has dropped it", "failover-on-server-shutdown:flag"),
         refused("a Java class cannot be loaded here", "transformer-class-name:text"),
         Slot("filter", ("filter",)),
         Slot("transformer", does=Does.REFUSED, why="a Java class cannot be loaded here"),
@@ -273,7 +285,10 @@ _BRIDGES: Final = [
     ),
 ]
 
-_PART: Final = obeyed("failover-on-shutdown:flag")
+_PART: Final = [
+    *obeyed("failover-on-shutdown:flag"),
+    *no_effect("Artemis itself has dropped it", "failback-delay:number"),
+]
 _HA: Final = [
     Kind(
         "ha-policy",

@@ -53,6 +53,15 @@ class Slow(IntEnum):
     KILL = SLOW_KILL
 
 
+class SlowUnit(IntEnum):
+    """In how many seconds the messages of a slow consumer's threshold are counted."""
+
+    MESSAGES_PER_SECOND = 1
+    MESSAGES_PER_MINUTE = 60
+    MESSAGES_PER_HOUR = 3_600
+    MESSAGES_PER_DAY = 86_400
+
+
 class Recall(IntEnum):
     """What a topic keeps for retroactive consumers."""
 
@@ -82,6 +91,23 @@ class AddressSettings(Options, frozen=True):
         artemis="address-full-policy",
         classic_default=Full.BLOCK,
         about="what a full queue does: PAGE, BLOCK, FAIL or DROP",
+    )
+    max_messages: int = setting(
+        UNLIMITED,
+        high=COUNT_MAX,
+        unlimited=True,
+        artemis="max-size-messages",
+        about="messages that wait in one queue before it is full; with PAGE: in memory",
+    )
+    page_messages: int = setting(
+        UNLIMITED,
+        high=COUNT_MAX,
+        unlimited=True,
+        artemis="page-limit-messages",
+        about="messages that a queue may page to disk, if page_full says what then",
+    )
+    page_full: Full = setting(
+        Full.PAGE, artemis="page-full-policy", about="what a queue does that paged so many: PAGE goes on, FAIL or DROP"
     )
     block_ms_max: int = setting(
         0,
@@ -316,6 +342,21 @@ class AddressSettings(Options, frozen=True):
         about="a consumer that settles nothing for this long is slow",
     )
     slow: Slow = setting(Slow.NOTIFY, artemis="slow-consumer-policy", about="what happens to it: NOTIFY or KILL")
+    slow_threshold: int = setting(
+        UNLIMITED,
+        high=COUNT_MAX,
+        unlimited=True,
+        artemis="slow-consumer-threshold",
+        about="a consumer is slow that settles fewer, while more than that come or wait for each",
+    )
+    slow_unit: SlowUnit = setting(
+        SlowUnit.MESSAGES_PER_SECOND,
+        artemis="slow-consumer-threshold-measurement-unit",
+        about="what that is in: MESSAGES_PER_SECOND, _MINUTE, _HOUR or _DAY",
+    )
+    slow_check_s: int = setting(
+        5, low=1, high=86_400, artemis="slow-consumer-check-period", about="seconds between two looks at that"
+    )
     recall: Recall = setting(
         Recall.NONE,
         about="what a topic keeps for retroactive consumers: NONE, LAST, COUNT, OCTETS, TIME, RETAINED",

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
-from entrepot.base.environment import UNLIMITED
+from entrepot.base.environment import SECOND, UNLIMITED
 from entrepot.base.patterns import MIXED, PatternTrie
-from entrepot.core.addressing.address_settings import OURS, AddressSettings, read_settings
+from entrepot.core.addressing.address_settings import FULL_PAGE, OURS, AddressSettings, read_settings
 from entrepot.core.events.facts import (
     MESSAGE_CONSUMED,
     MESSAGE_DELIVERED,
@@ -38,6 +38,11 @@ class Policy:
 
     def __init__(self, given: AddressSettings = OURS) -> None:
         self.max_octets: i64 = UNLIMITED if given.max_octets < 0 else given.max_octets
+        self.max_messages: i64 = UNLIMITED if given.max_messages < 0 else given.max_messages
+        self.page_full: i64 = int(given.page_full)
+        limited = given.page_messages >= 0 and self.page_full != FULL_PAGE
+        self.page_messages: i64 = given.page_messages if limited else UNLIMITED
+        self.counts: bool = given.max_messages >= 0 or limited  # a queue is full by the number of its messages, too
         self.full: i64 = int(given.full)
         self.block_ms_max: i64 = given.block_ms_max
         self.prioritized: bool = given.prioritized
@@ -89,6 +94,8 @@ class Policy:
         self.pending_rate: float = float(given.pending_rate)
         self.slow_after: i64 = given.slow_after
         self.slow: i64 = int(given.slow)
+        self.slow_rate: float = -1.0 if given.slow_threshold < 0 else given.slow_threshold / int(given.slow_unit)
+        self.slow_check: i64 = given.slow_check_s * SECOND
         self.recall: i64 = int(given.recall)
         self.recall_size: i64 = given.recall_size
         self.always_retroactive: bool = given.always_retroactive

@@ -362,6 +362,8 @@ def _producers(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
     policy = queue.policy
     used = f"{queue.backlog.octets:,} of {policy.max_octets:,} octets" if policy.max_octets < UNLIMITED else ""
     used = used or f"{queue.backlog.octets:,} octets"
+    if policy.counts:
+        used += f" and {queue.backlog.count:,} messages, {queue.backlog.paged_count:,} of them on disk"
     used += f", the broker {broker.memory.used:,} of {broker.memory.limit:,}"
     if policy.full == FULL_FAIL:
         effect = "producers are refused"

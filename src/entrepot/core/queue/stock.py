@@ -12,6 +12,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from entrepot.core.addressing.address_settings import FULL_PAGE
+from entrepot.core.addressing.policy import Policy
 from entrepot.core.effort import Effort
 from entrepot.core.events import trace as facts
 from entrepot.core.ports import ArrivalWatcher, Host, Memory
@@ -30,6 +32,13 @@ LOAD_UNITS: Final = 2  # of `core/effort.py`: to read a message from disk, one o
 PAGE_UNITS: Final = 4  # and to write a record of its own for it
 
 
+def holds_enough(backlog: Backlog, policy: Policy) -> bool:
+    """Return whether as many messages wait as may: in memory, where others go to disk, and there as well."""
+    if policy.full != FULL_PAGE:
+        return backlog.count >= policy.max_messages
+    return backlog.count - backlog.paged_count >= policy.max_messages or backlog.paged_count >= policy.page_messages
+
+
 class Stock:
     """What waits in one queue, and the accounts of it."""
 
@@ -46,9 +55,12 @@ class Stock:
         self.watcher: ArrivalWatcher | None = None  # where somebody waits for a message to claim
 
     def is_full(self) -> bool:
-        """Return whether this queue or the broker holds as much in memory as it may."""
+        """Return whether this queue or the broker holds as much in memory as it may, or the queue as many messages."""
         memory = self.memory
-        return self.backlog.octets >= self.head.policy.max_octets or memory.used >= memory.limit
+        policy = self.head.policy
+        if self.backlog.octets >= policy.max_octets or memory.used >= memory.limit:
+            return True
+        return policy.counts and holds_enough(self.backlog, policy)
 
     # -- what comes in ------------------------------------------------------------------------------------------------
 

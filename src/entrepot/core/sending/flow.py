@@ -47,9 +47,11 @@ class FlowControl:
         if not queue.stock.is_full():
             return SENT
         full = queue.policy.full
+        if full == FULL_PAGE and queue.backlog.paged_count >= queue.policy.page_messages:  # artemis.md 4.8
+            full = queue.policy.page_full
         if full == FULL_FAIL and not self.granted:
             raise AddressFull(
-                f"the queue {queue.name!r} is full ({queue.backlog.octets} octets waiting, "
+                f"the queue {queue.name!r} is full ({queue.backlog.count} messages, {queue.backlog.octets} octets, "
                 f"{self.host.memory.used} of {self.host.memory.limit} in the broker)",
                 remedy="try again later, consume, or let it page to disk: full=PAGE",
             )
@@ -125,7 +127,7 @@ class FlowControl:
             gone = queue is None or self.table.queues.get(queue.name) is not queue
             if disk and (space.limits.full if queue is None else not gone and space.temp_full()):
                 continue
-            if queue is None or gone or queue.backlog.octets <= queue.policy.max_octets // 2:
+            if queue is None or gone or _has_room_again(queue):
                 del self.waiting[key]
                 free.append(waiter)
         if free and not self.waiting:
@@ -153,3 +155,10 @@ def _one_is_durable(queues: list[Queue]) -> bool:
         if queue.durable:
             return True
     return False
+
+
+def _has_room_again(queue: Queue) -> bool:
+    """Return whether a queue that was full is at most half full."""
+    policy = queue.policy
+    backlog = queue.backlog
+    return backlog.octets <= policy.max_octets // 2 and backlog.count - backlog.paged_count <= policy.max_messages // 2

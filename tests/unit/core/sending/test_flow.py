@@ -1,0 +1,66 @@
+"""Limits by the number of messages (artemis.md 4.8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from entrepot.base.errors import AddressFull
+from entrepot.core.sending.flow import BLOCKED, DROPPED, SENT, SpaceWaiter
+from kit import Rig
+
+
+def sent(rig: Rig, count: int) -> list[int]:
+    return [rig.send("Q", str(number)) for number in range(count)]
+
+
+def test_a_queue_is_full_by_the_number_of_its_messages():
+    rig = Rig(max_messages="3", full="drop")
+    assert sent(rig, 5) == [SENT] * 3 + [DROPPED] * 2
+    rig.restart("kill")  # what is on disk counts
+    assert sent(rig, 1) == [DROPPED]
+    assert rig.bodies("Q") == ["0", "1", "2"]
+    failing = Rig(max_messages="3", full="fail")
+    sent(failing, 3)
+    with pytest.raises(AddressFull, match="3 messages"):
+        sent(failing, 1)
+    assert failing.bodies("Q") == ["0", "1", "2"]
+
+
+def test_who_is_blocked_goes_on_when_half_of_them_is_gone():
+    class Waiter(SpaceWaiter):
+        freed = 0
+
+        def space(self) -> None:
+            self.freed += 1
+
+    rig = Rig(max_messages="4", full="block")
+    assert sent(rig, 5) == [SENT] * 4 + [BLOCKED]
+    waiter = Waiter()
+    rig.broker.flow.wait(1, waiter)
+    reader = rig.reader("Q", 1)
+    reader.ack(1)
+    assert waiter.freed == 0
+    reader.ack(1)
+    assert waiter.freed == 1
+
+
+def test_beyond_so_many_messages_they_go_to_disk_and_all_come():
+    rig = Rig(max_messages="2")
+    assert sent(rig, 50) == [SENT] * 50
+    assert rig.queue("Q").backlog.count - rig.queue("Q").backlog.paged_count == 2
+    assert rig.bodies("Q") == [str(number) for number in range(50)]
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_paging_has_a_limit(durable):
+    rig = Rig(max_messages="2", page_messages="3", page_full="drop")
+    verdicts = [rig.send("Q", str(number), durable=durable) for number in range(7)]
+    assert verdicts == [SENT] * 5 + [DROPPED] * 2
+    assert rig.bodies("Q") == ["0", "1", "2", "3", "4"]
+    assert rig.send("Q", "after") == SENT
+    failing = Rig(max_messages="2", page_messages="3", page_full="fail")
+    sent(failing, 5)
+    with pytest.raises(AddressFull):
+        sent(failing, 1)
+    unlimited = Rig(max_messages="2", page_messages="3")
+    assert sent(unlimited, 9) == [SENT] * 9
