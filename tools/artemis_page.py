@@ -22,7 +22,13 @@ HEAD: Final = """\
 says what would become of it without starting one. Findings, placeholders, `--strict` and the precedence of the command
 line are those of [activemq.xml](activemq-xml.md): nothing in the file is dropped silently.
 
-- **Scalars** may be elements with text or attributes, as in Artemis. `<xi:include>` is refused: put the text there.
+- **Scalars** may be elements with text or attributes, as in Artemis. `<xi:include href="FILE"/>` puts another file
+  there.
+- **Broker properties** win over the file: `--properties FILE,...` (properties or JSON, or directories of them), then
+  `-D brokerconfig.NAME=VALUE`, by the names of Artemis' beans: `maxDiskUsage=80`,
+  `addressSettings."#".redeliveryDelay=5`, `addressConfigurations."a".queueConfigs."q".routingType=ANYCAST`,
+  `acceptorConfigurations.all.params.port=61617`, `securityRoles."#".clerks.send=true`; `=-` removes an entry. What is
+  not known is an error.
 - **Acceptors** open the protocols that this build speaks, of those that `protocols=` names or of all; the others are
   named. Options are separated by `;` or `&`.
 - **Users and rights** are read as Artemis has them: [Users and rights](security.md). Unless the file says

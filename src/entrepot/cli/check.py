@@ -14,7 +14,7 @@ from entrepot.analysis.picture import picture
 from entrepot.analysis.rules import report
 from entrepot.analysis.survey import machines, network_of
 from entrepot.analysis.text import carried, draw
-from entrepot.base.errors import InvalidConfiguration
+from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.cli.configuration import counted, examine
 from entrepot.cli.output import output_option
 from entrepot.cli.output import show as show_rows
@@ -40,6 +40,12 @@ NETWORK_COLUMNS: Final = ("severity", "file", "line", "path", "what", "remedy")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "-D", "defines", multiple=True, metavar="NAME=VALUE", help="Value of the placeholder ${NAME}. Repeatable."
+)
+@click.option(
+    "--properties",
+    default="",
+    metavar="FILE,...",
+    help="Broker properties of Artemis, which win over the one broker.xml: files, or directories of them.",
 )
 @click.option("--strict", is_flag=True, help="Take every warning for an error.")
 @click.option(
@@ -67,6 +73,7 @@ def check(
     ctx: click.Context,
     files: tuple[str, ...],
     defines: tuple[str, ...],
+    properties: str,
     strict: bool,
     hosts: tuple[str, ...],
     svg: Path | None,
@@ -80,11 +87,13 @@ def check(
     of Artemis too. Nothing is opened and nothing needs to run. Exit code 1 when a broker would not start, an error is
     found in the network, or no message gets along a --path.
     """
+    if properties and len(files) > 1:
+        raise InvalidOption("--properties are those of one broker", remedy="check that one by itself")
     on = machines(hosts)
     failed = False
     members: list[Member] = []
     for file in files:
-        reading, findings = _read(file, defines, strict=strict)
+        reading, findings = _read(file, defines, properties, strict=strict)
         config = None if reading is None or findings.errors else reading.config
         failed = failed or config is None
         if findings.all:
@@ -104,9 +113,9 @@ def check(
         ctx.exit(1)
 
 
-def _read(file: str, defines: tuple[str, ...], *, strict: bool) -> tuple[Reading | None, Findings]:
+def _read(file: str, defines: tuple[str, ...], properties: str, *, strict: bool) -> tuple[Reading | None, Findings]:
     try:
-        reading = examine(file, defines)
+        reading = examine(file, defines, properties)
     except InvalidConfiguration as error:
         findings = Findings()
         findings.add(Severity.ERROR, error.file or file, error.line, "", error.message, error.remedy)

@@ -47,18 +47,20 @@ def path_of(text: str) -> Path:
     return Path("/" + text.lstrip("/") if text.startswith("//") else text)
 
 
-def load(text: str, defines: Sequence[str], *, strict: bool) -> tuple[BrokerConfig | None, Findings]:
+def load(
+    text: str, defines: Sequence[str], *, strict: bool, properties: str = ""
+) -> tuple[BrokerConfig | None, Findings]:
     """Read the file that ``text`` names, and try what its connectors say, without opening anything.
 
     ``strict``: a warning is an error. The configuration is None where there is an error. Raises InvalidConfiguration
     for what is not a configuration at all, InvalidOption for ``defines``.
     """
-    reading = examine(text, defines)
+    reading = examine(text, defines, properties)
     findings = reading.findings.strict() if strict else reading.findings
     return None if findings.errors else reading.config, findings
 
 
-def examine(text: str, defines: Sequence[str]) -> Reading:
+def examine(text: str, defines: Sequence[str], properties: str = "") -> Reading:
     """Do the same and return all that is known of the file, whatever is wrong with it. Raises as `load`."""
     password = os.environ.get(PASSWORD, "")
     decrypt: Decrypt | None = decryptor(password) if password else None
@@ -69,6 +71,7 @@ def examine(text: str, defines: Sequence[str]) -> Reading:
         defines=named_values("-D", defines, "activemq.data=/var/lib/mq"),
         environment=os.environ,
         decrypt=decrypt,
+        properties=[Path(word.strip()) for word in properties.split(",") if word.strip()],
     )
     if reading.config is not None:
         for connector in reading.config.connectors:

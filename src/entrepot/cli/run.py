@@ -109,6 +109,12 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 @click.option(
     "-D", "defines", multiple=True, metavar="NAME=VALUE", help="Value of the placeholder ${NAME}. Repeatable."
 )
+@click.option(
+    "--properties",
+    default="",
+    metavar="FILE,...",
+    help="Broker properties of Artemis, which win over its broker.xml: files, or directories of them.",
+)
 @click.option("--strict", is_flag=True, help="Start only if the configuration has no warnings either.")
 @click.option(
     "--ha",
@@ -165,6 +171,7 @@ def run(
     *,
     configuration: str | None,
     defines: tuple[str, ...],
+    properties: str,
     strict: bool,
     data: Path,
     name: str,
@@ -200,14 +207,19 @@ def run(
     """
     from entrepot.io import runtime  # noqa: PLC0415 - `entrepot run --help` need not load a broker
 
-    _check_together(configured=configuration is not None, about_one=bool(defines) or strict, ephemeral=ephemeral, ha=ha)
+    _check_together(
+        configured=configuration is not None,
+        about_one=bool(defines or properties) or strict,
+        ephemeral=ephemeral,
+        ha=ha,
+    )
     if until_eof:
         runtime.stop_at_end_of_input()
     runtime.configure_logging(log_level)
     policies = read_settings(settings)
     networks = read_connectors(connect, duplex=duplex)
     security = None if users is None else read_users(users)
-    written = None if configuration is None else configured(configuration, defines, strict=strict)
+    written = None if configuration is None else configured(configuration, defines, properties, strict=strict)
     if written is not None:
         name = name if _given("name") else written.name
         data = data if _given("data") or written.data is None else written.data
@@ -358,13 +370,13 @@ def _given(option: str) -> bool:
     return click.get_current_context().get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE
 
 
-def configured(configuration: str, defines: tuple[str, ...], *, strict: bool) -> NodeOptions:
+def configured(configuration: str, defines: tuple[str, ...], properties: str = "", *, strict: bool) -> NodeOptions:
     """Return what a file says, and show its findings. Raises InvalidConfiguration where one is an error."""
     from entrepot.cli.configuration import counted, load, show  # noqa: PLC0415 - a broker without a file needs no XML
     from entrepot.journal.log import JournalOptions  # noqa: PLC0415
     from entrepot.node import NodeOptions  # noqa: PLC0415
 
-    config, findings = load(configuration, defines, strict=strict)
+    config, findings = load(configuration, defines, strict=strict, properties=properties)
     show(findings)
     if config is None:
         raise InvalidConfiguration(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from entrepot.config import artemis, classic
-from entrepot.config.findings import Findings
+from entrepot.config.findings import Findings, Severity
 from entrepot.config.reading import Reading
 from entrepot.config.sources import Decrypt, Sources
 from entrepot.config.xml import parse
@@ -20,13 +20,19 @@ def read(
     defines: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
     decrypt: Decrypt | None = None,
+    properties: Sequence[Path] = (),
 ) -> Reading:
     """Read ``activemq.xml`` or ``broker.xml``. The arguments are those of `config/classic`.
+
+    ``properties``: files of broker properties, for a ``broker.xml``.
 
     Raises InvalidConfiguration for a file that cannot be read at all, or is not XML.
     """
     sources = Sources(Findings(), defines=defines, environment=environment, decrypt=decrypt)
     root = parse(sources.open(path), str(path))
     if artemis.belongs(root):
-        return artemis.interpret(root, sources, spoken=spoken)
+        return artemis.interpret(root, sources, spoken=spoken, properties=properties)
+    if properties:
+        what = "broker properties are for broker.xml"
+        sources.findings.add(Severity.ERROR, str(path), root.line, "", what, "leave them out")
     return classic.interpret(root, sources, spoken=spoken, bridges=bridges)

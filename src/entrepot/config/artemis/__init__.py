@@ -6,7 +6,7 @@ there is no model.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,8 @@ from entrepot.config.artemis.acceptors import Acceptors
 from entrepot.config.artemis.addresses import diverts, policies, queues
 from entrepot.config.artemis.bridges import core_bridges
 from entrepot.config.artemis.elements import CORE
+from entrepot.config.artemis.includes import Includes
+from entrepot.config.artemis.overrides import override
 from entrepot.config.artemis.peering import peering
 from entrepot.config.artemis.reading import SPACES, PartReader
 from entrepot.config.artemis.security import security
@@ -39,9 +41,10 @@ def belongs(root: Element) -> bool:
     return root.name in ("configuration", "core") and root.space in SPACES
 
 
-def interpret(root: Element, sources: Sources, *, spoken: Collection[str]) -> Reading:
-    """Make the model of a file that is parsed already."""
+def interpret(root: Element, sources: Sources, *, spoken: Collection[str], properties: Sequence[Path] = ()) -> Reading:
+    """Make the model of a file that is parsed already. ``properties``: files of broker properties; they win."""
     findings = sources.findings
+    Includes(sources).resolve(root, Path(sources.file))
     cores = [root] if root.name == "core" else root.named("core")
     for child in root.children if root.name != "core" else ():
         if child.name != "core":
@@ -51,6 +54,7 @@ def interpret(root: Element, sources: Sources, *, spoken: Collection[str]) -> Re
         what = NO_CORE if not cores else "there are two <core>"
         findings.add(Severity.ERROR, sources.file, root.line, root.path, what, "its name space is urn:activemq:core")
         return Reading(None, findings)
+    override(cores[0], sources, properties)
     reader = PartReader(sources)
     core = reader.part(CORE, cores[0])
     config = _config(reader, core, spoken)

@@ -16,7 +16,6 @@ from entrepot.config.vocabulary import SEVERITY, Does, Kind
 from entrepot.config.xml import Element
 
 SPACES: Final = ("urn:activemq", "urn:activemq:core", "")
-XINCLUDE: Final = "http://www.w3.org/2001/XInclude"
 
 
 class PartReader(Reader):
@@ -49,9 +48,6 @@ class PartReader(Reader):
         return bean
 
     def _child(self, bean: Bean, child: Element) -> None:
-        if child.space == XINCLUDE:
-            self.at(Severity.ERROR, child, "other files are not included", "put the text of that file here")
-            return
         slot = bean.kind.slots.get(child.name)
         if slot is None:
             self._scalar(bean, child)

@@ -108,7 +108,6 @@ def test_relative_directories_are_those_of_the_instance() -> None:
         ("<persistence-enabled>perhaps</persistence-enabled>", "'perhaps' does not fit"),
         ("<name><x/></name>", "is a single value"),
         ("words", "text cannot stand here"),
-        ('<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="a.xml"/>', "other files are not included"),
         ("<addresses/><addresses/>", "there is a <addresses> already"),
         ("<journal-directory>${nobody}</journal-directory>", "nobody says what"),
         ("<store><database-store/></store>", "not kept in databases"),
