@@ -64,10 +64,14 @@ class Pair:
     def send(self, *bodies: Any) -> None:
         async def play() -> None:
             url = self.near.url.replace("tcp://", "core://")
-            async with asyncio.timeout(60), entrepot.connect(url) as connection:
-                async with connection.session() as session, session.producer("near") as producer:
-                    for body in bodies:
-                        await producer.send(body)
+            async with (
+                asyncio.timeout(60),
+                entrepot.connect(url) as connection,
+                connection.session() as session,
+                session.producer("near") as producer,
+            ):
+                for body in bodies:
+                    await producer.send(body)
 
         asyncio.run(play())
 
@@ -77,13 +81,17 @@ class Pair:
 
         async def play() -> None:
             url = self.far.url.replace("tcp://", "core://")
-            async with asyncio.timeout(120), entrepot.connect(url) as connection:
-                async with connection.session() as session, session.consumer("far") as consumer:
-                    while True:
-                        message = await consumer.receive(patience if len(found) < most else 0.7)
-                        if message is None:
-                            return
-                        found.append(message.body)
+            async with (
+                asyncio.timeout(120),
+                entrepot.connect(url) as connection,
+                connection.session() as session,
+                session.consumer("far") as consumer,
+            ):
+                while True:
+                    message = await consumer.receive(patience if len(found) < most else 0.7)
+                    if message is None:
+                        return
+                    found.append(message.body)
 
         asyncio.run(play())
         return found
