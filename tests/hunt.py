@@ -12,9 +12,10 @@ import sys
 from collections.abc import Callable, Iterator
 
 import caller_bugs
+import carrier_bugs
 from bridge_bugs import BUGS, planted
 from entrepot.simulation import pairs, zoned
-from entrepot.simulation.campaign import run_callers, run_network
+from entrepot.simulation.campaign import run_callers, run_carried, run_network
 from entrepot.simulation.pairs import Pair
 from entrepot.simulation.zoned import Region
 
@@ -47,6 +48,14 @@ def callers_with(bug: str, *, core: bool = False) -> Judge:
     return judge
 
 
+def carried_with(bug: str) -> Judge:
+    def judge(seed: int) -> list[str]:
+        with carrier_bugs.planted(bug):
+            return list(run_carried(seed).violations)
+
+    return judge
+
+
 def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
     """Yield kind, bug, the run with it and the run without."""
     if "networks" in kinds:
@@ -60,6 +69,9 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
     if "core" in kinds:
         for bug in caller_bugs.CORE_BUGS:
             yield "callers of CORE", bug, callers_with(bug, core=True), callers_with("", core=True)
+    if "carried" in kinds:
+        for bug in carrier_bugs.BUGS:
+            yield "core bridges", bug, carried_with(bug), lambda seed: list(run_carried(seed).violations)
     if "zones" in kinds:
         for bug in zoned.PLANTED:
             yield "zones", bug, lambda seed, bug=bug: Region(seed, bug).run(), lambda seed: Region(seed).run()  # type: ignore[misc]
@@ -70,7 +82,7 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Count the seeds that each planted bug survives.")
-    parser.add_argument("kinds", nargs="*", default=["networks", "callers", "core", "zones", "pairs"])
+    parser.add_argument("kinds", nargs="*", default=["networks", "callers", "core", "carried", "zones", "pairs"])
     parser.add_argument("--most", type=int, default=100)
     options = parser.parse_args(arguments)
     missed = 0

@@ -9,13 +9,13 @@ from functools import partial
 from timeit import default_timer
 
 from entrepot.base.compiled import build_name
-from entrepot.simulation.campaign import Result, run, run_callers, run_network, run_pair, run_zones, shrink
+from entrepot.simulation.campaign import Result, run, run_callers, run_carried, run_network, run_pair, run_zones, shrink
 
 
 def main(arguments: list[str]) -> int:
     """Do what the command line asks for; return the exit code: 1 when a promise was broken, 2 for a wrong call."""
     options = parser().parse_args(arguments)
-    whole = options.pairs or options.zones or options.networks or options.callers
+    whole = options.pairs or options.zones or options.networks or options.callers or options.carried
     if whole and (options.keep is not None or options.shrink):
         parser().error("--keep and --shrink are about the steps of a single broker; this has none")
     if (options.pairs or options.zones) and options.trace is not None:
@@ -48,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--callers", action="store_true", help="run programs with the real client, over 1 to 3 brokers")
     found.add_argument("--core", action="store_true", help="with --callers: they speak CORE, not OpenWire")
     found.add_argument("--networks", action="store_true", help="run networks of 2 to 10 brokers")
+    found.add_argument("--carried", action="store_true", help="run brokers that core bridges join")
     found.add_argument("--plain", action="store_true", help="with --networks: plans as they were before extras came in")
     found.add_argument("--stops", action="store_true", help="with --networks: brokers stop in order, too")
     found.add_argument("--directed", action="store_true", help="with --networks: drawn for rare coincidences")
@@ -68,6 +69,8 @@ def _one(options: argparse.Namespace) -> int:
         result = (run_pair if options.pairs else run_zones)(options.seed)
     elif options.callers:
         result = run_callers(options.seed, core=options.core, lines=lines)
+    elif options.carried:
+        result = run_carried(options.seed, lines=lines)
     elif options.networks:
         result = run_network(
             options.seed, lines=lines, extras=not options.plain, directed=options.directed, stops=options.stops
@@ -91,6 +94,7 @@ def _many(options: argparse.Namespace) -> int:
     networks = partial(run_network, extras=not options.plain, directed=options.directed, stops=options.stops)
     play = run_pair if options.pairs else run_zones if options.zones else networks if options.networks else run
     play = partial(run_callers, core=options.core) if options.callers else play
+    play = run_carried if options.carried else play
     failed: list[int] = []
     totals: dict[str, int] = {}
     if options.jobs > 1:
@@ -110,6 +114,7 @@ def _many(options: argparse.Namespace) -> int:
         kind += " --stops" if options.stops else ""
         way = f"--networks{kind} --trace trace.txt" if options.networks else way
         way = f"--callers{' --core' if options.core else ''} --trace trace.txt" if options.callers else way
+        way = "--carried --trace trace.txt" if options.carried else way
         say(f"look at one: python -m entrepot.simulation --seed {failed[0]} {way}")
         if options.shrink:
             _shrink(failed[0])

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from entrepot.simulation.caller_runs import CallerRun
+from entrepot.simulation.carried import CarriedRun
 from entrepot.simulation.directed import DirectedRun
 from entrepot.simulation.machine import Parts
 from entrepot.simulation.network_runs import NetworkRun
@@ -92,6 +93,15 @@ def run_network(
     world = network.network.world
     kept = () if world.lines is None else tuple(world.lines)
     return Result(seed, world.digest(), tuple(violations), dict(sorted(network.counts().items())), 0, kept)
+
+
+def run_carried(seed: int, *, lines: bool = False) -> Result:
+    """Run the brokers of ``seed`` that core bridges join, under faults. It has no plan of steps to shrink."""
+    carried = CarriedRun(seed, lines=lines)
+    violations = carried.run()
+    world = carried.network.world
+    kept = () if world.lines is None else tuple(world.lines)
+    return Result(seed, world.digest(), tuple(violations), dict(sorted(carried.counts().items())), 0, kept)
 
 
 def replay(seed: int, *, keep: Sequence[int] | None = None, parts: Parts | None = None) -> Result:

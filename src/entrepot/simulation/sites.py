@@ -16,6 +16,7 @@ from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.base.environment import MILLISECOND, Duration
 from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
+from entrepot.cluster.dialled import Dialled
 from entrepot.cluster.link import Effect
 from entrepot.cluster.networks.bridge import Bridge
 from entrepot.cluster.networks.comparison import OURS
@@ -33,6 +34,7 @@ from entrepot.journal.log import JournalCore, JournalOptions, Waiter
 from entrepot.journal.memory import MemoryJournal
 from entrepot.model import address as names
 from entrepot.model.message import Message
+from entrepot.protocols.artemis.options import CoreOptions
 from entrepot.protocols.failover import Dial, Drop
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.bodies import pack_properties, text_message
@@ -155,7 +157,7 @@ class Site:
         self.turn_units = self.world.lots(f"turns {name}").one_of((1, 5, 40, 0, 0, 0))  # 0: as in the real world
         self.loop: Final = TurnLoop(self.world, self.turn)
         self.ends: list[End] = []
-        self.cables: dict[tuple[Bridge, int], End] = {}
+        self.cables: dict[tuple[Dialled, int], End] = {}
         self.readers: dict[str, Reader] = {}
         self.copies_kept: dict[tuple[str, int], None] = {}  # copies of other brokers that are on disk
         self.runs = 0
@@ -215,6 +217,8 @@ class Site:
         for connector in made.connectors:
             if connector.options.auto_start:
                 made.connect(connector, self._perform, self.world.time)
+        for core in made.core_connectors:
+            made.carry(core, self._perform, self.world.time)
 
     def _running(self) -> Assembly:
         assert self.made is not None
@@ -316,7 +320,7 @@ class Site:
 
     # -- connections ---------------------------------------------------------------------------------------------------
 
-    def _perform(self, bridge: Bridge, effects: list[Effect]) -> None:
+    def _perform(self, bridge: Dialled, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Dial):
                 self._dial_soon(bridge, effect, self.broker)
@@ -326,14 +330,14 @@ class Site:
                     end.session.shut("dropped", self.world.time)
                     end.dirty()
 
-    def _dial_soon(self, bridge: Bridge, effect: Dial, broker: BrokerCore | None) -> None:
+    def _dial_soon(self, bridge: Dialled, effect: Dial, broker: BrokerCore | None) -> None:
         def dial() -> None:
             if self.broker is broker:
                 self.turn(lambda: self._dial(bridge, effect.attempt, effect.place))
 
         self.world.later(MILLISECOND, dial)
 
-    def _dial(self, bridge: Bridge, attempt: int, place: Endpoint) -> None:
+    def _dial(self, bridge: Dialled, attempt: int, place: Endpoint) -> None:
         target = self.network.sites.get(self.blueprint.site_at(place))
         if target is None or target.broker is None or target.stopping or self.network.is_cut(self.name, target.name):
             bridge.perform(bridge.link.failed(attempt, "nobody answers", self.world.time))
@@ -341,18 +345,39 @@ class Site:
         near, far = self.network.lay(self, target)
         self.ends.append(near)
         self.cables[(bridge, attempt)] = near
-        offer = replace(offered(place, bridge.link.options.interval), provider_name=self.blueprint.program)
-        near.session = OpenWireClient(near, offer, Opening(bridge, attempt), self.world.time)
+        if isinstance(bridge, Bridge):
+            offer = replace(offered(place, bridge.link.options.interval), provider_name=self.blueprint.program)
+            near.session = OpenWireClient(near, offer, Opening(bridge, attempt), self.world.time)
+        else:
+            near.session = bridge.greet(near, attempt, place, self.world.time)
 
         def accept() -> None:
             target.ends.append(far)
-            far.session = target.greet(far, target.listening(), self.name)
+            if isinstance(bridge, Bridge):
+                far.session = target.greet(far, target.listening(), self.name)
+            else:
+                far.session = target.greet_core(far, self.name)
 
         self.world.later(0, lambda: target.turn(accept))
 
     def greet(self, shell: Shell, options: OpenWireOptions, peer: str) -> Session:
         """Make the session of a connection that somebody opened."""
         return self._running().greet_openwire(shell, options, peer)
+
+    def greet_core(self, shell: Shell, peer: str) -> Session:
+        """Make the session of a connection of CORE that somebody opened."""
+        return self._running().greet_core(shell, CoreOptions(), peer)
+
+    def switch_core(self, number: int, *, start: bool) -> None:
+        """Stop or start the core bridge ``number``, as ``entrepot bridge`` does."""
+        if self.broker is None or self.stopping:
+            return
+        made = self._running()
+        core = made.core_connectors[number]
+        if start and not core.started:
+            self.turn(lambda: made.carry(core, self._perform, self.world.time))
+        elif not start and core.started:
+            self.turn(lambda: core.leave(self.world.time))
 
     def listening(self) -> OpenWireOptions:
         """Return the options of this site's listener."""
