@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from timeit import default_timer
@@ -91,10 +92,7 @@ def _one(options: argparse.Namespace) -> int:
 def _many(options: argparse.Namespace) -> int:
     began = default_timer()
     seeds = range(options.first, options.first + options.seeds)
-    networks = partial(run_network, extras=not options.plain, directed=options.directed, stops=options.stops)
-    play = run_pair if options.pairs else run_zones if options.zones else networks if options.networks else run
-    play = partial(run_callers, core=options.core) if options.callers else play
-    play = run_carried if options.carried else play
+    play = _player(options)
     failed: list[int] = []
     totals: dict[str, int] = {}
     if options.jobs > 1:
@@ -109,16 +107,33 @@ def _many(options: argparse.Namespace) -> int:
     say(f"{len(seeds)} seeds in {took:.1f} s, {rate:.1f} a second, {build_name()}: {len(failed)} failed")
     if failed:
         say("failed: " + " ".join(str(seed) for seed in failed))
-        way = "--pairs" if options.pairs else "--zones" if options.zones else "--trace trace.txt --shrink"
-        kind = " --directed" if options.directed else " --plain" if options.plain else ""
-        kind += " --stops" if options.stops else ""
-        way = f"--networks{kind} --trace trace.txt" if options.networks else way
-        way = f"--callers{' --core' if options.core else ''} --trace trace.txt" if options.callers else way
-        way = "--carried --trace trace.txt" if options.carried else way
-        say(f"look at one: python -m entrepot.simulation --seed {failed[0]} {way}")
+        say(f"look at one: python -m entrepot.simulation --seed {failed[0]} {_way(options)}")
         if options.shrink:
             _shrink(failed[0])
     return 1 if failed else 0
+
+
+def _player(options: argparse.Namespace) -> Callable[[int], Result]:
+    """Return what runs one seed."""
+    if options.carried:
+        return run_carried
+    if options.callers:
+        return partial(run_callers, core=options.core)
+    if options.networks:
+        return partial(run_network, extras=not options.plain, directed=options.directed, stops=options.stops)
+    return run_pair if options.pairs else run_zones if options.zones else run
+
+
+def _way(options: argparse.Namespace) -> str:
+    """Return the rest of the command that shows one seed."""
+    if options.carried:
+        return "--carried --trace trace.txt"
+    if options.callers:
+        return f"--callers{' --core' if options.core else ''} --trace trace.txt"
+    if options.networks:
+        kind = " --directed" if options.directed else " --plain" if options.plain else ""
+        return f"--networks{kind}{' --stops' if options.stops else ''} --trace trace.txt"
+    return "--pairs" if options.pairs else "--zones" if options.zones else "--trace trace.txt --shrink"
 
 
 def _collect(results: object, totals: dict[str, int], hashes: bool) -> list[int]:

@@ -58,6 +58,21 @@ class Firm(Waiter):
         """It may come again."""
 
 
+class CarriedSite(Site):
+    """A broker's machine with core bridges."""
+
+    def switch_bridge(self, number: int, *, start: bool) -> None:
+        """Stop or start the core bridge ``number``, as ``entrepot bridge`` does."""
+        if self.broker is None or self.stopping:
+            return
+        made = self._running()
+        core = made.core_connectors[number]
+        if start and not core.started:
+            self.turn(lambda: made.carry(core, self._perform, self.world.time))
+        elif not start and core.started:
+            self.turn(lambda: core.leave(self.world.time))
+
+
 class Carried(Network):
     """The ledger. ``firm``: what was settled -> under which numbers; ``large``: octets of each large body."""
 
@@ -65,6 +80,10 @@ class Carried(Network):
         self.firm: dict[str, dict[int, None]] = {}
         self.large: dict[str, int] = {}
         super().__init__(seed, blueprints, lines=lines)
+
+    def site(self, name: str, blueprint: Blueprint) -> Site:
+        """Return a new site."""
+        return CarriedSite(self, name, blueprint)
 
     def consumed(self, site: Site, reader: Reader, message: Message, deliveries: int) -> None:
         """A reader settled a message."""
@@ -241,8 +260,9 @@ class CarriedRun:
                 network.heal()
 
     def _switch(self, site: Site, *, start: bool) -> None:
+        assert isinstance(site, CarriedSite)
         for number in range(len(site.blueprint.config.core_bridges)):
-            site.switch_core(number, start=start)
+            site.switch_bridge(number, start=start)
 
     def _send(self) -> None:
         starts = [name for name in self.names if name != self.end]

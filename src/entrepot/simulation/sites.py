@@ -356,28 +356,13 @@ class Site:
             if isinstance(bridge, Bridge):
                 far.session = target.greet(far, target.listening(), self.name)
             else:
-                far.session = target.greet_core(far, self.name)
+                far.session = target._running().greet_core(far, CoreOptions(), self.name)
 
         self.world.later(0, lambda: target.turn(accept))
 
     def greet(self, shell: Shell, options: OpenWireOptions, peer: str) -> Session:
         """Make the session of a connection that somebody opened."""
         return self._running().greet_openwire(shell, options, peer)
-
-    def greet_core(self, shell: Shell, peer: str) -> Session:
-        """Make the session of a connection of CORE that somebody opened."""
-        return self._running().greet_core(shell, CoreOptions(), peer)
-
-    def switch_core(self, number: int, *, start: bool) -> None:
-        """Stop or start the core bridge ``number``, as ``entrepot bridge`` does."""
-        if self.broker is None or self.stopping:
-            return
-        made = self._running()
-        core = made.core_connectors[number]
-        if start and not core.started:
-            self.turn(lambda: made.carry(core, self._perform, self.world.time))
-        elif not start and core.started:
-            self.turn(lambda: core.leave(self.world.time))
 
     def listening(self) -> OpenWireOptions:
         """Return the options of this site's listener."""
