@@ -182,7 +182,7 @@ class Assembly:
         self._acceptor = acceptor = Acceptor(broker)
         self._core = CoreAcceptor(broker)
         notices = (BrokerConfig() if config is None else config).notices
-        self._doorbell = doorbell.install(broker, notices.address, sessions=notices.sessions)
+        self._doorbell = doorbell.install(broker, notices.address, sessions=notices.sessions, acceptor=self._core)
         if config is not None:
             set_advisories(config, acceptor.advisories)
             if config.plugins.statistics:

@@ -86,7 +86,18 @@ class Neighbours:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Informant:
-    """Answers a broker of a cluster that asks what queues there are; this one knows no cluster."""
+    """Knows what brokers of a cluster and their tools ask for; this one knows no cluster.
+
+    ``address``: where it is told what happens, "" for nowhere; ``started``: when the broker did, ms since 1970.
+    """
+
+    def __init__(self, address: str = "", started: i64 = 0) -> None:
+        self.address: str = address
+        self.started: i64 = started
+
+    def topology(self) -> list[dict[str, str]]:
+        """Return who is in the cluster: ``nodeID``, and where ``primary`` and ``backup`` are; empty for no cluster."""
+        return []
 
     def send_queue_info(self, queue: str, rule: str) -> None:
         """Send to ``queue`` what queues there are of the addresses that ``rule`` speaks of, and who reads them.

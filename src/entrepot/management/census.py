@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 
+from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.networks.outlook import outlook
-from entrepot.core.operators.census import Census
+from entrepot.core.operators.census import Census, ConnectionView, SessionView
 from entrepot.io.connection import Connection
 from entrepot.io.links import Links
 from entrepot.io.tcp import Listener
 from entrepot.model.message import Message
+from entrepot.protocols.serving.session import ServerSession
 
 
 class OpenConnections(Census):
@@ -40,6 +42,25 @@ class OpenConnections(Census):
             }
             for listener, connection in islice(every, skip, skip + most)
         ]
+
+    def views(self) -> Iterable[ConnectionView]:
+        """Return all of them, each looked at when it is taken."""
+        found = [(listener, connection) for listener in self.listeners for connection in listener.connections]
+        return (view_of(listener, connection) for listener, connection in found)
+
+    def close_session(self, connection: str, session: str, why: str) -> bool:
+        """Close one session: of a protocol that has several, else its connection."""
+        for listener in self.listeners:
+            for each in list(listener.connections):
+                if connection and _number(each) == connection and isinstance(each.session, ServerSession):
+                    if each.session.close_session(session):
+                        return True
+                    return session == connection and self.close(connection, why)
+        return False
+
+    def places(self) -> list[tuple[str, str]]:
+        """Return where this broker listens."""
+        return [(listener.uri.partition("?")[0], listener.uri) for listener in self.listeners]
 
     def close(self, connection: str, why: str) -> bool:
         """Tell one peer ``why``, and close its connection; False when there is none of that id."""
@@ -81,6 +102,25 @@ class OpenConnections(Census):
         """Start or stop a network connector."""
         links = self.links()
         return links is not None and links.switch(name, start=start)
+
+
+def view_of(listener: Listener, connection: Connection) -> ConnectionView:
+    """Return what there is to say about one connection."""
+    session = connection.session
+    number = _number(connection)
+    opened = 0
+    sessions: list[SessionView] = []
+    client_id = ""
+    if isinstance(session, ServerSession):
+        broker = session.broker
+        opened = int(broker.wall) - (int(broker.now) - int(session.opened)) // MILLISECOND
+        client_id = session.client_id
+        sessions = session.sessions(opened)
+    users = dict.fromkeys(one.user for one in sessions if one.user)
+    return ConnectionView(
+        number, connection.peer, listener.uri.partition("?")[0], session.protocol.upper(), client_id,
+        ",".join(users), opened, sessions,
+    )  # fmt: skip
 
 
 def _number(connection: Connection) -> str:

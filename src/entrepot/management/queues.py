@@ -15,7 +15,7 @@ from entrepot.base.errors import EntrepotError
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.operators import upkeep, views
-from entrepot.core.operators.controls import find_queue
+from entrepot.core.operators.queue_control import find_queue
 from entrepot.core.operators.upkeep import Discard, Move, Progress, Purge, Removal, Retry
 from entrepot.core.operators.views import UNBOUNDED, ConsumerView, QueueView, ScheduleView
 from entrepot.io.connection import Turn

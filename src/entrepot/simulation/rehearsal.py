@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from entrepot.cluster.networks.outlook import across
-from entrepot.core.operators.controls import explained
+from entrepot.core.operators.explaining import explained
 from entrepot.simulation.networks import Network
 from entrepot.simulation.sites import Blueprint, SiteCensus
 from entrepot.simulation.world import Lots

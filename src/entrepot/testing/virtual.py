@@ -21,7 +21,8 @@ from entrepot.config.model import BrokerConfig, BrokerSettings, NetworkConnector
 from entrepot.core.addressing.address_settings import read_settings
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators import views
-from entrepot.core.operators.controls import explained, find_queue
+from entrepot.core.operators.explaining import explained
+from entrepot.core.operators.queue_control import find_queue
 from entrepot.core.operators.views import QueueView
 from entrepot.journal.ports import Waiter
 from entrepot.model import address as names

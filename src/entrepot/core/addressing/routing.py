@@ -176,6 +176,7 @@ class RoutingTable:
         self.wild: PatternTrie[Address] = PatternTrie(MIXED)
         self.diverts: dict[str, list[Divert]] = {}
         self.virtual_topics: list[VirtualTopic] = [VirtualTopic()]
+        self.declared: dict[str, int] = {}  # routing types that addresses were made for: 1 multicast, 2 anycast, 3 both
         self.mirror_prefix: str = ""  # "" : no mirrored queues; else what is sent to queue X is published on prefix + X
 
     def address(self, name: str) -> Address:

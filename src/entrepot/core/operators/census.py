@@ -2,7 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import msgspec
+
 from entrepot.model.message import Message
+
+
+class SessionView(msgspec.Struct, frozen=True):
+    """One session of a connection; protocols without any have one that is called like the connection.
+
+    ``producers``: the addresses of those that are open, "" for one that names none; by what its session calls it.
+    """
+
+    id: str
+    connection: str
+    user: str
+    client_id: str
+    consumers: int
+    producers: dict[str, str]
+    opened: int
+
+
+class ConnectionView(msgspec.Struct, frozen=True):
+    """One open connection: ``peer`` and ``local`` are its two ends. ``opened`` in ms since 1970."""
+
+    id: str
+    peer: str
+    local: str
+    protocol: str
+    client_id: str
+    users: str
+    opened: int
+    sessions: list[SessionView]
 
 
 class Census:
@@ -14,6 +46,18 @@ class Census:
 
     def connections(self, skip: int, most: int) -> list[dict[str, str]]:
         """Return open connections, each with ``id``, ``peer``, ``protocol`` and what its session tells."""
+        return []
+
+    def views(self) -> Iterable[ConnectionView]:
+        """Return every open connection with its sessions, made while they are taken."""
+        return ()
+
+    def close_session(self, connection: str, session: str, why: str) -> bool:
+        """Close one session of a connection; False when there is none of that id."""
+        return False
+
+    def places(self) -> list[tuple[str, str]]:
+        """Return name and URI of each place where this broker listens."""
         return []
 
     def close(self, connection: str, why: str) -> bool:

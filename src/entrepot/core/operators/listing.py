@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Callable
+from typing import Any, Final
 
 import msgspec
 
@@ -13,8 +13,6 @@ from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.queue import Queue
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
-
-T = TypeVar("T")
 
 BROWSE_STEP: Final = 200
 SHOWN_CHARACTERS: Final = 256  # of a body or a property: management-message-attribute-size-limit of Artemis
@@ -158,47 +156,15 @@ def _cut(text: str) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
 
 
-def page_of(
-    items: list[T], columns: Mapping[str, Callable[[T], object]], shown: tuple[str, ...], given: Arguments
-) -> dict[str, object]:
-    """Return ``{"data": [...], "count": n}`` as Artemis' lists do (artemis.md 7.2): texts, filtered, sorted, one page.
-
-    ``given``: (options as JSON, page from 1, page size; -1 for the most). Raises Refused for an unknown field.
-    """
-    options = given.fields(0)
-    field = str(options.get("field") or "")
-    if field and str(options.get("value") or ""):
-        read = _column(columns, field)
-        wanted = str(options["value"])
-        holds = _comparison(str(options.get("operation") or "EQUALS"), wanted)
-        items = [item for item in items if holds(_written(read(item)))]
-    order = str(options.get("sortColumn") or options.get("sortField") or "")
-    if order:
-        read = _column(columns, order)
-        down = str(options.get("sortOrder") or "").lower().startswith("desc")
-        items = sorted(items, key=lambda item: _rank(read(item)), reverse=down)
-    size = given.number(2, PAGE_MOST)
-    size = PAGE_MOST if size < 1 else min(size, PAGE_MOST)
-    at = (max(1, given.number(1, 1)) - 1) * size
-    data = [{name: _written(columns[name](item)) for name in shown} for item in items[at : at + size]]
-    return {"data": data, "count": len(items)}
-
-
-def _column(columns: Mapping[str, Callable[[T], object]], name: str) -> Callable[[T], object]:
-    read = columns.get(name)
-    if read is None:
-        raise Refused(f"there is no field {name!r}", remedy="use one of " + ", ".join(columns))
-    return read
-
-
-def _comparison(operation: str, wanted: str) -> Callable[[str], bool]:
+def comparison(operation: str, wanted: str) -> Callable[[str], bool]:
+    """Return what compares a text with ``wanted``. Raises Refused for an ``operation`` that is none."""
     known: dict[str, Callable[[str], bool]] = {
         "CONTAINS": lambda text: wanted in text,
         "NOT_CONTAINS": lambda text: wanted not in text,
         "EQUALS": lambda text: text == wanted,
         "NOT_EQUALS": lambda text: text != wanted,
-        "GREATER_THAN": lambda text: _rank(text) > _rank(wanted),
-        "LESS_THAN": lambda text: _rank(text) < _rank(wanted),
+        "GREATER_THAN": lambda text: ranked(text) > ranked(wanted),
+        "LESS_THAN": lambda text: ranked(text) < ranked(wanted),
     }
     found = known.get(operation)
     if found is None:
@@ -206,14 +172,17 @@ def _comparison(operation: str, wanted: str) -> Callable[[str], bool]:
     return found
 
 
-def _rank(value: object) -> tuple[float, str]:
+def ranked(value: object) -> tuple[float, str]:
     """Order numbers by size, before all texts, which go by their letters."""
-    text = _written(value)
+    text = written(value)
     try:
         return float(text), ""
     except ValueError:
         return float("inf"), text
 
 
-def _written(value: object) -> str:
+def written(value: object) -> str:
+    """Return a value as text; null is an empty one."""
+    if value is None:
+        return ""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -182,12 +182,20 @@ class Management(TurnedService):
         return True
 
     def _begin(self, request: _Request) -> object:
+        if request.attribute and not request.operation:
+            return self._attribute(request)
         found = control(self.broker, self.census, request.resource)
         if request.operation:
             return found.call(request.operation, request.values)
-        if request.attribute:
-            return found.get(request.attribute)
         raise Refused("the request names nothing to do", remedy=f"set {OPERATION} or {ATTRIBUTE}")
+
+    def _attribute(self, request: _Request) -> object:
+        """Read an attribute; what is wrong is said in the words of Artemis, and why is the remedy."""
+        try:
+            return control(self.broker, self.census, request.resource).get(request.attribute)
+        except EntrepotError as error:
+            told = f"Problem while retrieving attribute {request.attribute}"
+            raise Refused(told, remedy=error.message + (f"; {error.remedy}" if error.remedy else "")) from None
 
     def _answer(self, request: _Request) -> None:
         if not request.reply_to:

@@ -70,7 +70,7 @@ class CoreAcceptor:
         self.broker: BrokerCore = broker
         self.sessions: dict[str, Reattachable] = {}  # that can be reattached, by name
         self.metadata: dict[str, dict[Bearer, None]] = {}  # pair -> who has it
-        self.routing_types: dict[str, int] = {}  # of addresses that clients made, as bits
+        self.routing_types: dict[str, int] = broker.table.declared  # of addresses that were made, as bits
         self.addresses_max: i64 = ADDRESSES_KEPT
         self.branches: dict[bytes, OpenBranch] = {}
         self.branch_seconds: i64 = BRANCH_SECONDS

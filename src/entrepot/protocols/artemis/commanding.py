@@ -242,6 +242,11 @@ class Commands(Reattachable):
             part = self.naming = Naming(self.session)
         return part
 
+    def producers(self) -> dict[str, str]:
+        """Return the addresses of its producers, by the ids that the client gave them."""
+        sending = self.sending
+        return {} if sending is None else {str(number): name for number, name in sending.producers.items()}
+
     def is_busy(self) -> bool:
         """Return whether a large transaction is being carried out."""
         transacting = self.transacting

@@ -6,6 +6,8 @@ has it. Producers need not be known: after a failover a client names them withou
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, InvalidDestination, ProtocolViolation, Refused, StorageError
@@ -33,6 +35,8 @@ from entrepot.protocols.artemis.session import CoreSession
 from entrepot.protocols.inflow import PACE_OCTETS
 from entrepot.protocols.serving.targets import keep_target
 
+PRODUCERS_KEPT: Final = 1_000  # of one session; more are not listed
+
 
 def schedule(message: Message, rare: Rare, wall: i64) -> None:
     """Have ``message`` wait for the date that its sender gave it, if that is to come."""
@@ -50,17 +54,21 @@ class Sending:
         self.broker: BrokerCore = session.broker
         self.crediting: Crediting = Crediting(session.broker, session.channel)
         self.targets: dict[str, Target] = {}  # by routing type and address, as the client says it
+        self.producers: dict[int, str] = {}  # address by the client's id, for operators
         self.large: LargeArrival | None = None
         self.pace: DiskPace = DiskPace()
 
     # -- producers -----------------------------------------------------------------------------------------------------
 
     def produce(self, packet: CreateProducer) -> None:
-        """A producer is opened: nothing has to be known of it."""
+        """A producer is opened: nothing has to be known of it but for operators."""
+        if len(self.producers) < PRODUCERS_KEPT:
+            self.producers[packet.sender] = packet.address or ""
         self.session.replies.done(False, False)
 
     def remove(self, packet: RemoveProducer) -> None:
         """A producer is closed."""
+        self.producers.pop(packet.sender, None)
         self.session.replies.done(False, False)
 
     def credit(self, packet: RequestCredits) -> None:

@@ -17,6 +17,7 @@ from mypy_extensions import i64
 from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import EntrepotError
 from entrepot.base.reasons import UNSENDABLE, Reason
+from entrepot.core.operators.census import SessionView
 from entrepot.core.queue.consumer import Consumer
 from entrepot.protocols.artemis.acceptor import CoreAcceptor
 from entrepot.protocols.artemis.commanding import Commands
@@ -165,6 +166,26 @@ class CoreServerSession(Received):
         left = int(self.beat_receive) - int(self.broker.now - self.heard) if self.beat_receive > 0 else 0
         lost = Lost(int(self.broker.now) + max(left, 0), commands)
         lost.begin()
+
+    def sessions(self, opened: int) -> list[SessionView]:
+        """Return the sessions on it."""
+        number = str(self.number)
+        return [
+            SessionView(
+                one.session.name, number, one.session.subject.name, one.session.client_id,
+                len(one.session.consumers), one.producers(), opened,
+            )
+            for one in self.channels.values()
+        ]  # fmt: skip
+
+    def close_session(self, name: str) -> bool:
+        """End the session ``name``: its client learns it when it says something there."""
+        for commands in list(self.channels.values()):
+            if commands.session.name == name:
+                commands.end()
+                commands.leave()
+                return True
+        return False
 
     def describe(self) -> dict[str, str]:
         """Return what an operator wants to know."""

@@ -268,6 +268,10 @@ class OpenWireSession(CommandSession[Structure]):
         if info is not None and info.connection_id is not None:
             self.acceptor.advisories.disconnected(info.connection_id)
 
+    def readers(self) -> int:
+        """Return how many consumers it has."""
+        return 0 if self.consuming is None else len(self.consuming.consumers)
+
     def describe(self) -> dict[str, str]:
         """Return what an operator wants to know."""
         return {

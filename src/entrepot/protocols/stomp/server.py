@@ -196,6 +196,10 @@ class StompSession(ServerSession):
         self.transacting = None
         self.leasing = None
 
+    def readers(self) -> int:
+        """Return how many subscriptions it has."""
+        return 0 if self.consuming is None else len(self.consuming.named)
+
     def describe(self) -> dict[str, str]:
         """Return what an operator wants to know."""
         version = int(self.reader.version)

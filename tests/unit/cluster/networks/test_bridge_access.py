@@ -7,7 +7,7 @@ import pytest
 from bridged import Network, SiteCensus
 from entrepot.cluster.link import State
 from entrepot.cluster.networks.outlook import across
-from entrepot.core.operators.controls import explained
+from entrepot.core.operators.explaining import explained
 from entrepot.core.operators.management import install
 from entrepot.core.security.access import ADMIN, CONSUME, CREATE, EVERYTHING, READ, WRITE, Rule
 from entrepot.core.security.directory import Directory, User

@@ -17,7 +17,7 @@ from entrepot.cluster.networks.lists import Included, Lists
 from entrepot.cluster.networks.options import BridgeFilterOptions
 from entrepot.cluster.networks.outlook import across
 from entrepot.core.broker import selector_or_none
-from entrepot.core.operators.controls import explained
+from entrepot.core.operators.explaining import explained
 from entrepot.core.operators.where import Search
 
 Q = "queue://Q"

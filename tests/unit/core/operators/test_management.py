@@ -376,10 +376,10 @@ def test_an_address_is_paused_and_purged_whole(rig: Rig) -> None:
     [
         ("queue.none", "pause", [], "no queue 'none'"),
         ("queue.topic://T", "pause", [], "is a topic"),
-        ("address.none", "pause", [], "no address"),
+        ("address.none", "pause", [], "Address Does Not Exist: none"),
         ("divert.d", "x", [], "no resource 'divert.d'"),
         ("", "x", [], "no resource"),
-        ("broker", "explode", [], "no operation 'explode'"),
+        ("broker", "explode", [], "no operation explode/0"),
         ("broker", "cancelScheduled", ["soon"], "argument 1 of cancelScheduled is 'soon'"),
         ("broker", "cancelScheduled", [True], "argument 1"),
         ("broker", "destroyQueue", [], "argument 1 of destroyQueue is missing"),

@@ -1,0 +1,80 @@
+"""The resource ``address.X``: one address with its queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from entrepot.core.addressing.binding import Address, Binding
+from entrepot.core.broker import BrokerCore
+from entrepot.core.operators import upkeep, words
+from entrepot.core.operators.census import Census
+from entrepot.core.operators.control import Control, Counted, Several, json_of
+from entrepot.core.operators.listing import Arguments
+from entrepot.core.operators.tables import is_paging, is_paused, queues_of, routing_types
+from entrepot.core.operators.upkeep import Purge
+from entrepot.core.queue.queue import Queue
+
+
+class AddressControl(Control):
+    """The resource ``address.X``: one address with its queues."""
+
+    def __init__(self, broker: BrokerCore, census: Census, name: str) -> None:
+        super().__init__(broker, census)
+        self.address: Address = address_named(broker, name)
+        self.kind = f"the address {name!r}"
+
+    def queues(self) -> list[Queue]:
+        """Return what is bound to it."""
+        return queues_of(self.address)
+
+    def attributes(self) -> Mapping[str, Callable[[], object]]:
+        """Return what can be asked for."""
+        broker, address = self.broker, self.address
+        return {
+            "id": lambda: address.name,
+            "address": lambda: address.name,
+            "routingTypes": lambda: routing_types(broker, address),
+            "routingTypesAsJSON": lambda: json_of(routing_types(broker, address)),
+            "queueNames": lambda: [queue.name for queue in self.queues()],
+            "allQueueNames": lambda: [queue.name for queue in self.queues()],
+            "remoteQueueNames": lambda: [one.queue.name for one in self._bindings() if one.distance > 0],
+            "bindingNames": lambda: [queue.name for queue in self.queues()],
+            "queueCount": lambda: len(self.queues()),
+            "messageCount": lambda: sum(int(queue.count) for queue in self.queues()),
+            "numberOfMessages": lambda: sum(int(queue.count) for queue in self.queues()),
+            "addressSize": lambda: sum(int(queue.backlog.octets) for queue in self.queues()),
+            "paging": lambda: is_paging(address),
+            "paused": lambda: is_paused(address),
+            "autoCreated": lambda: not address.created_by_operator,
+            "internal": lambda: False,
+            "temporary": lambda: any(queue.temporary for queue in self.queues()),
+            "retroactiveResource": lambda: False,
+        }
+
+    def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
+        """Return what can be done to all queues of an address."""
+        return {"pause": self._pause, "resume": self._resume, "purge": self._purge}
+
+    def _bindings(self) -> list[Binding]:
+        address = self.address
+        groups = [address.anycasts, *address.multicasts.values()]
+        return [one for group in groups for one in group.bindings]
+
+    def _pause(self, given: Arguments) -> None:
+        for queue in self.queues():
+            upkeep.pause(self.broker, queue.name)
+
+    def _resume(self, given: Arguments) -> None:
+        for queue in self.queues():
+            upkeep.resume(self.broker, queue.name)
+
+    def _purge(self, given: Arguments) -> Several:
+        return Several([Counted(Purge(self.broker, queue.name)) for queue in self.queues()])
+
+
+def address_named(broker: BrokerCore, name: str) -> Address:
+    """Return the address ``name``. Raises InvalidDestination when there is none."""
+    address = broker.table.addresses.get(name)
+    if address is None:
+        raise words.no_address(name)
+    return address

@@ -1,0 +1,301 @@
+"""The resource ``broker``: what a broker tells of itself and of all that it has, and what is done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Any, Final
+
+from entrepot.base.environment import MILLISECOND, UNLIMITED
+from entrepot.base.errors import InvalidDestination
+from entrepot.base.machines import machine_of
+from entrepot.core.operators import tables, upkeep, views
+from entrepot.core.operators.address_control import address_named
+from entrepot.core.operators.control import DESCRIBED_MOST, PAGE, Control, fields_of, json_of, rows_of
+from entrepot.core.operators.explaining import explained
+from entrepot.core.operators.listing import Arguments
+from entrepot.core.operators.making import Making, address_text
+from entrepot.core.operators.queue_control import QUEUES, find_queue
+from entrepot.core.operators.tables import Page
+from entrepot.core.operators.where import Search
+from entrepot.core.queue.queue import MAYBE_DELIVERED
+from entrepot.core.security.access import MANAGEMENT
+from entrepot.model.address import ROUTING_NAMES
+
+CLOSED: Final = "an operator closed it"
+
+
+class BrokerControl(Control):
+    """The resource ``broker``."""
+
+    kind = "the broker"
+
+    def attributes(self) -> Mapping[str, Callable[[], object]]:
+        """Return what can be asked for."""
+        broker = self.broker
+        queues = broker.table.queues
+        return {
+            "name": lambda: broker.options.name,
+            "version": lambda: broker.options.version,
+            "currentTimeMillis": lambda: int(broker.wall),
+            "nodeID": lambda: broker.ids.node_id,
+            "nodeUUID": lambda: broker.ids.node.uuid_text,
+            "active": lambda: True,
+            "started": lambda: True,
+            "backup": lambda: False,
+            "clustered": lambda: bool(broker.informant.topology()),
+            "securityEnabled": lambda: broker.access.guarded,
+            "managementAddress": lambda: MANAGEMENT,
+            "managementNotificationAddress": lambda: broker.informant.address,
+            "addressCount": lambda: len(broker.table.addresses),
+            "addressNames": lambda: list(broker.table.addresses),
+            "queueCount": lambda: len(queues),
+            "queueNames": lambda: list(queues),
+            "divertNames": lambda: [one.name for diverts in broker.table.diverts.values() for one in diverts],
+            "bridgeNames": lambda: [str(one.get("name", "")) for one in self.census.bridges()],
+            "connectionCount": self.census.count,
+            "sessionCount": lambda: sum(1 for _ in tables.sessions(self.census)),
+            "totalConsumerCount": lambda: sum(queue.roster.readers() for queue in queues.values()),
+            "totalMessageCount": lambda: sum(int(queue.count) for queue in queues.values()),
+            "totalMessagesAdded": lambda: sum(int(queue.accepted) for queue in queues.values()),
+            "totalMessagesAcknowledged": lambda: sum(int(queue.settled) for queue in queues.values()),
+            "addressMemoryUsage": lambda: int(broker.memory.used),
+            "addressMemoryUsagePercentage": lambda: 100 * int(broker.memory.used) // int(broker.memory.limit),
+            "diskStoreUsage": self._disk_usage,
+            "globalMaxSize": lambda: int(broker.memory.limit),
+            "uptime": lambda: spoken(self._uptime()),
+            "uptimeMillis": self._uptime,
+            "acceptorsAsJSON": lambda: json_of(self._acceptors()),
+            "acceptorNames": lambda: [name for name, _ in self.census.places()],
+            "status": self._status,
+        }
+
+    def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
+        """Return what can be done to a broker."""
+        broker, census = self.broker, self.census
+        making = Making(broker)
+        return {
+            "createAddress": making.create_address,
+            "updateAddress": making.update_address,
+            "deleteAddress": making.delete_address,
+            "createQueue": making.create_queue,
+            "destroyQueue": making.destroy_queue,
+            "deployQueue": making.create_queue,
+            "getQueueNames": self._queue_names,
+            "getAddressInfo": lambda given: address_text(broker, address_named(broker, given.text(0))),
+            "listBindingsForAddress": self._bindings,
+            "getAddressSettingsAsJSON": self._settings,
+            "listAddresses": self._list_addresses,
+            "listQueues": lambda given: Page(list(broker.table.queues.values()), QUEUES, given),
+            "listConsumers": lambda given: Page(
+                tables.consumers(broker, census), tables.consumer_columns(broker), given
+            ),
+            "listConnections": lambda given: Page(census.views(), tables.CONNECTIONS, given),
+            "listSessions": lambda given: Page(tables.sessions(census), tables.SESSIONS, given),
+            "listProducers": lambda given: Page(tables.producers(census), tables.PRODUCERS, given),
+            "listAllConsumersAsJSON": lambda given: json_of(self._consumers("")[:DESCRIBED_MOST]),
+            "listConnectionsAsJSON": lambda given: json_of(census.connections(0, DESCRIBED_MOST)),
+            "listConnectionIDs": lambda given: [one.id for one in islice(census.views(), DESCRIBED_MOST)],
+            "listRemoteAddresses": lambda given: [one.peer for one in islice(census.views(), DESCRIBED_MOST)],
+            "listSessionsAsJSON": self._sessions_of,
+            "listNetworkTopology": lambda given: json_of(broker.informant.topology()),
+            "listBrokerConnections": lambda given: "[]",
+            "closeConnectionWithID": lambda given: census.close(given.text(0), CLOSED),
+            "closeConnectionsForAddress": self._close_from,
+            "closeConnectionsForUser": self._close_of_user,
+            "closeConsumerConnectionsForAddress": self._close_readers,
+            "closeSessionWithID": lambda given: census.close_session(given.text(0), given.text(1), CLOSED),
+            "closeConsumerWithID": self._close_consumer,
+            "listPreparedTransactions": self._prepared,
+            "sendQueueInfoToQueue": lambda given: broker.informant.send_queue_info(given.text(0), given.text(1, "")),
+            "describeQueues": self._describe_queues,
+            "describeConsumers": lambda given: self._consumers(given.text(0, ""))[:DESCRIBED_MOST],
+            "describeConnections": self._describe_connections,
+            "describeBridges": lambda given: census.bridges(),
+            "startConnector": lambda given: self._switch_connector(given, start=True),
+            "stopConnector": lambda given: self._switch_connector(given, start=False),
+            "describeLeases": lambda given: [fields_of(view) for view in views.list_leases(broker)],
+            "describeStages": lambda given: [
+                fields_of(view) for view in views.list_stages(broker, given.text(0, ""), DESCRIBED_MOST)
+            ],
+            "describeSinks": lambda given: [fields_of(view) for view in views.list_sinks(broker, rows_of(given, 0))],
+            "dropStages": self._drop_stages,
+            "explain": lambda given: explained(broker, census, given.text(0)),
+            "where": lambda given: Search(broker, census, given.identity(0)),
+            "describeScheduled": self._describe_scheduled,
+            "cancelScheduled": lambda given: upkeep.cancel_scheduled(broker, given.number(0)),
+        }
+
+    # -- of itself -----------------------------------------------------------------------------------------------------
+
+    def _uptime(self) -> int:
+        return int(self.broker.wall - self.broker.informant.started)
+
+    def _disk_usage(self) -> float:
+        """Return how much of what the journal may take is taken, 0 to 1; of the disk where there is no limit."""
+        limits = self.broker.journal.space.limits
+        most = min(int(limits.store), int(limits.capacity) or int(limits.store))
+        return int(limits.stored) / most if most > 0 else 0.0
+
+    def _acceptors(self) -> list[dict[str, object]]:
+        return [{"name": name, "uri": uri} for name, uri in self.census.places()]
+
+    def _status(self) -> str:
+        broker = self.broker
+        server = {
+            "state": "STARTED",
+            "version": broker.options.version,
+            "nodeId": broker.ids.node.uuid_text,
+            "identity": None,
+            "uptime": spoken(self._uptime()),
+        }
+        return json_of({"server": server})
+
+    # -- of its addresses ----------------------------------------------------------------------------------------------
+
+    def _list_addresses(self, given: Arguments) -> object:
+        """Take (options, page, size) or, as older tools do, (what to write between the names)."""
+        table = self.broker.table
+        if len(given) == 1:
+            return given.text(0).join(sorted(table.addresses, key=str.lower))
+        return Page(list(table.addresses.values()), tables.address_columns(self.broker), given)
+
+    def _bindings(self, given: Arguments) -> str:
+        """Return one binding a line: its name, what it leads to, and who reads there."""
+        address = self.broker.table.addresses.get(given.text(0))
+        if address is None:
+            return ""
+        groups = [address.anycasts, *address.multicasts.values()]
+        return "\n".join(
+            f"{'RemoteQueueBinding' if one.distance else 'LocalQueueBinding'} [address={one.address}, "
+            f"queue={one.queue.name}, routingName={one.routing_name}, distance={one.distance}, "
+            f"consumers={one.consumers()}]"
+            for group in groups
+            for one in group.bindings
+        )
+
+    def _settings(self, given: Arguments) -> str:
+        """Return what is set for an address, by the names of Artemis; octets and ms, -1 for no limit."""
+        policy = self.broker.policies.of(given.text(0))
+        limit = int(policy.max_octets)
+        return json_of(
+            {
+                "maxSizeBytes": -1 if limit == UNLIMITED else limit,
+                "maxDeliveryAttempts": int(policy.max_deliveries),
+                "redeliveryDelay": max(0, int(policy.redelivery_delay) // MILLISECOND),
+                "redeliveryMultiplier": float(policy.redelivery_multiplier),
+                "deadLetterAddress": policy.dead_letter_address or None,
+                "expiryAddress": policy.expiry_address or None,
+                "expiryDelay": int(policy.expiry_ms),
+                "minExpiryDelay": int(policy.expiry_ms_min),
+                "maxExpiryDelay": int(policy.expiry_ms_max),
+                "autoCreateQueues": policy.auto_create,
+                "autoCreateAddresses": policy.auto_create,
+                "autoDeleteQueues": policy.auto_delete,
+                "defaultMaxConsumers": int(policy.max_consumers),
+                "defaultExclusiveQueue": policy.exclusive,
+                "managementBrowsePageSize": PAGE,
+            }
+        )
+
+    # -- of who is there -----------------------------------------------------------------------------------------------
+
+    def _sessions_of(self, given: Arguments) -> str:
+        """Return the sessions of one connection."""
+        wanted = given.text(0)
+        found = [one for one in tables.sessions(self.census) if one.connection == wanted]
+        return json_of(
+            [
+                {"sessionID": one.id, "creationTime": one.opened, "consumerCount": one.consumers, "principal": one.user}
+                for one in found
+            ]
+        )
+
+    def _close_from(self, given: Arguments) -> bool:
+        """Close the connections from one machine."""
+        wanted = given.text(0)
+        return self._close([one.id for one in self.census.views() if machine_of(one.peer) == wanted])
+
+    def _close_of_user(self, given: Arguments) -> bool:
+        """Close the connections of one user."""
+        wanted = given.text(0)
+        return self._close([one.id for one in self.census.views() if wanted in one.users.split(",")])
+
+    def _close_readers(self, given: Arguments) -> bool:
+        """Close the connections of those who read the queues of one address."""
+        address = self.broker.table.addresses.get(given.text(0))
+        queues = [] if address is None else tables.queues_of(address)
+        readers = [one.subscriber for queue in queues for one in queue.roster.consumers]
+        return self._close(list(dict.fromkeys(str(reader.origin) for reader in readers)))
+
+    def _close(self, connections: list[str]) -> bool:
+        return sum(1 for one in connections if self.census.close(one, CLOSED)) > 0
+
+    def _close_consumer(self, given: Arguments) -> bool:
+        """Close a consumer, by the name of its session and its id of `listConsumers`."""
+        session, key = given.text(0), given.text(1)
+        for queue in self.broker.table.queues.values():
+            for consumer in list(queue.roster.consumers):
+                reader = consumer.subscriber
+                if str(consumer.key) == key and (reader.session or str(reader.origin)) == session:
+                    consumer.ended(CLOSED)
+                    if consumer.queue is queue:
+                        self.broker.reading.detach(queue, consumer, MAYBE_DELIVERED)
+                    return True
+        return False
+
+    def _prepared(self, given: Arguments) -> list[str]:
+        """Return the names of the branches that are prepared."""
+        return [one.transaction.name for one in islice(self.broker.branches.prepared.values(), DESCRIBED_MOST)]
+
+    def _switch_connector(self, given: Arguments, *, start: bool) -> None:
+        name = given.text(0)
+        if not self.census.switch_connector(name, start):
+            raise InvalidDestination(
+                f"there is no network connector {name!r}", remedy="`entrepot bridge list` shows those that there are"
+            )
+
+    def _drop_stages(self, given: Arguments) -> int:
+        sink = given.text(0)
+        batch = given.number(1, -1)
+        part = given.text(2, "")
+        if given.flag(3, False):
+            return self.broker.stages.forget(sink)
+        return upkeep.drop_stages(self.broker, sink, batch, part)
+
+    def _queue_names(self, given: Arguments) -> list[str]:
+        wanted = given.text(0, "")
+        queues = self.broker.table.queues.values()
+        return [queue.name for queue in queues if not wanted or ROUTING_NAMES[queue.routing] == wanted]
+
+    def _consumers(self, queue: str) -> list[dict[str, Any]]:
+        name = find_queue(self.broker, queue).name if queue else ""
+        return [fields_of(view) for view in views.list_consumers(self.broker, name)]
+
+    def _describe_queues(self, given: Arguments) -> list[dict[str, Any]]:
+        """Take ([pattern [, name after which to go on [, most]]]); by name, at most `DESCRIBED_MOST`."""
+        table = self.broker.table
+        pattern, after = given.text(0, ""), given.text(1, "")
+        most = rows_of(given, 2)
+        found = table.matching(pattern) if pattern else list(table.queues.values())
+        names = sorted(queue.name for queue in found if queue.name > after)
+        return [fields_of(views.queue_view(self.broker, table.queues[name])) for name in names[:most]]
+
+    def _describe_scheduled(self, given: Arguments) -> list[dict[str, Any]]:
+        return [fields_of(view) for view in views.list_scheduled(self.broker, rows_of(given, 0))]
+
+    def _describe_connections(self, given: Arguments) -> list[dict[str, str]]:
+        """Take ([how many to skip [, most]])."""
+        return self.census.connections(max(0, given.number(0, 0)), rows_of(given, 1))
+
+
+def spoken(milliseconds: int) -> str:
+    """Return a time as Artemis says it: its greatest units, "1 hour 3 minutes"; below a second in ms."""
+    if milliseconds < 1000:
+        return f"{milliseconds}ms"
+    minutes, seconds = divmod(milliseconds // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    said = [(days, "day"), (hours, "hour"), (minutes, "minute")]
+    found = [f"{count} {unit}{'' if count == 1 else 's'}" for count, unit in said if count]
+    return " ".join(found) or f"{seconds} second{'' if seconds == 1 else 's'}"

@@ -1,0 +1,150 @@
+"""What the resources have in common that an operator addresses by name: attributes, operations, and work in steps.
+
+Names of attributes and operations are those of Artemis' management (artemis.md 7.2), so that what was written for it
+finds them; those without a counterpart there begin with ``describe``, or are named like their neighbours. Arguments
+and results are values of JSON. What may take long returns a `Work`, which the caller steps through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from entrepot.base.errors import Refused
+from entrepot.core.broker import BrokerCore
+from entrepot.core.operators.census import Census
+from entrepot.core.operators.listing import Arguments
+from entrepot.core.operators.upkeep import Progress
+from entrepot.core.operators.views import UNBOUNDED
+
+DESCRIBED_MOST: Final = 500  # queues, consumers or schedules in one answer: each may cost a read from disk
+LISTED_MOST: Final = 1_000  # messages in one answer
+PAGE: Final = 200  # messages of a page when the caller does not say: Artemis' management-browse-page-size
+
+
+class Work(Protocol):
+    """An operation that goes on in steps: call `step` until it says True, then `result`."""
+
+    def step(self) -> bool:
+        """Do a bounded part; return whether that was the last one. Raises EntrepotError: it is over then."""
+
+    def result(self) -> object:
+        """Return what is answered."""
+
+
+class _Steps(Protocol):
+    progress: Progress
+
+    def step(self) -> Progress: ...
+
+
+class Counted:
+    """Work whose answer is how many messages it was about."""
+
+    def __init__(self, steps: _Steps, conclude: Callable[[], None] | None = None) -> None:
+        self.steps = steps
+        self.conclude = conclude
+
+    def step(self) -> bool:
+        """Do a part."""
+        done = self.steps.step().done
+        if done and self.conclude is not None:
+            self.conclude()
+        return done
+
+    def result(self) -> object:
+        """Return the count."""
+        return self.steps.progress.messages
+
+
+class Found(Counted):
+    """Work on one message, whose answer is whether it was there."""
+
+    def result(self) -> object:
+        """Return whether it was."""
+        return self.steps.progress.messages == 1
+
+
+class Several:
+    """Works one after the other; the answer is the sum of their counts."""
+
+    def __init__(self, works: list[Counted]) -> None:
+        self.works = works
+        self.at = 0
+
+    def step(self) -> bool:
+        """Do a part of the next one."""
+        if self.at < len(self.works) and self.works[self.at].step():
+            self.at += 1
+        return self.at >= len(self.works)
+
+    def result(self) -> object:
+        """Return the sum."""
+        return sum(work.steps.progress.messages for work in self.works)
+
+
+class Control:
+    """One resource. ``attributes`` and ``operations`` by name; `get` and `call` use them."""
+
+    kind = ""
+
+    def __init__(self, broker: BrokerCore, census: Census) -> None:
+        self.broker = broker
+        self.census = census
+
+    def attributes(self) -> Mapping[str, Callable[[], object]]:
+        """Return what can be asked for."""
+        raise NotImplementedError
+
+    def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
+        """Return what can be done."""
+        raise NotImplementedError
+
+    def get(self, name: str) -> object:
+        """Return an attribute; the case of letters does not matter. Raises Refused for one that is not."""
+        known = self.attributes()
+        read = known.get(name) or known.get(name[:1].lower() + name[1:])
+        if read is None:
+            read = next((one for word, one in known.items() if word.lower() == name.lower()), None)
+        if read is None:
+            raise Refused(f"{self.kind} has no attribute {name!r}", remedy="it has " + ", ".join(known))
+        return read()
+
+    def call(self, name: str, values: list[Any]) -> object:
+        """Begin an operation, ``getX`` and ``isX`` for attributes included; return its result or a `Work`.
+
+        Raises EntrepotError.
+        """
+        known = self.operations()
+        operation = known.get(name)
+        if operation is not None:
+            return operation(Arguments(name, values))
+        for prefix in ("get", "is"):
+            attribute = name.removeprefix(prefix)
+            if attribute != name and not values and attribute[:1].lower() + attribute[1:] in self.attributes():
+                return self.get(attribute)
+        told = f"AMQ229069: no operation {name}/{len(values)}"  # the words of Artemis, which its tools print
+        raise Refused(told, remedy=f"{self.kind} has " + ", ".join(known))
+
+
+def most_of(given: Arguments, at: int) -> int:
+    """Return how many messages at most; -1, as Artemis says it, is all."""
+    most = given.number(at, -1)
+    return UNBOUNDED if most < 0 else most
+
+
+def rows_of(given: Arguments, at: int) -> int:
+    """Return how many rows at most."""
+    return max(0, min(given.number(at, DESCRIBED_MOST), DESCRIBED_MOST))
+
+
+def fields_of(view: msgspec.Struct) -> dict[str, Any]:
+    """Return the fields of ``view`` by name."""
+    return msgspec.structs.asdict(view)
+
+
+def json_of(value: object) -> str:
+    """Return ``value`` as JSON."""
+    return msgspec.json.encode(value).decode()

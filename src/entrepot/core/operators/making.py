@@ -1,0 +1,169 @@
+"""What an operator makes and removes by messages: addresses and queues, with the answers of Artemis (artemis.md 7.2).
+
+An address that an operator made stays until he removes it or the broker stops: a file or a durable queue makes it last.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from entrepot.base.errors import InvalidDestination
+from entrepot.base.patterns import MIXED, is_pattern
+from entrepot.core.addressing.binding import Address
+from entrepot.core.addressing.configuration import configured, described
+from entrepot.core.addressing.definition import QueueDefinition
+from entrepot.core.broker import BrokerCore
+from entrepot.core.operators import upkeep, words
+from entrepot.core.operators.address_control import address_named
+from entrepot.core.operators.control import Counted, Several
+from entrepot.core.operators.listing import Arguments
+from entrepot.core.operators.queue_control import find_queue
+from entrepot.core.operators.tables import queues_of, routing_types
+from entrepot.core.operators.traits import configuration
+from entrepot.core.operators.upkeep import Purge
+from entrepot.core.queue.queue import Queue
+from entrepot.model.address import ANYCAST, ROUTING_NAMES, parse_one
+
+BITS: Final = {"MULTICAST": 1, "ANYCAST": 2}
+
+
+class Making:
+    """The verbs of ``broker`` that make and remove."""
+
+    def __init__(self, broker: BrokerCore) -> None:
+        self.broker: Final = broker
+
+    # -- addresses -----------------------------------------------------------------------------------------------------
+
+    def create_address(self, given: Arguments) -> str:
+        """Take (name, routing types with commas between)."""
+        name, bits = given.text(0), _bits(given.text(1))
+        table = self.broker.table
+        if name in table.addresses or self.broker.addresses.service_at(name) is not None:
+            raise words.address_exists(name)
+        parse_one(name, ANYCAST)
+        address = table.address(name)
+        address.created_by_operator = True
+        table.declared[name] = bits
+        return address_text(self.broker, address)
+
+    def update_address(self, given: Arguments) -> str:
+        """Take (name, routing types): those that it has from now on."""
+        address, bits = address_named(self.broker, given.text(0)), _bits(given.text(1))
+        for routing, queues in (("ANYCAST", address.anycast), ("MULTICAST", address.multicast)):
+            if queues and not bits & BITS[routing]:
+                raise words.type_in_use(address.name, routing)
+        self.broker.table.declared[address.name] = bits
+        return address_text(self.broker, address)
+
+    def delete_address(self, given: Arguments) -> object:
+        """Take (name [, its queues too])."""
+        broker = self.broker
+        address = address_named(broker, given.text(0))
+        queues = queues_of(address)
+        if queues and not given.flag(1, False):
+            raise words.has_bindings(address.name)
+
+        def rest() -> None:
+            address.created_by_operator = False
+            broker.table.declared.pop(address.name, None)
+            broker.table.abandon(address.name)
+
+        if not queues:
+            rest()
+            return None
+        return _Silent(Several([self._removal(queue) for queue in queues]), rest)
+
+    # -- queues --------------------------------------------------------------------------------------------------------
+
+    def create_queue(self, given: Arguments) -> str | None:
+        """Make a queue; take one of Artemis' forms.
+
+        (configuration as JSON [, ignore if it exists]), (address, name [, [durable,] routing type]),
+        (address, routing type, name [, filter [, durable]]).
+        """
+        asked, minds, whole = _asked_queue(given)
+        table = self.broker.table
+        queue = table.queues.get(asked.name)
+        if queue is not None and minds:
+            raise words.queue_exists(asked.name, queue.address)
+        if queue is None:
+            place = parse_one(f"{asked.address}::{asked.name}", asked.routing)  # checks both names
+            if asked.routing == ANYCAST and is_pattern(place.name, MIXED):
+                raise InvalidDestination(f"{place.name!r} is a wildcard", remedy="only a topic may be one")
+            queue = self.broker.queues.create(replace(asked, name=place.queue, address=place.name))
+        return configuration(queue) if whole else None
+
+    def destroy_queue(self, given: Arguments) -> Counted:
+        """Take (name [, remove its consumers [, its address too, which always goes when empty [, only if empty]]])."""
+        name = given.text(0)
+        if name not in self.broker.table.queues and parse_one(name, ANYCAST).name not in self.broker.table.addresses:
+            raise words.no_queue(self.broker, name)
+        queue = find_queue(self.broker, name)
+        if given.flag(3, False) and queue.count > 0:
+            raise InvalidDestination(
+                f"the queue {queue.name!r} holds {queue.count} messages", remedy="purge it first, or do not mind"
+            )
+        if not given.flag(1, False) and (queue.roster.is_read() or self.broker.leases.on(queue)):
+            raise words.has_consumers(queue.name)
+        return self._removal(queue)
+
+    def _removal(self, queue: Queue) -> Counted:
+        broker = self.broker
+        purge = Purge(broker, queue.name)
+
+        def rest() -> None:
+            if broker.table.queues.get(queue.name) is queue:
+                purge.progress.messages += upkeep.delete(broker, queue.name)
+
+        return Counted(purge, rest)
+
+
+class _Silent:
+    """Work whose answer is nothing; ``rest`` is done when it is over."""
+
+    def __init__(self, work: Several, rest: object) -> None:
+        self.work = work
+        self.rest = rest
+
+    def step(self) -> bool:
+        """Do a part."""
+        done = self.work.step()
+        if done and callable(self.rest):
+            self.rest()
+        return done
+
+    def result(self) -> object:
+        """Return nothing."""
+        return None
+
+
+def address_text(broker: BrokerCore, address: Address) -> str:
+    """Return ``address`` as Artemis writes one."""
+    types = ",".join(routing_types(broker, address))
+    made = str(not address.created_by_operator).lower()
+    return f"Address [name={address.name}, routingTypes={{{types}}}, autoCreated={made}]"
+
+
+def _bits(text: str) -> int:
+    bits = 0
+    for word in text.split(","):
+        if word.strip().upper() not in BITS:
+            raise words.no_type(word.strip())
+        bits |= BITS[word.strip().upper()]
+    return bits
+
+
+def _asked_queue(given: Arguments) -> tuple[QueueDefinition, bool, bool]:
+    """Return what a `createQueue` wants, whether it minds when the queue exists, and wants to see it whole."""
+    first = given.text(0)
+    if first.lstrip().startswith("{"):
+        return configured(given.fields(0)), not given.flag(1, False), True
+    if given.text(1).upper() in ROUTING_NAMES[:2] and len(given) > 2:
+        durable = given.flag(4, True)
+        return described(first, given.text(2), given.text(1), given.text(3, ""), durable=durable), True, len(given) > 5
+    at = 3 if given.is_flag(2) else 2
+    durable = given.flag(2, True) if at == 3 else True
+    return described(first, given.text(1), given.text(at, "MULTICAST"), durable=durable), True, False

@@ -1,0 +1,64 @@
+"""What a queue does, as a configuration of Artemis has it: its own definition, or what is set for its address."""
+
+from __future__ import annotations
+
+from entrepot.base.environment import MILLISECOND
+from entrepot.core.operators.control import json_of
+from entrepot.core.queue.queue import Queue
+from entrepot.model.address import ROUTING_NAMES
+
+
+def traits(queue: Queue) -> dict[str, object]:
+    """Return the attributes of ``queue`` by the names of Artemis' QueueConfiguration (artemis.md 4.1); ms."""
+    definition, policy = queue.definition, queue.policy
+    delay = int(policy.delay_before_dispatch)
+    return {
+        "max-consumers": int(policy.max_consumers),
+        "exclusive": policy.exclusive,
+        "group-rebalance": policy.group_rebalance,
+        "group-rebalance-pause-dispatch": definition.group_rebalance_pause,
+        "group-buckets": int(policy.group_buckets),
+        "group-first-key": policy.group_first_key or None,
+        "last-value": definition.last_value,
+        "last-value-key": definition.last_value_key or None,
+        "non-destructive": definition.non_destructive,
+        "purge-on-no-consumers": definition.purge_on_no_consumers,
+        "enabled": definition.enabled,
+        "consumers-before-dispatch": int(policy.consumers_before_dispatch),
+        "delay-before-dispatch": delay // MILLISECOND if delay > 0 else -1,
+        "auto-delete": definition.auto_delete,
+        "auto-delete-delay": 0,
+        "auto-delete-message-count": 0,
+        "ring-size": definition.ring_size,
+    }
+
+
+SAID_WHEN_SET = ("group-first-key", "last-value-key")
+
+
+def configuration(queue: Queue, *, updated: bool = False) -> str:
+    """Return ``queue`` as JSON, fields in Artemis' order; ``updated``: as `updateQueue` answers, with ``enabled``."""
+    said: dict[str, object] = {
+        "id": int(queue.identity),
+        "name": queue.name,
+        "address": queue.address,
+        "routing-type": ROUTING_NAMES[queue.routing],
+    }
+    if queue.filter is not None:
+        said["filter-string"] = queue.filter.text
+    said["durable"] = queue.durable
+    if queue.definition.user:
+        said["user"] = queue.definition.user
+    for name, value in traits(queue).items():
+        if value is not None and (name != "enabled" or updated):
+            said[name] = value
+    said |= {
+        "configuration-managed": False,
+        "temporary": queue.temporary,
+        "auto-create-address": True,
+        "internal": queue.definition.internal,
+        "transient": False,
+        "auto-created": queue.definition.auto_created,
+        "fqqn": False,
+    }
+    return json_of(said)
