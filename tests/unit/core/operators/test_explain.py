@@ -14,8 +14,8 @@ from entrepot.base.errors import StorageFull
 from entrepot.base.reasons import OBJECTIONS
 from entrepot.core.broker import selector_or_none
 from entrepot.core.operators.census import Census
-from entrepot.core.operators.explaining import explained
 from entrepot.core.operators.explain import UNEXPLAINED, Explanation, explain
+from entrepot.core.operators.explaining import explained
 from entrepot.core.operators.where import Search
 from entrepot.core.transactions.transaction import Transaction
 from entrepot.model.address import parse
