@@ -7,10 +7,11 @@ from itertools import islice
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.networks.outlook import outlook
-from entrepot.core.operators.census import Census, ConnectionView, SessionView
+from entrepot.core.operators.census import Census
 from entrepot.io.connection import Connection
 from entrepot.io.links import Links
 from entrepot.io.tcp import Listener
+from entrepot.model.connected import ConnectionView, SessionView
 from entrepot.model.message import Message
 from entrepot.protocols.serving.session import ServerSession
 
@@ -115,7 +116,8 @@ def view_of(listener: Listener, connection: Connection) -> ConnectionView:
         broker = session.broker
         opened = int(broker.wall) - (int(broker.now) - int(session.opened)) // MILLISECOND
         client_id = session.client_id
-        sessions = session.sessions(opened)
+        one = SessionView(number, number, session.subject.name, client_id, session.readers(), {}, opened)
+        sessions = session.sessions(opened) or [one]
     users = dict.fromkeys(one.user for one in sessions if one.user)
     return ConnectionView(
         number, connection.peer, listener.uri.partition("?")[0], session.protocol.upper(), client_id,

@@ -23,6 +23,7 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import Instant
+from entrepot.model.connected import SessionView
 
 NEVER: Final = 1 << 62
 
@@ -136,6 +137,18 @@ class Session:
 
     def detach(self, why: str, now: Instant) -> None:
         """The connection is gone: give back what it held."""
+
+    def readers(self) -> int:
+        """Return how many consumers it has."""
+        return 0
+
+    def sessions(self, opened: int) -> list[SessionView]:
+        """Return the sessions on it; none, where a protocol knows only one. ``opened``: in ms since 1970."""
+        return []
+
+    def close_session(self, name: str) -> bool:
+        """Close one of several sessions on it; False when there is none called ``name``."""
+        return False
 
     def describe(self) -> dict[str, str]:
         """Return what an operator wants to know; "refused" says why we ended a connection, and is logged."""

@@ -13,12 +13,13 @@ from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import Refused
 from entrepot.core.addressing.binding import Address
 from entrepot.core.broker import BrokerCore
-from entrepot.core.operators.census import Census, ConnectionView, SessionView
+from entrepot.core.operators.census import Census
 from entrepot.core.operators.control import json_of
 from entrepot.core.operators.listing import PAGE_MOST, Arguments, comparison, ranked, written
 from entrepot.core.queue.consumer import Consumer
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES
+from entrepot.model.connected import ConnectionView, SessionView
 
 T = TypeVar("T")
 

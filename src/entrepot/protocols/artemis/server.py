@@ -17,8 +17,8 @@ from mypy_extensions import i64
 from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import EntrepotError
 from entrepot.base.reasons import UNSENDABLE, Reason
-from entrepot.core.operators.census import SessionView
 from entrepot.core.queue.consumer import Consumer
+from entrepot.model.connected import SessionView
 from entrepot.protocols.artemis.acceptor import CoreAcceptor
 from entrepot.protocols.artemis.commanding import Commands
 from entrepot.protocols.artemis.options import CoreOptions

@@ -23,7 +23,6 @@ from entrepot.core.events.facts import (
     ConnectionFact,
     SecurityFact,
 )
-from entrepot.core.operators.census import SessionView
 from entrepot.core.ports import ClientHolder
 from entrepot.core.queue.consumer import Pause
 from entrepot.core.queue.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
@@ -124,19 +123,6 @@ class ServerSession(Session):
 
     def give_back(self) -> None:
         """Give back all that this connection holds in the broker."""
-
-    def readers(self) -> int:
-        """Return how many consumers it has."""
-        return 0
-
-    def sessions(self, opened: int) -> list[SessionView]:
-        """Return the sessions on it: one, where a protocol knows none. ``opened``: in ms since 1970."""
-        number = str(self.number)
-        return [SessionView(number, number, self.subject.name, self.client_id, self.readers(), {}, opened)]
-
-    def close_session(self, name: str) -> bool:
-        """Close one of several sessions on it; False when there is none called ``name``."""
-        return False
 
     # -- what the shell calls ------------------------------------------------------------------------------------------
 

@@ -11,11 +11,12 @@ import pytest
 from entrepot.base.errors import EntrepotError
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.operators.broker_control import spoken
-from entrepot.core.operators.census import Census, ConnectionView, SessionView
+from entrepot.core.operators.census import Census
 from entrepot.core.operators.control import Work
 from entrepot.core.operators.controls import control
 from entrepot.core.operators.tables import LOOKED_A_STEP, ROWS_A_STEP
 from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.model.connected import ConnectionView, SessionView
 from kit import Rig
 
 BROKER = "broker"
