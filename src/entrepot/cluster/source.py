@@ -97,6 +97,10 @@ class Feed(Subscription):
         """Return in words why `admits` says no; None where it says yes."""
         return None
 
+    def halted(self) -> Objection | None:
+        """Return in words why nothing crosses at this moment; None where there is no more to say than that."""
+        return None
+
     def consumer(self, queue: Queue) -> Consumer:
         """Return a consumer that writes to the link."""
         key = self.link.broker.ids.consumer_key()
@@ -153,6 +157,10 @@ class LinkConsumer(Consumer):
     def peer(self) -> str:
         """Return the name of the broker on the other side."""
         return self.feed.link.port.peer()
+
+    def halted(self) -> Objection | None:
+        """Return in words why the link takes nothing at this moment."""
+        return self.feed.halted()
 
     def deliver(self, message: Message, deliveries: i64) -> None:
         """Send it, or settle it unsent where it may not cross."""

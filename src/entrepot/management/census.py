@@ -86,7 +86,11 @@ class OpenConnections(Census):
         links = self.links()
         if links is None:
             return []
-        return outlook(links.neighbourhood, links.connectors, name, topic=topic, now=int(links.turn.now))
+        now = int(links.turn.now)
+        rows = outlook(links.neighbourhood, links.connectors, name, topic=topic, now=now)
+        for core in links.core_connectors:
+            rows += core.outlook(name, topic=topic, now=now)
+        return rows
 
     @property
     def url(self) -> str:

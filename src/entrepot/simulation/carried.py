@@ -201,6 +201,7 @@ class CarriedRun:
         for _ in range(self.lots.between(15, 50)):
             self._step()
             network.run(self.lots.skewed(1, 600))
+            network.explained()
         network.heal()
         for site in network.sites.values():
             self._switch(site, start=True)

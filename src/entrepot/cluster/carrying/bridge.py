@@ -21,13 +21,14 @@ from mypy_extensions import i64
 
 from entrepot.base.environment import Instant
 from entrepot.base.errors import EntrepotError
-from entrepot.base.uri import Endpoint
+from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.carrying.options import CoreBridgeOptions
 from entrepot.cluster.dialled import Dialled, link_report
-from entrepot.cluster.flow import NO_CREDIT
+from entrepot.cluster.flow import NO_CREDIT, STREAMING, UNREAD
 from entrepot.cluster.link import Effect, LinkCore, State
 from entrepot.cluster.source import Feed
 from entrepot.core.broker import BrokerCore, selector_or_none
+from entrepot.core.queue.consumer import Objection
 from entrepot.core.queue.queue import Queue
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.model.address import Destination
@@ -38,6 +39,12 @@ from entrepot.protocols.artemis.linking.places import backup_of
 from entrepot.protocols.artemis.packets import ClusterTopology, Packet
 from entrepot.protocols.session import Session, Shell
 
+HALTED: Final = (
+    (NO_CREDIT, "the address there has no room", "ask there: entrepot explain; its max-size-bytes, its disk"),
+    (UNREAD, "the other broker does not read fast enough", "look at the other broker, and at the network between"),
+    (STREAMING, "a large message is on its way, and nothing may come between", "wait, or look at the network between"),
+)
+"""Why an open link takes nothing, and what helps."""
 PREFETCH: Final = 2_000  # messages on their way; far fewer than the duplicate ids that an address remembers
 Say = Callable[[str, str], None]
 Perform = Callable[[Dialled, list[Effect]], None]
@@ -53,6 +60,10 @@ class QueueFeed(Feed):
         self.stays = True
         self.connection = bridge.link.name
         self.selector = selector_or_none(selector)
+
+    def halted(self) -> Objection | None:
+        """Return in words why nothing crosses."""
+        return halted(self.bridge.link)
 
     def ended(self, why: str) -> None:
         """The queue was deleted."""
@@ -292,7 +303,7 @@ class CoreBridge(Dialled):
     def peer(self) -> str:
         """Return who the other broker is, as far as it says."""
         place = self.link.place
-        return self.carrier.node or ("" if place is None else place.masked())
+        return self.carrier.node if place is None else authority(place)
 
     def failed_forward(self, feed: Feed, message: Message, why: str) -> None:
         """A message is a dead letter now."""
@@ -318,6 +329,20 @@ class CoreBridge(Dialled):
             "duplicates": 0,
             "canary": "query",
         }
+
+
+def halted(link: LinkCore) -> Objection | None:
+    """Return in words why ``link`` takes nothing; None while it takes messages."""
+    where = "" if link.place is None else f" to {authority(link.place)}"
+    who = f"the bridge {link.name}{where}"
+    if link.state is not State.OPEN:
+        why = f": {link.why}" if link.why else ""
+        remedy = "start that broker, or see entrepot bridge list"
+        return Objection("bridge-down", f"{who} is not open, it is {link.state.value}{why}", remedy)
+    for reason, text, remedy in HALTED:
+        if link.flow.reasons & reason:
+            return Objection("bridge-busy", f"{who}: {text}", remedy)
+    return None
 
 
 def _nothing() -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.cluster.carrying.bridge import CoreBridge, Perform, Say
-from entrepot.cluster.carrying.options import CoreBridgeEntry
+from entrepot.cluster.carrying.options import FOREVER, CoreBridgeEntry
 from entrepot.cluster.link import LinkCore, LinkOptions, State
 from entrepot.cluster.supervision import INTERVALS_SILENT
 from entrepot.core.broker import BrokerCore
@@ -69,6 +69,24 @@ class CoreConnector:
     def for_ms(self, now: Instant) -> int:
         """Return since when it is stopped, ms; -1: it was never started."""
         return (now - self.since) // MILLISECOND if self.since <= now else -1
+
+    def outlook(self, name: str, *, topic: bool, now: Instant) -> list[dict[str, object]]:
+        """Return what each bridge does for the queue ``name``, as `cluster/networks/outlook.py` tells it."""
+        if topic or name != self.entry.options.queue:
+            return []
+        idle = {"peer": "", "state": self.state, "for_ms": self.for_ms(now), "error": "", "place": self.place}
+        rows = [bridge.report(now) for bridge in self.bridges.values()] or [idle]
+        told = {"connector": self.name, "sends": True, "demand": True, "suppressed": False, "permitted": True}
+        rest = {"forbidden": "", "consumer_ttl": FOREVER, "message_ttl": FOREVER, "conduit": False}
+        return [
+            {
+                **told,
+                **{key: row[key] for key in ("peer", "state", "error", "place")},
+                "for_ms": row.get("for_ms", row.get("since_ms", -1)),
+                **rest,
+            }
+            for row in rows
+        ]
 
     def stop(self, now: Instant) -> None:
         """End every bridge; what is on its way is given back. It may be started again."""

@@ -481,6 +481,9 @@ def why_full(broker: BrokerCore, consumer: Consumer) -> Objection:
         text = f"{who} has prefetch 0: it gets a message when it asks for one, and asks for none now"
         return Objection("no-credit", text, "it must ask: receive(), or a prefetch over 0")
     if window.pauses:
+        halted = consumer.halted()
+        if halted is not None:
+            return halted
         if consumer.peer():
             return Objection("bridge-busy", f"{who} is closing, or its broker does not read", "entrepot bridge list")
         return Objection("not-reading", f"{who} does not read from its connection", "look at that client")

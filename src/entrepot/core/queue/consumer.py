@@ -176,6 +176,10 @@ class Consumer:
         """Return the name of the broker that reads here through a bridge; "" for a client."""
         return ""
 
+    def halted(self) -> Objection | None:
+        """Return in words why its window is paused, where it knows that better than `Pause` does."""
+        return None
+
 
 class Source(QueueHead):
     """What is in flight of one queue, and what its consumers may say to it. `core/queue/queue.py` is the queue."""

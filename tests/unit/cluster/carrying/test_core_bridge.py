@@ -6,6 +6,8 @@ import pytest
 
 from entrepot.cluster.carrying.options import RoutingType
 from entrepot.cluster.link import State
+from entrepot.core.operators.census import Census
+from entrepot.core.operators.explain import explain
 from kit import SECOND
 
 from .crossed import Crossed, properties
@@ -193,3 +195,25 @@ def test_two_queues_may_each_send_one_message() -> None:
     one.send("a")
     message = one.messages()[0]
     assert first.crossing.duplicate_id(message) != second.crossing.duplicate_id(message)
+
+
+def test_what_waits_is_explained() -> None:
+    crossed = Crossed(start=False)
+    crossed.reachable = False
+    crossed.start()
+    crossed.send("a")
+    (reason,) = explain(crossed.near.broker, crossed.near.queue("Q"), Census()).reasons
+    assert reason.code == "bridge-down"
+    assert reason.text.endswith("the bridge B to far:61616 is not open, it is waiting: nobody answers"), reason.text
+    (row,) = crossed.connector.outlook("Q", topic=False, now=crossed.near.now)
+    assert (row["connector"], row["state"], row["error"]) == ("B", "waiting", "nobody answers")
+    assert crossed.connector.outlook("R", topic=False, now=crossed.near.now) == []
+
+
+def test_a_full_address_is_explained() -> None:
+    crossed = Crossed(far={"max-size-bytes": "20000", "address-full-policy": "BLOCK"}, producer_window=4_000)
+    crossed.send(*("x" * 500 for _ in range(200)))
+    codes = [reason.code for reason in explain(crossed.near.broker, crossed.near.queue("Q"), Census()).reasons]
+    texts = [reason.text for reason in explain(crossed.near.broker, crossed.near.queue("Q"), Census()).reasons]
+    assert "bridge-busy" in codes
+    assert any("the address there has no room" in text for text in texts), texts
