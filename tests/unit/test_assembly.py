@@ -12,7 +12,8 @@ from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import InvalidOption
 from entrepot.cluster.networks.options import NetworkConnectorOptions
-from entrepot.config.model import BrokerConfig, QueueEntry
+from entrepot.config.model import BrokerConfig
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.events.facts import Hub
 from entrepot.core.operators.jobs import ADDRESS as JOBS
 from entrepot.core.operators.management import ADDRESS as MANAGEMENT
@@ -82,7 +83,7 @@ def test_a_scheduler_that_is_off_takes_no_jobs() -> None:
 
 
 def test_what_the_configuration_says_exists_after_the_start_and_not_before() -> None:
-    config = BrokerConfig(queues=(QueueEntry(name="orders", address="orders", routing=ANYCAST),))
+    config = BrokerConfig(queues=(QueueDefinition(name="orders", address="orders", routing=ANYCAST),))
     made = assembly(Plan("b", 1 << 20, config=config))
     made.recover(SECOND, 1_000_000)
     made.equip()

@@ -12,14 +12,14 @@ from entrepot.analysis.clusters import Cluster
 from entrepot.analysis.model import FOREVER, Address, Channel, CoreBridge
 from entrepot.base.errors import InvalidSelector
 from entrepot.config.findings import Severity
-from entrepot.config.model import QueueEntry
 from entrepot.config.peering import BridgeEntry
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.model.predicate import compile_selector
 
 ROUTINGS: Final = ("PASS", "STRIP", "ANYCAST", "MULTICAST")
 
 
-def bridges(cluster: Cluster, queues: tuple[QueueEntry, ...]) -> tuple[Channel, ...]:
+def bridges(cluster: Cluster, queues: tuple[QueueDefinition, ...]) -> tuple[Channel, ...]:
     """Return the bridges; ``queues``: those of the configuration. What is wrong goes to the issues of ``cluster``."""
     known = {queue.name: queue.address for queue in queues}
     found = []

@@ -6,7 +6,7 @@ every start.
 
 from __future__ import annotations
 
-from entrepot.config.model import BrokerConfig, CompositeEntry, QueueEntry, Sharing, UsageOptions
+from entrepot.config.model import BrokerConfig, CompositeEntry, Sharing, UsageOptions
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.addressing.diversion import composite, divert
 from entrepot.core.addressing.policy import Policies
@@ -81,26 +81,17 @@ def found(config: BrokerConfig, broker: BrokerCore) -> None:
         broker.table.add_divert(
             divert(entry.name, entry.address, targets, entry.exclusive, condition, passes=entry.passes)
         )
-    for queue_entry in config.queues:
-        if queue_entry.name not in broker.table.queues:
-            _make(queue_entry, broker)
+    for definition in config.queues:
+        known = broker.table.queues.get(definition.name)
+        if known is None:
+            broker.queues.create(definition)
+        elif known.address == definition.address and known.routing == definition.routing:
+            broker.queues.redefine(known, definition)
     for place in config.destinations:
         if place.routing != ANYCAST:
             broker.table.address(place.name).created_by_operator = True
         elif place.name not in broker.table.queues:
             broker.queues.create(QueueDefinition(name=place.name, address=place.name))
-
-
-def _make(entry: QueueEntry, broker: BrokerCore) -> None:
-    broker.queues.create(
-        QueueDefinition(
-            name=entry.name,
-            address=entry.address,
-            routing=entry.routing,
-            selector=entry.selector,
-            durable=entry.durable,
-        )
-    )
 
 
 def _divert(entry: CompositeEntry) -> Divert:

@@ -18,6 +18,7 @@ from entrepot.cluster.carrying.options import CoreBridgeEntry
 from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.config.peering import Peering, Position
 from entrepot.config.security import OPEN, Security
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.security.access import NOTIFICATIONS
 from entrepot.core.sending.arrival import AS_SENT
 from entrepot.ha.lease import EITHER
@@ -197,16 +198,6 @@ class PluginSettings(Struct, frozen=True, kw_only=True):
     separator: str = ""
 
 
-class QueueEntry(Struct, frozen=True, kw_only=True):
-    """A queue of Artemis that exists from the start; ``selector`` "" takes everything."""
-
-    name: str
-    address: str
-    routing: int
-    durable: bool = True
-    selector: str = ""
-
-
 class DivertEntry(Struct, frozen=True, kw_only=True):
     """A divert of Artemis (artemis.md 4.4). ``passes``: copies keep their routing type, else the targets say it."""
 
@@ -258,7 +249,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     connectors: tuple[Connector, ...] = ()
     policies: tuple[PolicyEntry, ...] = ()
     destinations: tuple[Destination, ...] = ()
-    queues: tuple[QueueEntry, ...] = ()
+    queues: tuple[QueueDefinition, ...] = ()
     diverts: tuple[DivertEntry, ...] = ()
     virtual_topics: tuple[VirtualTopicEntry, ...] = (VirtualTopicEntry(),)
     composites: tuple[CompositeEntry, ...] = ()

@@ -97,12 +97,7 @@ class Maintenance:
                 self._find_slow_by_rate(queue)
             if queue.policy.advises_slow:
                 self._find_crowded(queue)
-            if (
-                queue.definition.auto_created
-                and queue.policy.auto_delete
-                and queue.is_unused()
-                and not self.leases.on(queue)
-            ):
+            if queue.traits.auto_delete and queue.is_unused() and not self.leases.on(queue):
                 self.queues.delete(queue, "it was not used")
         if self.paces:
             self._forget_paces()

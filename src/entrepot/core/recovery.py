@@ -10,6 +10,8 @@ from entrepot.core.events import trace as facts
 from entrepot.core.leases.lease import Lease
 from entrepot.core.leases.lease_records import ClaimRecord, LeaseRecord, decode_claim, decode_lease
 from entrepot.core.queue.queue import Queue
+from entrepot.core.queue.stock import trim
+from entrepot.core.queue.values import LastValues
 from entrepot.core.records import (
     FIRST_QUEUE,
     KIND_BRANCH,
@@ -186,6 +188,11 @@ def recover(broker: BrokerCore) -> RecoveryReport:
     ids.run = ids.reserved  # rises with every start: names made from it differ from those of every earlier run
     for queue in broker.table.queues.values():
         queue.used = True
+        stock = queue.stock
+        if isinstance(stock, LastValues):
+            stock.rebuild()
+        if stock.ring >= 0:
+            trim(stock)
     broker.stages.rebuild(rebuilder.staged)
     for number, identity in rebuilder.orphans:
         journal.settle(number, identity)

@@ -18,8 +18,9 @@ from entrepot.base.uri import Endpoint
 from entrepot.cluster.carrying.bridge import CoreBridge
 from entrepot.cluster.carrying.options import CoreBridgeEntry, CoreBridgeOptions
 from entrepot.cluster.link import State
-from entrepot.config.model import BrokerConfig, BrokerSettings, PolicyEntry, QueueEntry
+from entrepot.config.model import BrokerConfig, BrokerSettings, PolicyEntry
 from entrepot.core.addressing.address_settings import Full
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore
 from entrepot.journal.log import Waiter
 from entrepot.model.address import ANYCAST, Destination
@@ -164,7 +165,7 @@ class CarriedRun:
             policies = (PolicyEntry(pattern="Q", settings={"max_octets": FULL, "full": Full.BLOCK}),)
         config = BrokerConfig(
             broker=BrokerSettings(name=name),
-            queues=(QueueEntry(name="Q", address="Q", routing=ANYCAST),),
+            queues=(QueueDefinition(name="Q", address="Q", routing=ANYCAST),),
             core_bridges=tuple(bridges),
             policies=policies,
         )

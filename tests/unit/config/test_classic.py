@@ -62,7 +62,7 @@ def test_every_setting_of_the_core_has_a_value_of_classic() -> None:
     policies = Policies()
     add_policies(config(broker()), policies)
     chosen = policies.of("any.thing", MULTICAST)
-    assert (chosen.prioritized, chosen.max_deliveries, chosen.full, chosen.delay_before_dispatch) == (
+    assert (chosen.prioritized, chosen.max_deliveries, chosen.full, chosen.given.delay_before_dispatch) == (
         False,
         -1,
         FULL_BLOCK,
@@ -447,17 +447,17 @@ def test_simple_attributes_reach_their_settings() -> None:
         gcInactiveDestinations="true" inactiveTimoutBeforeGC="7000"/>""",
         attributes='schedulePeriodForDestinationPurge="1000"',
     )
-    assert (chosen.durable_prefetch, chosen.exclusive, chosen.strict_order) == (
+    assert (chosen.durable_prefetch, chosen.given.exclusive, chosen.strict_order) == (
         2,
         True,
         True,
     )
-    assert (chosen.delay_before_dispatch, chosen.consumers_before_dispatch) == (500 * MILLISECOND, 3)
-    assert (chosen.auto_delete, chosen.auto_delete_delay) == (True, 7000 * MILLISECOND)
+    assert (chosen.given.delay_before_dispatch, chosen.given.consumers_before_dispatch) == (500 * MILLISECOND, 3)
+    assert (chosen.given.auto_delete, chosen.given.auto_delete_delay) == (True, 7000 * MILLISECOND)
 
 
 def test_unused_destinations_stay_where_nobody_says_how_often_to_look() -> None:
-    assert not policy('<policyEntry queue=">" gcInactiveDestinations="true"/>').auto_delete
+    assert not policy('<policyEntry queue=">" gcInactiveDestinations="true"/>').given.auto_delete
 
 
 @pytest.mark.parametrize(
@@ -489,7 +489,7 @@ def test_unused_destinations_stay_where_nobody_says_how_often_to_look() -> None:
 )
 def test_dead_letters(strategy: str, fields: dict[str, object]) -> None:
     chosen = policy(f'<policyEntry queue=">"><deadLetterStrategy>{strategy}</deadLetterStrategy></policyEntry>')
-    assert {name: getattr(chosen, name) for name in fields} == fields
+    assert {name: getattr(chosen.given, name) for name in fields} == fields
 
 
 @pytest.mark.parametrize(
@@ -520,14 +520,14 @@ def test_dead_letters(strategy: str, fields: dict[str, object]) -> None:
 )
 def test_strategies(slot: str, strategy: str, fields: dict[str, object]) -> None:
     chosen = policy(f'<policyEntry topic=">"><{slot}>{strategy}</{slot}></policyEntry>', routing=MULTICAST)
-    assert {name: getattr(chosen, name) for name in fields} == fields
+    assert {name: getattr(chosen.given, name) for name in fields} == fields
 
 
 @pytest.mark.parametrize(
     ("text", "buckets"), [("bucket", 1024), ("bucket?bucketCount=8", 8), ("simple", -1), ("cached", -1)]
 )
 def test_message_group_maps_by_name(text: str, buckets: int) -> None:
-    assert policy(f'<policyEntry queue=">" messageGroupMapFactoryType="{text}"/>').group_buckets == buckets
+    assert policy(f'<policyEntry queue=">" messageGroupMapFactoryType="{text}"/>').given.group_buckets == buckets
 
 
 @pytest.mark.parametrize(

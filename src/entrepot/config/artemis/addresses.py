@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from entrepot.base.errors import InvalidSelector
+from entrepot.base.errors import InvalidSelector, Refused
 from entrepot.base.patterns import ARTEMIS, is_pattern
 from entrepot.base.settings import Dialect
 from entrepot.config.artemis.reading import PartReader
-from entrepot.config.model import DivertEntry, PolicyEntry, QueueEntry
+from entrepot.config.model import DivertEntry, PolicyEntry
 from entrepot.config.reading import Bean
 from entrepot.core.addressing.address_settings import AddressSettings
+from entrepot.core.addressing.configuration import FIELDS
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 from entrepot.model.predicate import compile_selector
 
 EVERYTHING: Final = "#"
+ELSEWHERE: Final = ("internal", "auto-delete", "auto-delete-delay", "auto-delete-message-count")
+"""What Artemis' schema does not let a <queue> say."""
 ROUTINGS: Final[Mapping[str, int]] = {"STRIP": UNTYPED, "ANYCAST": ANYCAST, "MULTICAST": MULTICAST, "PASS": UNTYPED}
 
 
@@ -37,13 +41,16 @@ def _settings(bean: Bean) -> Iterator[tuple[str, Any]]:
         value = bean.get(name)
         if value is not None:
             yield declared.name, value
+    older = bean.get("last-value-queue")  # what default-last-value-queue was called
+    if older is not None and bean.get("default-last-value-queue") is None:
+        yield "last_value", older
 
 
-def queues(reader: PartReader, core: Bean) -> tuple[tuple[Destination, ...], tuple[QueueEntry, ...]]:
+def queues(reader: PartReader, core: Bean) -> tuple[tuple[Destination, ...], tuple[QueueDefinition, ...]]:
     """Return the addresses and the queues that exist from the start."""
     below = core.one("addresses")
     places: list[Destination] = []
-    found: dict[str, QueueEntry] = {}
+    found: dict[str, QueueDefinition] = {}
     for bean in [] if below is None else below.many("address"):
         address = bean.text("name")
         if not address or is_pattern(address, ARTEMIS):
@@ -65,10 +72,20 @@ def queues(reader: PartReader, core: Bean) -> tuple[tuple[Destination, ...], tup
     return tuple(places), tuple(found.values())
 
 
-def _queue(reader: PartReader, bean: Bean, address: str, routing: int) -> QueueEntry:
-    name = bean.text("name") or address
-    durable = bool(bean.get("durable", True))
-    return QueueEntry(name=name, address=address, routing=routing, durable=durable, selector=filter_of(reader, bean))
+def _queue(reader: PartReader, bean: Bean, address: str, routing: int) -> QueueDefinition:
+    said = {field: bean.get(word) for word, field in FIELDS.items() if word not in ELSEWHERE}
+    definition = QueueDefinition(
+        name=bean.text("name") or address,
+        address=address,
+        routing=routing,
+        selector=filter_of(reader, bean),
+        **{field: value for field, value in said.items() if value is not None},
+    )
+    try:
+        definition.check()
+    except Refused as error:
+        reader.error(bean, error.message, error.remedy)
+    return definition
 
 
 def filter_of(reader: PartReader, bean: Bean) -> str:

@@ -32,7 +32,6 @@ ONE_JOURNAL: Final = "bindings, messages, pages and large bodies are in one jour
 ALWAYS_SYNCED: Final = "what is confirmed is synced, always; what arrives meanwhile shares the next sync"
 OWN_FILES: Final = "the journal looks after its own files"
 NO_QUORUM: Final = "replication is not built yet"
-PER_ADDRESS: Final = "it is said for addresses, not for single queues"
 LIVE: Final = "the file is read at the start alone"
 
 CORE: Final = Kind(
@@ -195,27 +194,19 @@ ADDRESS_SETTING: Final = Kind(
     otherwise("a full disk refuses messages", "disk-full-policy:text=FAIL"),
     otherwise("a producer is blocked before that", "max-size-bytes-reject-threshold:size=-1"),
     no_effect("there are no samples to keep", "message-counter-history-day-limit:number"),
-    otherwise("last-value queues are not built yet", "default-last-value-queue:flag=false last-value-queue:flag=false"),
-    no_effect("last-value queues are not built yet", "default-last-value-key:text"),
-    otherwise("non-destructive queues are not built yet", "default-non-destructive:flag=false"),
-    otherwise("a new owner of a group does not wait", "default-group-rebalance-pause-dispatch:flag=false"),
+    obeyed("last-value-queue:flag"),
     otherwise(NOT_BALANCED, "redistribution-delay:number=-1"),
     otherwise("an address is made with its queue", "auto-create-addresses:flag=true"),
     no_effect("an address without queues costs nothing", "auto-delete-addresses:flag auto-delete-addresses-delay:ms"),
     no_effect("an address without queues costs nothing", "auto-delete-addresses-skip-usage-check:flag"),
-    otherwise("queues that somebody made on purpose stay", "auto-delete-created-queues:flag=false"),
-    otherwise("only empty queues go", "auto-delete-queues-message-count:number=0"),
-    otherwise("a queue that nobody used yet stays", "auto-delete-queues-skip-usage-check:flag=false"),
     otherwise(
         "what the file does not name any more stays",
         "config-delete-queues:text=OFF config-delete-addresses:text=OFF config-delete-diverts:text=OFF",
     ),
     no_effect("answers are cut by their own limits", "management-browse-page-size:number"),
     no_effect("answers are cut by their own limits", "management-message-attribute-size-limit:number"),
-    otherwise("queues keep their messages without consumers", "default-purge-on-no-consumers:flag=false"),
     otherwise(_DEFAULTS_HERE, "default-queue-routing-type:text default-address-routing-type:text"),
     no_effect("it belongs to CORE clients", "default-consumer-window-size:number"),
-    otherwise("ring queues are not built yet", "default-ring-size:number=-1"),
     otherwise("new queues begin empty", "retroactive-message-count:number=0"),
     no_effect("figures are always kept", "enable-metrics:flag"),
     no_effect("queues grow as they need", "initial-queue-buffer-size:number"),
@@ -236,18 +227,10 @@ _ADDRESSES: Final = [
     Kind("multicast", Slot("queue", ("queue",), many=True), about="queues that each get its messages"),
     Kind(
         "queue",
-        obeyed("name:text durable:flag"),
-        otherwise(PER_ADDRESS, "max-consumers:number=-1", remedy="default-max-consumers in an address-setting"),
-        otherwise(PER_ADDRESS, "exclusive:flag=false", remedy="default-exclusive-queue in an address-setting"),
-        otherwise(PER_ADDRESS, "group-rebalance:flag=false group-buckets:number=-1 group-first-key:text"),
-        otherwise(PER_ADDRESS, "consumers-before-dispatch:number=0 delay-before-dispatch:number=-1"),
-        otherwise("a new owner of a group does not wait", "group-rebalance-pause-dispatch:flag=false"),
-        otherwise("queues keep their messages without consumers", "purge-on-no-consumers:flag=false"),
-        otherwise("last-value queues are not built yet", "last-value:flag=false last-value-key:text"),
-        otherwise("non-destructive queues are not built yet", "non-destructive:flag=false"),
-        otherwise("ring queues are not built yet", "ring-size:number=-1"),
-        otherwise("a queue of the file is always on", "enabled:flag=true"),
-        no_effect("rights follow from security-settings", "user:text"),
+        obeyed("name:text durable:flag max-consumers:number exclusive:flag purge-on-no-consumers:flag"),
+        obeyed("consumers-before-dispatch:number delay-before-dispatch:number enabled:flag user:text"),
+        obeyed("group-rebalance:flag group-rebalance-pause-dispatch:flag group-buckets:number group-first-key:text"),
+        obeyed("last-value:flag last-value-key:text non-destructive:flag ring-size:number"),
         Slot("filter", ("filter",)),
         about="a queue that exists from the start",
     ),

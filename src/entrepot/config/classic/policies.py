@@ -21,8 +21,9 @@ from entrepot.config.classic.policy_elements import LETTER_KINDS, LETTER_NAMES, 
 from entrepot.config.findings import Severity
 from entrepot.config.model import BrokerSettings, PolicyEntry, UsageOptions
 from entrepot.config.reading import Bean, Reader
-from entrepot.core.addressing.address_settings import COUNT_MAX, FACTOR_MAX, MS_MAX, AddressSettings, Full, Recall, Slow
+from entrepot.core.addressing.address_settings import FACTOR_MAX, MS_MAX, AddressSettings, Full, Recall, Slow
 from entrepot.core.addressing.policy import Policies
+from entrepot.core.addressing.queue_settings import COUNT_MAX
 from entrepot.model import address
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 

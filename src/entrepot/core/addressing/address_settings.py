@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, Final
 
-from entrepot.base.environment import MIB, MILLISECOND, MINUTE
-from entrepot.base.settings import UNLIMITED, Dialect, Options, Setting, Unit, refuse_unknown, setting
+from entrepot.base.environment import MIB, MILLISECOND
+from entrepot.base.settings import UNLIMITED, Dialect, Setting, Unit, refuse_unknown, setting
+from entrepot.core.addressing.queue_settings import COUNT_MAX, TIME_MAX, QueueSettings
 
 FULL_PAGE: Final = 0  # wait on disk
 FULL_BLOCK: Final = 1  # stop reading from producers
@@ -31,8 +32,6 @@ RECALL_OCTETS: Final = 3
 RECALL_TIME: Final = 4
 RECALL_RETAINED: Final = 5
 
-COUNT_MAX: Final = 2**31 - 1  # Java's int
-TIME_MAX: Final = 6000 * 24 * 60 * MINUTE  # ns: 16 years; ten times as much still fits 64 bits
 MS_MAX: Final = TIME_MAX // MILLISECOND
 FACTOR_MAX: Final = 1e6
 
@@ -73,7 +72,7 @@ class Recall(IntEnum):
     RETAINED = RECALL_RETAINED
 
 
-class AddressSettings(Options, frozen=True):
+class AddressSettings(QueueSettings, frozen=True):
     """The settings of an address. -1 is off or unlimited, unless the line says otherwise."""
 
     max_octets: int = setting(
@@ -241,69 +240,7 @@ class AddressSettings(Options, frozen=True):
     auto_create: bool = setting(
         True, artemis="auto-create-queues", about="whether a send or a consumer makes the queue"
     )
-    auto_delete: bool = setting(
-        False,
-        classic="gcInactiveDestinations",
-        artemis="auto-delete-queues",
-        artemis_default=True,
-        about="whether an unused empty queue goes",
-    )
-    auto_delete_delay: int = setting(
-        MINUTE,
-        unit=Unit.DURATION,
-        high=TIME_MAX,
-        classic="inactiveTimeoutBeforeGC",
-        artemis="auto-delete-queues-delay",
-        artemis_default=0,
-        about="after how long",
-    )
-    exclusive: bool = setting(
-        False,
-        classic="allConsumersExclusiveByDefault",
-        artemis="default-exclusive-queue",
-        about="one consumer at a time",
-    )
     strict_order: bool = setting(False, classic="strictOrderDispatch", about="first consumer gets all until full")
-    group_buckets: int = setting(
-        UNLIMITED,
-        high=COUNT_MAX,
-        unlimited=True,
-        artemis="default-group-buckets",
-        about="hash buckets of message groups; -1 none",
-    )
-    group_rebalance: bool = setting(
-        False, artemis="default-group-rebalance", about="a new consumer resets group owners"
-    )
-    group_first_key: str = setting(
-        "JMSXGroupFirstForConsumer",
-        artemis="default-group-first-key",
-        artemis_default="",
-        about="property on the first of a group",
-    )
-    consumers_before_dispatch: int = setting(
-        0,
-        high=COUNT_MAX,
-        classic="consumersBeforeDispatchStarts",
-        artemis="default-consumers-before-dispatch",
-        about="consumers to wait for",
-    )
-    delay_before_dispatch: int = setting(
-        UNLIMITED,  # for ever, as in Artemis; Classic's 0 is a second
-        unit=Unit.DURATION,
-        high=TIME_MAX,
-        unlimited=True,
-        classic="timeBeforeDispatchStarts",
-        artemis="default-delay-before-dispatch",
-        classic_default=0,
-        about="wait after the first consumer; 0 is a second",
-    )
-    max_consumers: int = setting(
-        UNLIMITED,
-        high=COUNT_MAX,
-        unlimited=True,
-        artemis="default-max-consumers",
-        about="consumers that a queue admits",
-    )
     queue_prefetch: int = setting(
         1000,
         high=COUNT_MAX,

@@ -24,7 +24,9 @@ from entrepot.model.predicate import Predicate
 
 
 def passes(queue: Queue, message: Message) -> bool:
-    """Return whether the filter of ``queue`` lets ``message`` in."""
+    """Return whether the filter of ``queue`` lets ``message`` in, and the queue is not barred."""
+    if queue.barred:
+        return False
     if queue.filter_origin != 0 and queue.filter_origin == message.origin:
         return False
     condition = queue.filter

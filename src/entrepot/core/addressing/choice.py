@@ -135,7 +135,7 @@ class Choice:
             return None
         binding = self.every[0]
         queue = binding.queue
-        if binding.distance > 0 or queue.filter is not None or queue.filter_origin != 0:
+        if binding.distance > 0 or queue.filter is not None or queue.filter_origin != 0 or queue.traits.bars():
             return None
         return queue
 

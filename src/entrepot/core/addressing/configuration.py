@@ -30,6 +30,8 @@ FIELDS: Final = {
     "ring-size": "ring_size",
     "enabled": "enabled",
     "auto-delete": "auto_delete",
+    "auto-delete-delay": "auto_delete_delay_ms",
+    "auto-delete-message-count": "auto_delete_messages",
 }
 WITHOUT_EFFECT: Final = (
     "id",
@@ -40,8 +42,6 @@ WITHOUT_EFFECT: Final = (
     "fqqn",
     "auto-create-address",
     "auto-created",
-    "auto-delete-delay",  # these two say when, and auto-delete whether
-    "auto-delete-message-count",
     "configuration-managed",
     "consumer-priority",
     "transient",

@@ -50,7 +50,7 @@ def connection_of(owner: Owner | None) -> str:
 
 
 class QueueDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a queue is, from its making to its end. -1 is off or unlimited, "" none."""
+    """What a queue is, from its making to its end. -1 is off or unlimited, "" none, None not said."""
 
     name: str
     address: str
@@ -61,26 +61,26 @@ class QueueDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     auto_created: bool = False
     no_local: bool = False  # of a durable subscription: its reader's own messages are not routed here
     owner: Owner | None = None
-    # Not obeyed yet: `check` refuses them.
-    internal: bool = False
-    user: str = ""
-    max_consumers: int = -1
-    exclusive: bool = False
-    purge_on_no_consumers: bool = False
-    consumers_before_dispatch: int = 0
-    delay_before_dispatch_ms: int = -1
-    group_rebalance: bool = False
-    group_rebalance_pause: bool = False
-    group_buckets: int = -1
-    group_first_key: str = ""
-    last_value: bool = False
-    last_value_key: str = ""
-    non_destructive: bool = False
-    ring_size: int = -1
+    internal: bool = False  # not obeyed yet: `check` refuses it
+    user: str = ""  # who made it, for people
     enabled: bool = True
-    auto_delete: bool = False
-    auto_delete_delay_ms: int = -1
-    auto_delete_messages: int = -1
+    # What nobody said (None) the settings of the address decide: `core/addressing/traits.py`.
+    max_consumers: int | None = None
+    exclusive: bool | None = None
+    purge_on_no_consumers: bool | None = None
+    consumers_before_dispatch: int | None = None
+    delay_before_dispatch_ms: int | None = None
+    group_rebalance: bool | None = None
+    group_rebalance_pause: bool | None = None
+    group_buckets: int | None = None
+    group_first_key: str | None = None
+    last_value: bool | None = None
+    last_value_key: str | None = None
+    non_destructive: bool | None = None
+    ring_size: int | None = None
+    auto_delete: bool | None = None
+    auto_delete_delay_ms: int | None = None
+    auto_delete_messages: int | None = None
 
     @property
     def connection(self) -> str:
@@ -100,40 +100,45 @@ class QueueDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
             return owner.client_id, owner.name
         return (owner.group, owner.topic) if isinstance(owner, ReaderOwner) else None
 
+    def says_nothing(self) -> bool:
+        """Say whether the settings of the address decide all that a queue does."""
+        return self.enabled and all(getattr(self, name) is None for name in ATTRIBUTES)
+
     def check(self) -> None:
         """Raise Refused for what this version does not obey: nobody shall believe that a queue has it."""
         for field in fields(self):
-            if field.name in NOT_OBEYED and getattr(self, field.name) != field.default:
-                name = field.name.replace("_", "-")
+            value = getattr(self, field.name)
+            name = field.name.removesuffix("_ms").replace("_", "-")
+            if field.name in NOT_OBEYED and value != field.default:
                 raise Refused(
                     f"the queue {self.name!r} cannot have {name}: queues do not obey it yet",
                     remedy="leave it out; what address settings say is obeyed",
                 )
+            if field.name in ATTRIBUTES and type(value) is int and not -1 <= value <= MOST:
+                raise Refused(f"the queue {self.name!r} cannot have {name} {value}", remedy=f"use -1 to {MOST}")
 
 
-NOT_OBEYED: Final = frozenset(
-    (
-        "internal",
-        "user",
-        "max_consumers",
-        "exclusive",
-        "purge_on_no_consumers",
-        "consumers_before_dispatch",
-        "delay_before_dispatch_ms",
-        "group_rebalance",
-        "group_rebalance_pause",
-        "group_buckets",
-        "group_first_key",
-        "last_value",
-        "last_value_key",
-        "non_destructive",
-        "ring_size",
-        "enabled",
-        "auto_delete",
-        "auto_delete_delay_ms",
-        "auto_delete_messages",
-    )
+ATTRIBUTES: Final = (
+    "max_consumers",
+    "exclusive",
+    "purge_on_no_consumers",
+    "consumers_before_dispatch",
+    "delay_before_dispatch_ms",
+    "group_rebalance",
+    "group_rebalance_pause",
+    "group_buckets",
+    "group_first_key",
+    "last_value",
+    "last_value_key",
+    "non_destructive",
+    "ring_size",
+    "auto_delete",
+    "auto_delete_delay_ms",
+    "auto_delete_messages",
 )
+"""What a definition may say in place of the settings of its address."""
+NOT_OBEYED: Final = frozenset(("internal",))
+MOST: Final = 2**40  # of counts, and of ms: 34 years
 
 
 def temporary(name: str, connection: str) -> QueueDefinition:

@@ -15,6 +15,8 @@ from mypy_extensions import i64
 from entrepot.base.environment import SECOND, UNLIMITED
 from entrepot.base.patterns import MIXED, PatternTrie
 from entrepot.core.addressing.address_settings import FULL_PAGE, OURS, AddressSettings, read_settings
+from entrepot.core.addressing.definition import QueueDefinition
+from entrepot.core.addressing.traits import Traits
 from entrepot.core.events.facts import (
     MESSAGE_CONSUMED,
     MESSAGE_DELIVERED,
@@ -76,16 +78,7 @@ class Policy:
         self.expiry_ms_min: i64 = given.expiry_ms_min
         self.expiry_ms_max: i64 = given.expiry_ms_max
         self.auto_create: bool = given.auto_create
-        self.auto_delete: bool = given.auto_delete
-        self.auto_delete_delay: i64 = given.auto_delete_delay
-        self.exclusive: bool = given.exclusive
         self.strict_order: bool = given.strict_order
-        self.group_buckets: i64 = given.group_buckets
-        self.group_rebalance: bool = given.group_rebalance
-        self.group_first_key: str = given.group_first_key
-        self.consumers_before_dispatch: i64 = given.consumers_before_dispatch
-        self.delay_before_dispatch: i64 = given.delay_before_dispatch
-        self.max_consumers: i64 = given.max_consumers
         self.queue_prefetch: i64 = given.queue_prefetch
         self.topic_prefetch: i64 = given.topic_prefetch
         self.durable_prefetch: i64 = given.durable_prefetch
@@ -108,6 +101,18 @@ class Policy:
         self.advises_consumed: bool = given.advises_consumed
         self.advises_discarded: bool = given.advises_discarded
         self.advises_bodies: bool = given.advises_bodies
+        self.given: AddressSettings = given
+        self.of_created: Traits = Traits(given, given.auto_delete_created)  # of queues of which nothing was said
+        self.of_auto_created: Traits = Traits(given, given.auto_delete)
+
+    def traits_of(self, definition: QueueDefinition) -> Traits:
+        """Return what a queue does that is defined so, at an address of this policy."""
+        if definition.says_nothing():
+            return self.of_auto_created if definition.auto_created else self.of_created
+        given = self.given
+        traits = Traits(given, given.auto_delete if definition.auto_created else given.auto_delete_created)
+        traits.define(definition)
+        return traits
 
     def asked(self) -> i64:
         """Return the facts about single messages that this asks for (`facts.ON_REQUEST`)."""

@@ -142,6 +142,39 @@ class Queues:
         announcing.created(self.host.hub, queue, self.host.ids.node, known)
         return queue
 
+    def redefine(self, queue: Queue, definition: QueueDefinition) -> bool:
+        """Let ``queue`` be what ``definition`` says, as far as a queue that exists can; return whether that is new.
+
+        Name, address, routing type, durability and owner stay, and so do what it keeps of each key and whether reading
+        removes: they are chosen when a queue is made (artemis.md 4.5). A ring that got smaller loses messages only when
+        the next one comes. Raises InvalidSelector, Refused.
+        """
+        had = queue.definition
+        definition.check()
+        condition = compile_selector(definition.selector) if definition.selector else None
+        renewed = replace(
+            definition,
+            name=had.name,
+            address=had.address,
+            routing=had.routing,
+            durable=had.durable,
+            temporary=had.temporary,
+            auto_created=had.auto_created,
+            no_local=had.no_local,
+            owner=had.owner,
+            user=definition.user or had.user,
+            selector="" if condition is None else condition.text,
+            last_value=had.last_value,
+            last_value_key=had.last_value_key,
+            non_destructive=had.non_destructive,
+        )
+        if renewed == had:
+            return False
+        queue.redefine(renewed, condition if renewed.selector != had.selector else queue.filter)
+        self.table.version += 1  # what was resolved without its filter, or while it was barred, looks again
+        self.keep(queue)
+        return True
+
     def add(self, queue: Queue) -> None:
         """Bind ``queue``, and tell those who watch."""
         self.table.add(queue)

@@ -78,7 +78,8 @@ MOVED: Final = 3
 OVERFLOWED: Final = 4  # its subscriber was too far behind
 QUEUE_DELETED: Final = 5
 RENUMBERED: Final = 6
-REASONS: Final = ("", "purged", "discarded", "moved", "overflowed", "queue deleted", "renumbered")
+REPLACED: Final = 7  # a newer one took its place: of its key, or in a ring
+REASONS: Final = ("", "purged", "discarded", "moved", "overflowed", "queue deleted", "renumbered", "replaced")
 
 # Names, so that records need numbers only: (kind, number) -> text.
 NAME_QUEUE: Final = 1  # name TAB address TAB routing (0 anycast, 1 multicast)

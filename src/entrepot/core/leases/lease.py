@@ -353,8 +353,7 @@ class Lease:
         if kept is not None:
             self.queue.stock.finish(kept)
         else:
-            journal.settle(number, self.queue.identity)
-            self.queue.stock.forget_attempts(number)
+            self.queue.stock.discard(number)
         self.queue.unlease(1)
 
     def _alive(self) -> None:
@@ -484,6 +483,11 @@ class Leases(QueueWatcher):
         if lease is None:
             if not create:
                 raise LeaseError(f"{group!r} holds no lease on {queue.name!r}", remedy="ATTACH first")
+            if queue.traits.non_destructive or queue.traits.last_value_key:
+                raise LeaseError(
+                    f"{queue.name!r} keeps last values, or what is read there: no reader can have a lease on it",
+                    remedy="subscribe to it",
+                )
             lease = Lease(queue, group)
             if queue.definition.made_for_reader:
                 lease.epoch = int(self.host.wall)  # its record goes with its queue, and no epoch may come twice

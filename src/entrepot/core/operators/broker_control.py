@@ -191,9 +191,9 @@ class BrokerControl(Control):
                 "maxExpiryDelay": int(policy.expiry_ms_max),
                 "autoCreateQueues": policy.auto_create,
                 "autoCreateAddresses": policy.auto_create,
-                "autoDeleteQueues": policy.auto_delete,
-                "defaultMaxConsumers": int(policy.max_consumers),
-                "defaultExclusiveQueue": policy.exclusive,
+                "autoDeleteQueues": policy.of_auto_created.auto_delete,
+                "defaultMaxConsumers": int(policy.of_created.max_consumers),
+                "defaultExclusiveQueue": policy.of_created.exclusive,
                 "managementBrowsePageSize": PAGE,
             }
         )

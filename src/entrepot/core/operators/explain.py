@@ -179,16 +179,20 @@ def _stopped(broker: BrokerCore, queue: Queue, tally: _Tally, waiting: int) -> b
     if queue.gate.paused:
         tally.add("paused", "an operator paused this queue", f"entrepot queue resume {name}", messages=waiting)
     elif queue.gate.held and queue.roster.is_read():
-        policy = queue.policy
-        text = f"delivery begins with {policy.consumers_before_dispatch} consumers, there are "
+        text = f"delivery begins with {queue.traits.consumers_before_dispatch} consumers, there are "
         text += str(queue.roster.readers())
         if queue.gate.held_until:
             text += f", or in {max(0, int(queue.gate.held_until - broker.now)) // MILLISECOND} ms"
         tally.add(
             "held",
             text,
-            "attach more consumers, or change consumers_before_dispatch and delay_before_dispatch of its policy",
+            "attach more consumers, or change consumers_before_dispatch and delay_before_dispatch of it or its policy",
             messages=waiting,
+        )
+    elif queue.gate.draining:
+        text = "a consumer came, and the new owners of message groups wait until nothing is in flight"
+        tally.add(
+            "draining", text, "let its consumers settle, or switch group-rebalance-pause-dispatch off", messages=waiting
         )
     elif not queue.roster.is_read() and waiting:
         _nobody(broker, queue, tally, waiting)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from entrepot.base.environment import MILLISECOND
+from entrepot.core.addressing.traits import LAST_VALUE_KEY
 from entrepot.core.operators.control import json_of
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ROUTING_NAMES
@@ -10,26 +11,27 @@ from entrepot.model.address import ROUTING_NAMES
 
 def traits(queue: Queue) -> dict[str, object]:
     """Return the attributes of ``queue`` by the names of Artemis' QueueConfiguration (artemis.md 4.1); ms."""
-    definition, policy = queue.definition, queue.policy
-    delay = int(policy.delay_before_dispatch)
+    does = queue.traits
+    delay = int(does.delay_before_dispatch)
+    key = does.last_value_key
     return {
-        "max-consumers": int(policy.max_consumers),
-        "exclusive": policy.exclusive,
-        "group-rebalance": policy.group_rebalance,
-        "group-rebalance-pause-dispatch": definition.group_rebalance_pause,
-        "group-buckets": int(policy.group_buckets),
-        "group-first-key": policy.group_first_key or None,
-        "last-value": definition.last_value,
-        "last-value-key": definition.last_value_key or None,
-        "non-destructive": definition.non_destructive,
-        "purge-on-no-consumers": definition.purge_on_no_consumers,
-        "enabled": definition.enabled,
-        "consumers-before-dispatch": int(policy.consumers_before_dispatch),
+        "max-consumers": int(does.max_consumers),
+        "exclusive": does.exclusive,
+        "group-rebalance": does.group_rebalance,
+        "group-rebalance-pause-dispatch": does.group_rebalance_pause,
+        "group-buckets": int(does.group_buckets),
+        "group-first-key": does.group_first_key or None,
+        "last-value": key != "",
+        "last-value-key": None if key in ("", LAST_VALUE_KEY) else key,
+        "non-destructive": does.non_destructive,
+        "purge-on-no-consumers": does.purges,
+        "enabled": does.enabled,
+        "consumers-before-dispatch": int(does.consumers_before_dispatch),
         "delay-before-dispatch": delay // MILLISECOND if delay > 0 else -1,
-        "auto-delete": definition.auto_delete,
-        "auto-delete-delay": 0,
-        "auto-delete-message-count": 0,
-        "ring-size": definition.ring_size,
+        "auto-delete": does.auto_delete,
+        "auto-delete-delay": int(does.auto_delete_delay) // MILLISECOND,
+        "auto-delete-message-count": int(does.auto_delete_messages),
+        "ring-size": int(does.ring_size),
     }
 
 

@@ -42,6 +42,7 @@ class Reference:
         self.deliveries: i64 = 0
         self.due: i64 = 0
         self.linked: bool = False
+        self.shown: bool = False  # one consumer's, of a message that stays in the queue (`core/queue/showing.py`)
         self.paged: bool = False  # read back from disk: the journal has a record of it for this queue
         self.before: Reference | None = None
         self.after: Reference | None = None

@@ -90,6 +90,7 @@ class Browser:
         self.walk: Walk | None = None
         self.flight: InFlight | None = None
         self.shown: i64 = 0
+        self.deliveries: list[int] = []  # how often each of what came last was delivered, as far as that is known
         self._step_on()
 
     @property
@@ -105,7 +106,7 @@ class Browser:
             self.at += 1
             self.queue = queue
             self.walk = queue.stock.walk()
-            if not self.waiting:
+            if not self.waiting and not queue.traits.non_destructive:  # what is shown there waits, too
                 self.flight = InFlight(queue)
                 self.walk.flight = self.flight
 
@@ -113,6 +114,7 @@ class Browser:
         """Return up to ``most`` further messages of one queue; fewer, even none, when not all fit: ask `done`."""
         walk = self.walk
         queue = self.queue
+        self.deliveries = []
         found: list[Message] = []
         if walk is None or queue is None:
             return found
@@ -131,6 +133,13 @@ class Browser:
                 expired = message.expiration != 0 and message.expiration <= queue.host.wall
                 if not expired and (self.selector is None or self.selector.matches(message)):
                     found.append(message)
+                    reference = each.reference
+                    attempts: i64 = 0
+                    if reference is not None:
+                        attempts = reference.deliveries
+                    elif queue.stock.attempts:
+                        attempts = queue.stock.attempts.get(int(message.number), 0)
+                    self.deliveries.append(int(attempts))
         if walk.done and self.at >= len(self.queues):
             self.walk = None
         self.shown += len(found)

@@ -129,6 +129,21 @@ class Roster:
                     break
         self._classify()
 
+    def redefine(self, all_exclusive: bool, buckets: i64) -> None:
+        """Take the settings of a queue that was changed: the first consumer is the exclusive one, groups begin anew."""
+        if buckets != self.buckets:
+            self.buckets = buckets
+            for consumer in self.consumers:
+                consumer.groups = 0
+            self.groups = None
+        if all_exclusive != self.all_exclusive:
+            self.all_exclusive = all_exclusive
+            self.exclusive = None
+            for consumer in self.consumers:
+                if all_exclusive or consumer.exclusive:
+                    self._contend(consumer)
+        self._classify()
+
     def readers(self) -> int:
         """Return how many consumers read for somebody: the broker's own redistributor does not."""
         return len(self.consumers) - self.own
@@ -205,8 +220,8 @@ class Roster:
     # -- the choice ---------------------------------------------------------------------------------------------------
 
     def saw_group(self) -> None:
-        """Remember that messages with groups come here: the simple way no longer serves."""
-        if self.groups is None:
+        """Remember that messages with groups come here: the simple way no longer serves. 0 buckets: groups are off."""
+        if self.groups is None and self.buckets != 0:
             self.groups = Groups(self.buckets)
             self._classify()
 

@@ -3,7 +3,7 @@
 `core/queue/dispatch.py` says who may have a message and whose turn it is; this module walks through what waits, in
 memory and on disk, a bounded step in each turn. It goes the simple way (the oldest to the next in the ring) as long as
 all consumers may take everything; with selectors, groups, priorities or an exclusive consumer each consumer keeps a
-cursor of its own. A consumer that reads without removing anything (non-destructive) would be one more such walk.
+cursor of its own. `core/queue/showing.py` is the dispatcher of a queue whose consumers remove nothing.
 """
 
 from __future__ import annotations
@@ -112,6 +112,10 @@ class Dispatcher(Onward):
                 groups.reset()
             self.rescan()
 
+    def show_again(self, consumer: Consumer, reference: Reference, attempted: bool) -> None:
+        """``consumer`` gave back what it was shown. Queues whose consumers take messages out show none."""
+        self.stock.finish(reference)
+
     def resume_work(self) -> None:
         """Go on with a search that was not over when its turn was."""
         self.stepping = False
@@ -165,7 +169,7 @@ class Dispatcher(Onward):
         if source.fates.tells & MESSAGE_DISPATCHED:
             source.fates.dispatched(source.place(), message, consumer.key, deliveries)
         if grouped:
-            message.need_rare().annotations.pop(source.policy.group_first_key, None)
+            message.need_rare().annotations.pop(source.traits.group_first_key, None)
         if consumer.listed and not window.is_open():
             self.roster.unlist(consumer)
 
@@ -177,7 +181,7 @@ class Dispatcher(Onward):
         first = self.roster.took(consumer, message)
         if self.roster.changed:
             self.roster.rescan()
-        key = self.source.policy.group_first_key
+        key = self.source.traits.group_first_key
         if not first or not key:
             return False
         message.annotate(key, "true")
@@ -362,5 +366,5 @@ class Dispatcher(Onward):
         crash of the process, and may be lost with the machine. To wait for the disk before each delivery would cost
         more than the mark is worth.
         """
-        if reference.paged or self.source.keeps(message):
+        if not reference.shown and (reference.paged or self.source.keeps(message)):
             self.host.journal.redelivered(message.number, self.source.identity, 1)

@@ -12,6 +12,7 @@ from mypy_extensions import i64
 
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.addressing.policy import Policy
+from entrepot.core.addressing.traits import Traits
 from entrepot.core.events import trace as facts
 from entrepot.core.events.facts import MESSAGE_DISCARDED, Hub, Place
 from entrepot.core.events.fates import Fates
@@ -36,10 +37,12 @@ class QueueHead:
     ) -> None:
         """``condition``: the selector of ``definition``, or what stands for one that cannot be written."""
         self.identity: i64 = identity
-        self.definition: Final = definition
+        self.definition: QueueDefinition = definition
         self.name: str = definition.name
         self.address: str = definition.address
         self.policy: Policy = policy
+        self.traits: Traits = policy.traits_of(definition)
+        self.barred: bool = self.traits.bars()  # nothing is routed to it now: it is off, or purges and nobody reads
         self.fates: Fates = Fates(hub, policy)
         self.trace: Trace | None = None if definition.address.startswith(ADVISORY) else trace
         self.arrivals: Run | None = None if self.trace is None else self.trace.arrivals(identity)

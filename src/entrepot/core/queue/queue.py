@@ -4,15 +4,16 @@ The queue owns what is in flight, what is leased or kept for a transaction, and 
 is a part with its own state:
 
 - `core/queue/head.py`: what it is, without what is in it; what is said of it
-- `core/queue/stock.py`: what waits, in memory and on disk. Ring and last-value queues: which messages are kept
+- `core/queue/stock.py`: what waits, in memory and on disk, and what a ring keeps; `values.py`: last values
 - `core/queue/dispatch.py`: who may have a message, whose turn it is: priority, exclusive, groups and their settings
-- `core/queue/dispatcher.py`: the walk through what waits, and the handing out
+- `core/queue/dispatcher.py`: the walk through what waits, and the handing out; `showing.py`: non-destructive queues
 - `core/queue/gate.py`: an operator's pause, consumers-before-dispatch and its delay
 - `core/queue/returns.py`: what comes back, and when; dead letters, expiry
 - `core/queue/taking.py`: what is taken out without a consumer: sweeps, purges, moves, limits
 
-A limit of consumers and purge-on-no-consumers belong to `attach` and `detach`, auto-delete to `is_unused`, reading
-without removing to `settle`. Filters are asked before a queue is: `core/addressing/binding.py`.
+What a definition and the settings of the address make of a queue are its traits, chosen once. purge-on-no-consumers is
+in `attach` and `detach`, auto-delete in `is_unused`. Filters, whether it is on, and whether a queue that purges has a
+reader are asked before it is: `core/addressing/binding.py`.
 
 Invariant (`check`): no consumer that is ready could take a message that waits in memory; counts add up; what is in
 flight is not in the backlog.
@@ -38,8 +39,10 @@ from entrepot.core.queue.dispatch import Roster
 from entrepot.core.queue.dispatcher import Dispatcher
 from entrepot.core.queue.gate import Gate
 from entrepot.core.queue.returns import Returns
+from entrepot.core.queue.showing import Showing
 from entrepot.core.queue.stock import Stock
-from entrepot.core.queue.taking import Taking
+from entrepot.core.queue.taking import Emptying, Taking
+from entrepot.core.queue.values import LastValues
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
@@ -59,14 +62,21 @@ class Queue(Source):
         """``condition``: the selector of ``definition``, or what stands for one that cannot be written."""
         super().__init__(host, identity, definition, policy, condition)
         self.effort: Effort = host.effort
-        self.roster: Roster = Roster(policy.group_buckets)
+        traits = self.traits
+        self.roster: Roster = Roster(0 if traits.non_destructive else traits.group_buckets)
         self.roster.strict = policy.strict_order
-        self.roster.all_exclusive = policy.exclusive
-        self.stock: Stock = Stock(host, self, self.roster)
+        self.roster.all_exclusive = traits.exclusive
+        self.stock: Stock = (
+            LastValues(host, self, self.roster) if traits.last_value_key else Stock(host, self, self.roster)
+        )
         self.backlog: Backlog = self.stock.backlog
-        self.gate: Gate = Gate(policy, host.ceased)
+        self.gate: Gate = Gate(traits, host.ceased)
         self.returns: Returns = Returns(host, self, self.stock)
-        self.dispatcher: Dispatcher = Dispatcher(self, self.stock, self.gate, self.returns)
+        self.dispatcher: Dispatcher
+        if traits.non_destructive:
+            self.dispatcher = Showing(self, self.stock, self.gate, self.returns)
+        else:
+            self.dispatcher = Dispatcher(self, self.stock, self.gate, self.returns)
         self.taking: Taking = Taking(self, self.stock, self.returns)
         self.leased: i64 = 0
         self.promised: dict[int, Reference] = {}  # kept for a transaction whose consumer has left: counted as leased
@@ -76,7 +86,9 @@ class Queue(Source):
 
     @property
     def count(self) -> i64:
-        """Messages in the queue: waiting, delayed, in flight and leased."""
+        """Messages in the queue: waiting, delayed, in flight and leased. What readers are shown waits all the time."""
+        if self.traits.non_destructive:
+            return self.backlog.count + len(self.returns.delayed)
         return self.backlog.count + self.in_flight + len(self.returns.delayed) + self.leased
 
     # -- what comes in ------------------------------------------------------------------------------------------------
@@ -101,7 +113,8 @@ class Queue(Source):
         if roster.ready and not self.gate.shut:
             dispatcher = self.dispatcher
             over = message.expiration != 0 and self.stock.is_over(message)
-            if over or self.backlog.paged_count > 0 or dispatcher.stepping:  # a search goes on: nothing may overtake it
+            # a search goes on: nothing may overtake it
+            if over or self.backlog.paged_count > 0 or dispatcher.stepping or self.stock.queued:
                 self.stock.wait(message)
                 dispatcher.dispatch()
                 return
@@ -133,9 +146,13 @@ class Queue(Source):
         self.unused_since = -1
         roster = self.roster
         roster.add(consumer)
-        if self.policy.group_rebalance and roster.groups is not None:
+        if self.traits.purges:
+            self.barred = not self.traits.enabled
+        if self.traits.group_rebalance and roster.groups is not None:
             roster.groups.reset()
             roster.rescan()
+            if self.traits.group_rebalance_pause and self.in_flight > 0:
+                self.gate.drain()
         if self.gate.held:
             self.dispatcher.release_hold()
         self.opened(consumer)
@@ -180,30 +197,55 @@ class Queue(Source):
         window = consumer.window
         if consumer in window.consumers:
             window.consumers.remove(consumer)
+        self._left()
+        if window.consumers:  # the credit that came free serves the other queues of a wildcard
+            window.reopen()
+
+    def _left(self) -> None:
+        """A consumer has left, and what it had is here again."""
+        if self.gate.draining and self.in_flight == 0:
+            self.gate.drained()
+        if self.traits.purges and not self.roster.is_read() and not self.host.ceased:
+            self.barred = True
+            Emptying(self.effort, self.taking).begin()
         if self.roster.consumers:
             self.dispatcher.rescan()
         else:
             self.gate.hold()
-        if window.consumers:  # the credit that came free serves the other queues of a wildcard
-            window.reopen()
 
     def _reopen(self, consumer: Consumer) -> None:
         """``consumer`` has got credit back."""
+        if self.gate.draining and self.in_flight == 0:
+            self.gate.drained()
+            self.dispatcher.dispatch()
         window = consumer.window
         if len(window.consumers) > 1:
             window.reopen()
         elif not consumer.listed:
             self.dispatcher.opened(consumer)
 
+    def redefine(self, definition: QueueDefinition, condition: Predicate | None) -> None:
+        """Be what ``definition`` says from now on; ``condition``: its selector. See `Queues.redefine`."""
+        self.definition = definition
+        self.filter = condition
+        traits = self.policy.traits_of(definition)
+        self.traits = traits
+        self.stock.ring = traits.ring_size
+        self.gate.traits = traits
+        self.barred = not traits.enabled or (traits.purges and not self.roster.is_read())
+        self.roster.redefine(traits.exclusive, 0 if traits.non_destructive else traits.group_buckets)
+        self.dispatcher.rescan()
+
     def is_unused(self) -> bool:
-        """Say whether the queue was used, is empty and unread, and has been so for its delay (artemis.md 4.1)."""
-        busy = self.count > 0 or self.backlog.owed is not None or self.roster.is_read()
-        if busy or not (self.used or self.accepted > 0):
+        """Say whether the queue was used, is unread and empty enough, and has been for its delay (artemis.md 4.1)."""
+        traits = self.traits
+        busy = self.count > traits.auto_delete_messages >= 0 or self.backlog.owed is not None or self.roster.is_read()
+        if busy or not (self.used or self.accepted > 0 or traits.auto_delete_unused):
             self.unused_since = -1
             return False
         if self.unused_since < 0:
             self.unused_since = self.host.now
-        return self.host.now - self.unused_since >= self.policy.auto_delete_delay
+        return self.host.now - self.unused_since >= traits.auto_delete_delay
 
     def close(self) -> None:
         """The queue is being deleted: what one consumer gives back is not for the next one, who goes too."""
@@ -280,7 +322,10 @@ class Queue(Source):
         if reference is None:
             return False
         self.returned(consumer, reference.message)
-        self.returns.retry(reference, attempted)
+        if reference.shown:
+            self.dispatcher.show_again(consumer, reference, attempted)
+        else:
+            self.returns.retry(reference, attempted)
         self._reopen(consumer)
         self.dispatcher.dispatch()
         return True
@@ -342,8 +387,9 @@ class Queue(Source):
                 assert not reference.linked, f"message {number} is in flight and in the backlog of {self.name}"
         assert len(self.promised) <= self.leased, f"{self.name} keeps more for transactions than it counts as leased"
         assert in_flight == self.in_flight, f"{self.name} counts {self.in_flight} in flight, its consumers {in_flight}"
-        assert self.gate.shut == (self.gate.paused or self.gate.held)
-        if self.gate.shut or self.dispatcher.stepping:
+        assert self.gate.shut == (self.gate.paused or self.gate.held or self.gate.draining)
+        assert not self.gate.draining or self.in_flight > 0, f"{self.name} waits for what is in flight, and nothing is"
+        if self.gate.shut or self.dispatcher.stepping or self.traits.non_destructive:
             return
         for consumer in self.roster.ready:
             if consumer.window.is_open():

@@ -67,7 +67,7 @@ class Returns:
         policy = head.policy
         self.requeued += 1
         head.note(facts.RETURNED, reference.number, 0, min(reference.deliveries + i64(attempted), facts.DETAIL_MAX))
-        if attempted:
+        if attempted and not reference.shown:
             self.count(reference)
             if 0 <= policy.max_deliveries <= reference.deliveries:
                 self.bury(reference, tries_used_up(reference.deliveries))
@@ -83,6 +83,8 @@ class Returns:
     def count(self, reference: Reference) -> None:
         """Count one delivery more, here and in the journal."""
         reference.deliveries += 1
+        if reference.shown:
+            return
         if reference.paged or self.head.keeps(reference.message):
             self.journal.redelivered(reference.number, self.head.identity, reference.deliveries)
 
@@ -130,11 +132,17 @@ class Returns:
     def bereaved(self, message: Message) -> None:
         """A consumer that acknowledges nothing had a part of ``message`` when its body was found damaged."""
         flaw = self.stock.flaw(message)
-        if flaw:
+        if flaw and not self.head.traits.non_destructive:  # there it is found when it is shown the next time
             self.doom(self.stock.reference(without_body(message, flaw), 1), flaw)
 
     def bury(self, reference: Reference, reason: Reason) -> None:
-        """Make ``reference``, which waits no longer, a dead letter; later, while the journal takes no records."""
+        """Make ``reference``, which waits no longer, a dead letter; later, while the journal takes no records.
+
+        What one consumer of a non-destructive queue was shown stays in the queue for the others.
+        """
+        if reference.shown:
+            self.stock.finish(reference)
+            return
         if self._cannot_move(reference):
             self.doomed[int(reference.number)] = reason
             return

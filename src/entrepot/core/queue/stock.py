@@ -2,8 +2,8 @@
 
 State: the `Backlog`, how often what is on disk was delivered, how many messages have an expiration, and who waits for
 an arrival. A message is charged to the broker's memory while a reference to it is here or in flight; `done` ends that.
-Which messages a queue keeps at all (a ring, the last value of a key) belongs here, into `wait`; non-destructive reading
-belongs to what `core/queue/queue.py` does with an acknowledgement.
+A ring (artemis.md 4.5) keeps so many messages, the newest, in memory and on disk together; what is in flight, leased or
+set aside is not counted. `core/queue/values.py` is the stock of a last-value queue.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class Stock:
         self.backlog: Backlog = Backlog(head.policy.prioritized)
         self.attempts: dict[int, i64] = {}  # number of what is on disk -> how often it was delivered before
         self.expiring: i64 = 0  # messages in the backlog that have an expiration: the sweep skips queues without
+        self.ring: i64 = head.traits.ring_size  # messages that wait at the most; -1: any number
+        self.queued: bool = False  # all that comes waits first, though somebody is ready
         self.watcher: ArrivalWatcher | None = None  # where somebody waits for a message to claim
 
     def is_full(self) -> bool:
@@ -74,12 +76,16 @@ class Stock:
         if backlog.paged_count > 0 or self.is_full():
             level = backlog.level_of(message)
             if (backlog.is_paging(level) or self.is_full()) and self._page(message, level):
+                if self.ring >= 0:
+                    trim(self)
                 return
             backlog.mixed = backlog.mixed or backlog.is_paging(level)
         reference = self.reference(message, 0)
         backlog.append(reference)
         if not self.roster.simple:
             self.roster.appended(reference, backlog.levels is not None)
+        if self.ring >= 0:
+            trim(self)
 
     def wait_large(self, message: Message) -> None:
         """Append ``message``, whose body is a blob: somebody must hold the blob as long as we need it.
@@ -107,6 +113,8 @@ class Stock:
             if not self.roster.simple:
                 self.roster.appended(reference, self.backlog.levels is not None)
         self.announce()
+        if self.ring >= 0:
+            trim(self)
 
     def recovered(self, number: i64, priority: i64, expiration: i64, deliveries: i64) -> None:
         """Note at start that message ``number`` waits on disk; numbers come in ascending order."""
@@ -163,8 +171,11 @@ class Stock:
 
         The caller lets the queue dispatch after the last one.
         """
-        self.announce()
         message = reference.message
+        if reference.shown:
+            self.memory.release(message)
+            return
+        self.announce()
         if message.expiration:
             self.expiring += 1
         backlog = self.backlog
@@ -180,10 +191,14 @@ class Stock:
                 if reference.deliveries > 0:
                     self.attempts[int(reference.number)] = reference.deliveries
                 self.memory.release(message)
+                if self.ring >= 0:
+                    trim(self)
                 return
         backlog.restore(reference)
         if not self.roster.simple:
             self.roster.revisit(reference, backlog.levels is not None)
+        if self.ring >= 0:
+            trim(self)
 
     def put_back_numbers(self, level: i64, numbers: list[int]) -> None:
         """Let ``numbers`` (ascending), which the journal has for this queue, wait on disk again.
@@ -194,6 +209,8 @@ class Stock:
         if numbers:
             self._page_back(level, numbers)
             self.announce()
+            if self.ring >= 0:
+                trim(self)
 
     def _page_back(self, level: i64, numbers: list[int]) -> None:
         """Add ``numbers`` (ascending), which the journal has for this queue, to what waits on disk."""
@@ -239,6 +256,8 @@ class Stock:
         """The message is done with in this queue: free its memory and tell the journal."""
         if reference is not None:
             self.memory.release(message)
+            if reference.shown:
+                return
             if reference.paged or (message.stored and message.durable and self.head.durable):
                 self.journal.settle(message.number, self.head.identity)
                 if reference.paged and not self.journal.pages:  # a large body that lives in memory
@@ -249,6 +268,11 @@ class Stock:
     def finish(self, reference: Reference) -> None:
         """Be done with ``reference``, which waits no longer."""
         self.done(reference.message, reference)
+
+    def discard(self, number: i64) -> None:
+        """Be done with message ``number``, which was on disk and is not read."""
+        self.journal.settle(number, self.head.identity)
+        self.attempts.pop(int(number), 0)
 
     # -- what is read -------------------------------------------------------------------------------------------------
 
@@ -330,3 +354,22 @@ class Stock:
             expiring = sum(1 for reference in self.backlog.references() if reference.message.expiration)
             name = self.head.name
             assert expiring == self.expiring, f"{name} counts {self.expiring} with an expiration, holds {expiring}"
+
+
+def replace(stock: Stock, reference: Reference) -> None:
+    """Be done with ``reference``, which waits: a newer message takes its place."""
+    stock.remove(reference)
+    stock.head.note(facts.REMOVED, reference.number, 0, facts.REPLACED)
+    stock.finish(reference)
+
+
+def trim(stock: Stock) -> None:
+    """Remove the first of what waits, until the ring holds no more than it may."""
+    backlog = stock.backlog
+    while backlog.count > stock.ring:
+        reference = backlog.first()
+        if reference is None or (backlog.paged_count > 0 and backlog.is_starved(0, 0)):
+            if not stock.reload():
+                return
+            continue
+        replace(stock, reference)

@@ -6,6 +6,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from entrepot.core.effort import Effort, Rest
 from entrepot.core.events import trace as facts
 from entrepot.core.queue.backlog import LEVELS, Backlog, Reference
 from entrepot.core.queue.head import QueueHead
@@ -142,9 +143,38 @@ class Taking:
             numbers = self.backlog.take_paged(level, min(RELOAD_MESSAGES, most - gone))
             for number in numbers:
                 self.head.note(facts.REMOVED, number, 0, why)
-                self.stock.journal.settle(number, self.head.identity)
-                self.stock.forget_attempts(number)
+                self.stock.discard(number)
                 gone += 1
             if not numbers:
                 level += 1
         return gone
+
+
+class Emptying(Rest):
+    """Purges what waits in a queue that keeps nothing without readers, some in each turn.
+
+    What comes in meanwhile, for a reader that came, stays.
+    """
+
+    def __init__(self, effort: Effort, taking: Taking) -> None:
+        super().__init__()
+        self.effort: Effort = effort
+        self.taking: Taking = taking
+        self.left: i64 = 0
+
+    def begin(self) -> None:
+        """Purge all that waits now, or is set aside."""
+        self.left = self.taking.backlog.count + len(self.taking.returns.delayed)
+        self.resume()
+
+    def resume(self) -> None:
+        """Purge the next."""
+        effort = self.effort
+        while self.left > 0:
+            most = min(effort.stride, self.left)
+            gone = self.taking.purge(most)
+            effort.spent += gone
+            self.left = self.left - gone if gone == most else 0
+            if self.left > 0 and effort.is_over():
+                effort.later(self)
+                return

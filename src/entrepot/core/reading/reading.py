@@ -314,7 +314,7 @@ class Reading(QueueWatcher):
 
     def _check_readers(self, queue: Queue) -> None:
         """Raise SubscriptionInUse when ``queue`` has as many consumers as it admits."""
-        limit = queue.policy.max_consumers
+        limit = queue.traits.max_consumers
         if 0 <= limit <= queue.roster.readers():
             raise SubscriptionInUse(f"the queue {queue.name!r} admits {limit} consumers and has them")
 

@@ -207,8 +207,7 @@ class Branches:
             if queue.fates.tells & MESSAGE_CONSUMED:
                 queue.fates.consumed(queue.place(), hold.reference.message, 0)
         elif self.table.by_identity.get(int(queue.identity)) is queue:
-            self.host.journal.settle(hold.number, queue.identity)
-            queue.stock.forget_attempts(hold.number)
+            queue.stock.discard(hold.number)
 
     def give_back(self, hold: Hold) -> None:
         """Give back what a branch that is rolled back holds."""

@@ -269,8 +269,9 @@ class CoreSubscription(Opened):
 
     def show(self, browser: Browser, message: Message) -> None:
         """Write what ``browser`` came to. One that cannot be said cannot be shown."""
+        deliveries: i64 = max(browser.deliveries[0], int(message.redelivered))
         try:
-            self.say(message, i64(message.redelivered), None)
+            self.say(message, deliveries, None)
         except EntrepotError:
             return
 

@@ -1,6 +1,6 @@
 """Addresses and queues that a client of CORE asks about, makes and removes. [C]
 
-What a queue is given is what `QueueDefinition` can say; what queues do not obey is refused there, by name.
+What a queue is given is what `QueueDefinition` can say; the settings of its address decide the rest.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from entrepot.base.errors import InvalidSelector
 from entrepot.core.addressing.definition import ConnectionOwner, Owner, QueueDefinition, connection_of
-from entrepot.core.addressing.policy import Policy
 from entrepot.core.addressing.routing import default_routing
+from entrepot.core.addressing.traits import LAST_VALUE_KEY, Traits
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
@@ -68,6 +68,7 @@ class Resources:
         session = self.session
         where = place(packet.address, UNTYPED, session.options)
         policy = self.broker.policies.of(where.name)
+        traits = policy.of_created
         address = self.broker.table.addresses.get(where.name)
         names: list[str] = []
         exists = address is not None or self.broker.addresses.service_at(where.name) is not None
@@ -84,13 +85,14 @@ class Resources:
             queues=names,
             auto_create_queues=policy.auto_create,
             auto_create_addresses=policy.auto_create,
-            default_purge_on_no_consumers=False,
-            default_max_consumers=policy.max_consumers,
-            default_exclusive=policy.exclusive,
-            default_last_value=False,
-            default_non_destructive=False,
-            default_consumers_before_dispatch=int(policy.consumers_before_dispatch),
-            default_delay_before_dispatch=milliseconds(int(policy.delay_before_dispatch)),
+            default_purge_on_no_consumers=traits.purges,
+            default_max_consumers=traits.max_consumers,
+            default_exclusive=traits.exclusive,
+            default_last_value=traits.last_value_key != "",
+            default_last_value_key=named_key(traits),
+            default_non_destructive=traits.non_destructive,
+            default_consumers_before_dispatch=int(traits.consumers_before_dispatch),
+            default_delay_before_dispatch=milliseconds(int(traits.delay_before_dispatch)),
             multicast=multicast,
             anycast=anycast,
         )
@@ -127,7 +129,8 @@ class Resources:
         if packet.temporary:  # others may send there and read, as the rules for its name say: no more is private
             owner = ConnectionOwner(session.name)
         condition = filter_of(packet.filter)
-        definition = QueueDefinition(
+        definition = replace(
+            asked_of(packet),
             name=queue,
             address=where.name,
             routing=where.routing,
@@ -135,23 +138,6 @@ class Resources:
             durable=packet.durable and not packet.temporary,
             auto_created=packet.auto_created,
             owner=owner,
-            max_consumers=int(packet.max_consumers),
-            exclusive=bool(packet.exclusive),
-            purge_on_no_consumers=packet.purge_on_no_consumers,
-            consumers_before_dispatch=packet.consumers_before_dispatch or 0,
-            delay_before_dispatch_ms=or_off(packet.delay_before_dispatch),
-            group_rebalance=bool(packet.group_rebalance),
-            group_rebalance_pause=bool(packet.group_rebalance_pause_dispatch),
-            group_buckets=or_off(packet.group_buckets),
-            group_first_key=packet.group_first_key or "",
-            last_value=bool(packet.last_value),
-            last_value_key=packet.last_value_key or "",
-            non_destructive=bool(packet.non_destructive),
-            ring_size=or_off(packet.ring_size),
-            enabled=packet.enabled is not False,
-            auto_delete=bool(packet.auto_delete),
-            auto_delete_delay_ms=or_off(packet.auto_delete_delay) if packet.auto_delete else -1,
-            auto_delete_messages=or_off(packet.auto_delete_message_count) if packet.auto_delete else -1,
         )
         self._make(definition, condition)
         if packet.temporary:
@@ -176,30 +162,14 @@ class Resources:
             session.replies.done(packet.require_response, existing.durable)
             return
         place(packet.queue, UNTYPED, session.options)
-        definition = QueueDefinition(
+        definition = replace(
+            asked_of(packet),
             name=packet.queue,
             address=where.name,
             routing=where.routing,
             selector=selector,
             durable=packet.durable,
             temporary=not packet.durable and where.routing == MULTICAST,  # it goes with its last consumer
-            max_consumers=or_off(packet.max_consumers),
-            exclusive=bool(packet.exclusive),
-            purge_on_no_consumers=bool(packet.purge_on_no_consumers),
-            consumers_before_dispatch=packet.consumers_before_dispatch or 0,
-            delay_before_dispatch_ms=or_off(packet.delay_before_dispatch),
-            group_rebalance=bool(packet.group_rebalance),
-            group_rebalance_pause=bool(packet.group_rebalance_pause_dispatch),
-            group_buckets=or_off(packet.group_buckets),
-            group_first_key=packet.group_first_key or "",
-            last_value=bool(packet.last_value),
-            last_value_key=packet.last_value_key or "",
-            non_destructive=bool(packet.non_destructive),
-            ring_size=or_off(packet.ring_size),
-            enabled=packet.enabled is not False,
-            auto_delete=bool(packet.auto_delete),
-            auto_delete_delay_ms=or_off(packet.auto_delete_delay) if packet.auto_delete else -1,
-            auto_delete_messages=or_off(packet.auto_delete_message_count) if packet.auto_delete else -1,
         )
         self._make(definition, condition)
         session.replies.done(packet.require_response, definition.durable)
@@ -219,7 +189,7 @@ class Resources:
         policy = broker.policies.of(definition.address, definition.routing)
         if not policy.auto_create and definition.address not in broker.table.addresses:
             raise CoreRefused(f"AMQ229203: Address Does Not Exist: {definition.address}", NO_ADDRESS)
-        broker.queues.create(beyond(definition, policy), condition)
+        broker.queues.create(replace(definition, user=self.session.subject.name), condition)
 
     def delete(self, packet: DeleteQueue) -> None:
         """Remove a queue that nobody reads. Raises Refused and what is below it."""
@@ -250,29 +220,32 @@ def filter_of(text: str | None) -> Predicate | None:
         raise CoreRefused(f"AMQ229020: Invalid filter: {text}: {error.message}", BAD_FILTER) from None
 
 
-def beyond(definition: QueueDefinition, policy: Policy) -> QueueDefinition:
-    """Return ``definition`` without what ``policy`` says anyway: a client that makes a queue repeats that."""
-    same: dict[str, object] = {}
-    if definition.max_consumers == policy.max_consumers:
-        same["max_consumers"] = -1
-    if definition.exclusive == policy.exclusive:
-        same["exclusive"] = False
-    if definition.consumers_before_dispatch == policy.consumers_before_dispatch:
-        same["consumers_before_dispatch"] = 0
-    if definition.delay_before_dispatch_ms == milliseconds(int(policy.delay_before_dispatch)):
-        same["delay_before_dispatch_ms"] = -1
-    if definition.group_buckets == policy.group_buckets:
-        same["group_buckets"] = -1
-    if definition.group_rebalance == policy.group_rebalance:
-        same["group_rebalance"] = False
-    if definition.group_first_key == policy.group_first_key:
-        same["group_first_key"] = ""
-    return replace(definition, **same)
+def asked_of(packet: CreateQueue | CreateSharedQueue) -> QueueDefinition:
+    """Return the attributes that ``packet`` asks for; where it says nothing, the settings of the address decide.
 
-
-def or_off(value: int | None) -> int:
-    """Return ``value``, -1 for none."""
-    return -1 if value is None else value
+    Not its name, where it is and whose. Two that every client sends as a number and a flag count as said (5.2.5).
+    """
+    return QueueDefinition(
+        name="",
+        address="",
+        max_consumers=packet.max_consumers,
+        exclusive=packet.exclusive,
+        purge_on_no_consumers=packet.purge_on_no_consumers,
+        consumers_before_dispatch=packet.consumers_before_dispatch,
+        delay_before_dispatch_ms=packet.delay_before_dispatch,
+        group_rebalance=packet.group_rebalance,
+        group_rebalance_pause=packet.group_rebalance_pause_dispatch,
+        group_buckets=packet.group_buckets,
+        group_first_key=packet.group_first_key,
+        last_value=packet.last_value,
+        last_value_key=packet.last_value_key,
+        non_destructive=packet.non_destructive,
+        ring_size=packet.ring_size,
+        enabled=packet.enabled is not False,
+        auto_delete=packet.auto_delete,
+        auto_delete_delay_ms=packet.auto_delete_delay,
+        auto_delete_messages=packet.auto_delete_message_count,
+    )
 
 
 def milliseconds(nanoseconds: int) -> int:
@@ -283,65 +256,60 @@ def milliseconds(nanoseconds: int) -> int:
 def described(broker: BrokerCore, queue: Queue) -> QueueQueryReply:
     """Return what ``queue`` is like."""
     definition = queue.definition
-    policy = queue.policy
-    return QueueQueryReply(
-        exists=True,
-        durable=queue.durable,
-        temporary=connection_of(definition.owner) != "" or queue.temporary,
-        consumer_count=queue.roster.readers(),
-        message_count=queue.count,
-        filter=definition.selector or None,
-        address=queue.address,
-        name=queue.name,
-        auto_create_queues=policy.auto_create,
-        auto_created=definition.auto_created,
-        purge_on_no_consumers=definition.purge_on_no_consumers,
-        routing=octet_of(queue.routing),
-        max_consumers=policy.max_consumers if definition.max_consumers < 0 else definition.max_consumers,
-        exclusive=definition.exclusive or policy.exclusive,
-        last_value=definition.last_value,
-        default_consumer_window=CONSUMER_WINDOW,
-        last_value_key=definition.last_value_key or None,
-        non_destructive=definition.non_destructive,
-        consumers_before_dispatch=definition.consumers_before_dispatch or int(policy.consumers_before_dispatch),
-        delay_before_dispatch=milliseconds(int(policy.delay_before_dispatch)),
-        group_rebalance=definition.group_rebalance or policy.group_rebalance,
-        group_buckets=definition.group_buckets if definition.group_buckets >= 0 else int(policy.group_buckets),
-        auto_delete=definition.auto_delete,
-        auto_delete_delay=max(definition.auto_delete_delay_ms, 0),
-        auto_delete_message_count=max(definition.auto_delete_messages, 0),
-        group_first_key=definition.group_first_key or None,
-        ring_size=definition.ring_size,
-        enabled=definition.enabled,
-        group_rebalance_pause_dispatch=definition.group_rebalance_pause,
-        configuration_managed=False,
-    )
+    reply = answered(queue.traits)
+    reply.exists = True
+    reply.durable = queue.durable
+    reply.temporary = connection_of(definition.owner) != "" or queue.temporary
+    reply.consumer_count = queue.roster.readers()
+    reply.message_count = int(queue.count)
+    reply.filter = definition.selector or None
+    reply.address = queue.address
+    reply.name = queue.name
+    reply.auto_create_queues = queue.policy.auto_create
+    reply.auto_created = definition.auto_created
+    reply.routing = octet_of(queue.routing)
+    reply.enabled = definition.enabled
+    return reply
 
 
 def imagined(broker: BrokerCore, where: Destination) -> QueueQueryReply:
     """Return what a queue would be like that does not exist."""
-    name = where.queue or where.name
     policy = broker.policies.of(where.name)
+    reply = answered(policy.of_auto_created)
+    reply.durable = True
+    reply.address = where.name
+    reply.name = where.queue or where.name
+    reply.auto_create_queues = policy.auto_create
+    reply.routing = octet_of(MULTICAST)
+    reply.enabled = None
+    return reply
+
+
+def named_key(traits: Traits) -> str | None:
+    """Return the key of last values that somebody named."""
+    key = traits.last_value_key
+    return None if key in ("", LAST_VALUE_KEY) else key
+
+
+def answered(traits: Traits) -> QueueQueryReply:
+    """Return what a query says of ``traits``."""
     return QueueQueryReply(
-        exists=False,
-        durable=True,
-        address=where.name,
-        name=name,
-        auto_create_queues=policy.auto_create,
-        routing=octet_of(MULTICAST),
-        max_consumers=policy.max_consumers,
-        exclusive=policy.exclusive,
-        last_value=False,
+        purge_on_no_consumers=traits.purges,
+        max_consumers=int(traits.max_consumers),
+        exclusive=traits.exclusive,
+        last_value=traits.last_value_key != "",
+        last_value_key=named_key(traits),
         default_consumer_window=CONSUMER_WINDOW,
-        non_destructive=False,
-        consumers_before_dispatch=int(policy.consumers_before_dispatch),
-        delay_before_dispatch=milliseconds(int(policy.delay_before_dispatch)),
-        group_rebalance=policy.group_rebalance,
-        group_buckets=int(policy.group_buckets),
-        auto_delete=policy.auto_delete,
-        auto_delete_delay=milliseconds(int(policy.auto_delete_delay)),
-        auto_delete_message_count=0,
-        ring_size=-1,
-        group_rebalance_pause_dispatch=False,
+        non_destructive=traits.non_destructive,
+        consumers_before_dispatch=int(traits.consumers_before_dispatch),
+        delay_before_dispatch=milliseconds(int(traits.delay_before_dispatch)),
+        group_rebalance=traits.group_rebalance,
+        group_rebalance_pause_dispatch=traits.group_rebalance_pause,
+        group_buckets=int(traits.group_buckets),
+        group_first_key=traits.group_first_key or None,
+        auto_delete=traits.auto_delete,
+        auto_delete_delay=milliseconds(int(traits.auto_delete_delay)),
+        auto_delete_message_count=int(traits.auto_delete_messages),
+        ring_size=int(traits.ring_size),
         configuration_managed=False,
     )

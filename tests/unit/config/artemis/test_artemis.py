@@ -14,12 +14,14 @@ from entrepot.config.artemis.elements import CONTENT, CORE, KINDS
 from entrepot.config.files import read as read_file
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.founding import add_policies
-from entrepot.config.model import BrokerConfig, DivertEntry, QueueEntry, Sharing
+from entrepot.config.model import BrokerConfig, DivertEntry, Sharing
 from entrepot.config.reading import Reading
 from entrepot.config.sources import Sources
 from entrepot.config.vocabulary import Attribute, Does, Kind
 from entrepot.config.xml import parse
 from entrepot.core.addressing.address_settings import FULL_BLOCK, FULL_PAGE
+from entrepot.core.addressing.configuration import FIELDS
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.addressing.policy import Policies, Policy
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 
@@ -79,8 +81,8 @@ def test_the_file_that_artemis_writes_for_a_new_broker() -> None:
         ("stomp", "stomp", 31),
     ]
     assert made.queues == (
-        QueueEntry(name="DLQ", address="DLQ", routing=ANYCAST),
-        QueueEntry(name="ExpiryQueue", address="ExpiryQueue", routing=ANYCAST),
+        QueueDefinition(name="DLQ", address="DLQ", routing=ANYCAST),
+        QueueDefinition(name="ExpiryQueue", address="ExpiryQueue", routing=ANYCAST),
     )
     assert made.sharing is None
     assert all(finding.line for finding in reading.findings)
@@ -194,11 +196,42 @@ def test_each_scalar_that_is_not_obeyed_is_said_with_its_place(kind: Kind, attri
 
 
 def test_a_scalar_may_be_an_attribute_too() -> None:
-    body = one_queue('<queue name="q" durable="false" ring-size="3"/>')
+    body = one_queue('<queue name="q" durable="false" ring-size="3"><last-value-key>k</last-value-key></queue>')
     reading = read(document(body))
     assert reading.config is not None
     assert reading.config.queues[0].durable is False
-    assert any("ring queues" in what for what in said(reading, Severity.WARNING))
+    assert (reading.config.queues[0].ring_size, reading.config.queues[0].last_value_key) == (3, "k")
+
+
+def test_attributes_of_a_queue_are_read_and_what_is_not_said_is_left_to_its_address() -> None:
+    words = {
+        "max-consumers": 4,
+        "exclusive": True,
+        "purge-on-no-consumers": True,
+        "consumers-before-dispatch": 2,
+        "delay-before-dispatch": 300,
+        "group-rebalance": True,
+        "group-rebalance-pause-dispatch": True,
+        "group-buckets": 0,
+        "group-first-key": "first",
+        "last-value": False,
+        "last-value-key": "key",
+        "non-destructive": True,
+        "ring-size": 9,
+        "enabled": False,
+        "user": "me",
+    }
+    said = "".join(f"<{word}>{str(value).lower()}</{word}>" for word, value in words.items())
+    found = config(one_queue(f'<queue name="q">{said}</queue>')).queues[0]
+    assert {word: getattr(found, FIELDS[word]) for word in words} == words
+    assert config(one_queue('<queue name="q"/>')).queues[0].says_nothing()
+    assert errors(one_queue('<queue name="q" ring-size="-7"/>'))
+
+
+def test_the_older_word_for_last_value_queues() -> None:
+    assert policy("<last-value-queue>true</last-value-queue>").given.last_value
+    newer = "<default-last-value-queue>false</default-last-value-queue><last-value-queue>true</last-value-queue>"
+    assert not policy(newer).given.last_value
 
 
 def test_every_kind_can_be_reached_and_its_obeyed_scalars_are_heard() -> None:
@@ -217,7 +250,12 @@ def test_every_kind_can_be_reached_and_its_obeyed_scalars_are_heard() -> None:
 def test_defaults_are_those_of_artemis() -> None:
     made = policy("")
     assert (made.dead_letter_address, made.max_deliveries, made.full, made.max_octets) == ("", 10, FULL_PAGE, UNLIMITED)
-    assert (made.prioritized, made.auto_create, made.auto_delete, made.dead_letter_expired) == (True, True, True, False)
+    assert (made.prioritized, made.auto_create, made.given.auto_delete, made.dead_letter_expired) == (
+        True,
+        True,
+        True,
+        False,
+    )
 
 
 def test_settings_are_read_with_units_and_merge_by_pattern() -> None:
@@ -242,8 +280,8 @@ def test_queues_and_addresses() -> None:
         '<address name="news"><multicast/></address></addresses>'
     )
     assert made.queues == (
-        QueueEntry(name="orders", address="orders", routing=ANYCAST),
-        QueueEntry(name="audit", address="orders", routing=MULTICAST, durable=False, selector="price > 5"),
+        QueueDefinition(name="orders", address="orders", routing=ANYCAST),
+        QueueDefinition(name="audit", address="orders", routing=MULTICAST, durable=False, selector="price > 5"),
     )
     assert made.destinations == (Destination(name="news", routing=MULTICAST),)
     assert errors(one_queue('<queue name="q"><filter string="1 +"/></queue>'))

@@ -19,19 +19,24 @@ def test_a_configuration_of_artemis_becomes_a_definition():
 
 
 def test_what_says_nothing_changes_nothing():
-    said = {**dict.fromkeys(WITHOUT_EFFECT, None), "name": "q", "id": 7, "auto-delete-delay": 0, "temporary": False}
+    said = {**dict.fromkeys(WITHOUT_EFFECT, None), "name": "q", "id": 7, "temporary": False}
     assert configured(said) == configured({"name": "q"})
 
 
-@pytest.mark.parametrize("word", [word for word in FIELDS if word != "durable"])
-def test_what_queues_do_not_obey_makes_no_queue(word):
-    default = getattr(QueueDefinition(name="q", address="q"), FIELDS[word])
-    other = not default if isinstance(default, bool) else 7 if isinstance(default, int) else "x"
+def test_what_queues_do_not_obey_makes_no_queue():
     rig = Rig()
     with pytest.raises(Refused, match="do not obey it yet"):
-        rig.broker.queues.create(configured({"name": "q", word: other}))
+        rig.broker.queues.create(configured({"name": "q", "internal": True}))
     assert rig.broker.table.queues == {}
-    rig.broker.queues.create(configured({"name": "q", word: default}))
+    rig.broker.queues.create(configured({"name": "q", "internal": False}))
+
+
+@pytest.mark.parametrize("word", [word for word in FIELDS if word not in ("internal", "user")])
+def test_every_word_is_heard(word):
+    kind = str(QueueDefinition.__annotations__[FIELDS[word]])
+    value: object = True if kind.startswith("bool") else 7 if kind.startswith("int") else "x"
+    assert getattr(configured({"name": "q", word: value}), FIELDS[word]) == value
+    assert configured({"name": "q", word: None}) == configured({"name": "q"})
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import pytest
 
 from entrepot.base.errors import InvalidOption
 from entrepot.base.settings import Unit
-from entrepot.core.addressing.address_settings import FULL_BLOCK, SLOW_KILL, AddressSettings
+from entrepot.core.addressing.address_settings import FULL_BLOCK, SLOW_KILL, AddressSettings, Full
 from entrepot.core.addressing.policy import Policies, Policy
+from entrepot.core.addressing.queue_settings import QueueSettings
 
 
 def test_settings_merge_from_the_least_to_the_most_specific():
@@ -16,7 +17,7 @@ def test_settings_merge_from_the_least_to_the_most_specific():
     policies.add("#", {"max_deliveries": "1", "exclusive": "true", "redelivery_delay": "1"})
     policies.add("A.B", {"redelivery_delay": "20"})
     found = policies.of("A.B")
-    assert (found.max_deliveries, found.redelivery_delay, found.exclusive) == (3, 20_000_000, True)
+    assert (found.max_deliveries, found.redelivery_delay, found.of_created.exclusive) == (3, 20_000_000, True)
     assert policies.of("C").max_deliveries == 1
     policies.add("C", {"max_deliveries": "7"})
     assert policies.of("C").max_deliveries == 7, "what was looked up before is looked up again"
@@ -41,7 +42,8 @@ def test_both_dialects_name_a_setting():
         ("max_deliveries", "3.5"),
         ("max_octets", str(2**63)),
         ("redelivery_jitter", "1.5"),
-        ("last_value", "true"),
+        ("last_value", "maybe"),
+        ("ring_size", "-2"),
     ],
 )
 def test_a_bad_setting_is_refused_and_changes_nothing(name, text):
@@ -52,13 +54,38 @@ def test_a_bad_setting_is_refused_and_changes_nothing(name, text):
 
 
 def test_every_setting_is_an_attribute_of_its_own():
-    policy = Policy()
     for declared in AddressSettings.settings():
-        changed = Policy(AddressSettings(**{declared.name: other_value(declared)}))
-        assert getattr(changed, declared.name) != getattr(policy, declared.name), declared.name
-        assert [
-            one.name for one in AddressSettings.settings() if getattr(changed, one.name) != getattr(policy, one.name)
-        ] == [declared.name]
+        if declared.name not in QueueSettings.__settings__:
+            others = NOTHING_ALONE.get(declared.name, {})
+            policy = Policy(AddressSettings(**others))
+            changed = Policy(AddressSettings(**others, **{declared.name: other_value(declared)}))
+            assert different(changed, policy) == {CALLED.get(declared.name, declared.name)}
+
+
+def test_every_setting_of_queues_is_one_of_their_traits():
+    words = {"purge_on_no_consumers": "purges", "last_value": "last_value_key"}
+    for declared in QueueSettings.settings():
+        policy, changed = Policy(), Policy(AddressSettings(**{declared.name: other_value(declared)}))
+        name = words.get(declared.name, declared.name)
+        if name == "auto_delete":
+            assert changed.of_auto_created.auto_delete
+            assert not changed.of_created.auto_delete
+        elif name == "auto_delete_created":
+            assert changed.of_created.auto_delete
+            assert not changed.of_auto_created.auto_delete
+        else:
+            for one, other in ((changed.of_created, policy.of_created), (changed.of_auto_created, policy.of_created)):
+                assert getattr(one, name) != getattr(other, name), name
+
+
+NOTHING_ALONE = {"page_messages": {"page_full": Full.FAIL}, "slow_unit": {"slow_threshold": 5}}
+CALLED = {"slow_threshold": "slow_rate", "slow_unit": "slow_rate", "slow_check_s": "slow_check"}
+
+
+def different(one, other):
+    """Return the settings of which two policies differ, as they call them."""
+    names = {CALLED.get(declared.name, declared.name) for declared in AddressSettings.settings()}
+    return {name for name in names if hasattr(one, name) and getattr(one, name) != getattr(other, name)}
 
 
 def other_value(declared):
