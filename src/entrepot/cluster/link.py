@@ -146,15 +146,18 @@ class LinkCore(Forwarder):
         options: LinkOptions,
         places: Sequence[Endpoint] = (),
         doubts: dict[int, None] | None = None,
+        *,
+        sought: bool = False,
     ) -> None:
-        """``places``: dialled one after the other in each round; none for a link that its peer opens.
+        """``places``: dialled one after the other in each round; none for a link that its peer opens, or whose peer is
+        ``sought`` and not found yet (`moved`).
 
         ``doubts``: messages that some peer may have; shared by all links of a broker, because any may send them next.
         """
         super().__init__(name, broker, options.window_octets)
         self.options: Final = options
         self.places: list[Endpoint] = list(places)
-        self.passive: Final = not places
+        self.passive: Final = not places and not sought
         self.state = State.IDLE
         self.why = ""  # of the last failure, or of the end
         self.since: Instant = 0  # the state is what it is
@@ -190,7 +193,9 @@ class LinkCore(Forwarder):
         self._round = [place for place in self._round if place in places]
         if self.state is State.DIALLING:
             self._round += fresh
-        elif self.state is State.WAITING and (fresh or (places and self._due == NEVER)):
+        elif (self.state is State.WAITING and (fresh or (places and self._due == NEVER))) or (
+            self.state is State.IDLE and fresh and not self.passive
+        ):
             return self._dial_round(now)
         return []
 

@@ -21,6 +21,7 @@ from entrepot.cluster.networks.reception import Arrival
 from entrepot.io.announcing import ZeroconfBrowser
 from entrepot.io.connection import Connection, Turn
 from entrepot.io.datagram import Group, join
+from entrepot.io.hearings import BridgeHearings
 from entrepot.io.options import read
 from entrepot.io.tcp import dial
 from entrepot.io.tls import client_context
@@ -44,6 +45,8 @@ class Links:
         self.connectors: Final = made.connectors
         self.core_connectors: Final = made.core_connectors
         self._made: Final = made
+        node = made.broker.ids.node.uuid_text
+        self._bridge_hearings: Final = BridgeHearings(turn, node, made.plan.config, made.core_connectors)
         self._connections: dict[tuple[Dialled, int], Connection] = {}
         self._dialling: dict[tuple[Dialled, int], asyncio.Task[None]] = {}
         self._groups: list[Group] = []
@@ -62,6 +65,7 @@ class Links:
                 await self._listen(connector, beacon)
         for core in self.core_connectors:
             self.turn.run(partial(self._carry, core))
+        await self._bridge_hearings.start()
         if self._hearings:
             self._sweep()
 
@@ -108,6 +112,7 @@ class Links:
         """Let arrive what is on its way, take leave, close."""
         if self._timer is not None:
             self._timer.cancel()
+        self._bridge_hearings.stop()
         for group in self._groups:
             group.close()
         for browser in self._browsers:

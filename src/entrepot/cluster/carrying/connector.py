@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final
 
 from entrepot.base.environment import MILLISECOND, Duration, Instant
+from entrepot.base.uri import Endpoint
 from entrepot.cluster.carrying.bridge import CoreBridge, Perform, Say
 from entrepot.cluster.carrying.options import FOREVER, CoreBridgeEntry
 from entrepot.cluster.link import LinkCore, LinkOptions, State
@@ -21,6 +22,7 @@ class CoreConnector:
     def __init__(self, entry: CoreBridgeEntry) -> None:
         self.entry: Final = entry
         self.name: Final = entry.options.name
+        self.places: list[Endpoint] = list(entry.places)
         self.bridges: dict[str, CoreBridge] = {}
         self.started = False
         self.since: Instant = NEVER
@@ -51,7 +53,7 @@ class CoreConnector:
         )
         for number in range(options.concurrency):
             name = f"{self.name}-{number}" if options.concurrency > 1 else self.name
-            link = LinkCore(name, broker, link_options, self.entry.places)
+            link = LinkCore(name, broker, link_options, self.places, sought=self.entry.group != "")
             bridge = CoreBridge(broker, options, self.entry.selector, link, terms, perform, say)
             self.bridges[name] = bridge
             bridge.begin(now)
@@ -64,7 +66,13 @@ class CoreConnector:
     @property
     def place(self) -> str:
         """Where it leads, without secrets."""
-        return ", ".join(place.masked() for place in self.entry.places)
+        return ", ".join(place.masked() for place in self.places) or f"the discovery group {self.entry.group}"
+
+    def located(self, places: list[Endpoint], now: Instant) -> None:
+        """Its discovery group hears ``places``, all that there are now."""
+        self.places = places
+        for bridge in list(self.bridges.values()):
+            bridge.perform(bridge.link.moved(places, now))
 
     def for_ms(self, now: Instant) -> int:
         """Return since when it is stopped, ms; -1: it was never started."""

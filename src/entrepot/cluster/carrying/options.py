@@ -132,8 +132,12 @@ class CoreBridgeOptions(Options, frozen=True):
 
 
 class CoreBridgeEntry(Struct, frozen=True, kw_only=True):
-    """One bridge of a configuration. ``places``: of its connectors, in their order. ``selector``: "" for none."""
+    """One bridge of a configuration. ``places``: of its connectors, in their order. ``selector``: "" for none.
+
+    ``group``: the name of the discovery group where its places are heard, instead; "" for none.
+    """
 
     options: CoreBridgeOptions
     places: tuple[Endpoint, ...]
     selector: str = ""
+    group: str = ""

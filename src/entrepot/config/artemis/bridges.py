@@ -65,20 +65,32 @@ def _bridge(reader: PartReader, bean: Bean, peering: Peering, number: int) -> Co
     if not options.queue:
         reader.error(bean, f"the bridge {options.name!r} takes from no queue", "name it in <queue-name>")
         return None
-    places = _places(reader, bean, options.name, peering)
-    if not places:
+    group = bean.one("discovery-group-ref")
+    heard = "" if group is None else _group(reader, bean, group, peering)
+    places = _places(reader, bean, options.name, peering) if group is None else []
+    if not places and not heard:
         return None
-    return CoreBridgeEntry(options=options, places=tuple(places), selector=filter_of(reader, bean))
+    return CoreBridgeEntry(options=options, places=tuple(places), selector=filter_of(reader, bean), group=heard)
+
+
+def _group(reader: PartReader, bean: Bean, reference: Bean, peering: Peering) -> str:
+    """Return the name of the discovery group that a bridge listens to; "" for one that is not there, a finding."""
+    wanted = reference.text("discovery-group-name")
+    known = [one.name for one in peering.discoveries]
+    if bean.one("static-connectors") is not None:
+        reader.error(bean, "it has static connectors and a discovery group", "take one out")
+    elif wanted not in known:
+        remedy = f"known: {', '.join(known)}" if known else "add it to <discovery-groups>"
+        reader.error(reference, f"there is no discovery group {wanted!r}", remedy)
+    else:
+        return wanted
+    return ""
 
 
 def _places(reader: PartReader, bean: Bean, name: str, peering: Peering) -> list[Endpoint]:
     """Return where the connectors of a bridge lead; none for one that cannot be deployed, which is a finding."""
     known = {one.name: one.uri for one in peering.places}
     lists = bean.one("static-connectors")
-    group = bean.one("discovery-group-ref")
-    if group is not None:
-        reader.error(group, "bridges do not listen to discovery groups yet", "name <static-connectors>")
-        return []
     if lists is None:
         reader.error(bean, f"the bridge {name!r} leads nowhere", "name its <static-connectors>")
         return []

@@ -75,7 +75,15 @@ class Taker(Subscription):
 class Crossed:
     """``near`` has the bridge, ``far`` the server. Options are attributes of `CoreBridgeOptions`."""
 
-    def __init__(self, *, selector: str = "", start: bool = True, far: dict[str, str] | None = None, **options: Any):
+    def __init__(
+        self,
+        *,
+        selector: str = "",
+        group: str = "",
+        start: bool = True,
+        far: dict[str, str] | None = None,
+        **options: Any,
+    ):
         self.near = Rig(seed=1)
         self.far = Rig(seed=2, **(far or {}))
         self.server_options = CoreOptions()
@@ -85,7 +93,7 @@ class Crossed:
         self.said: list[str] = []
         self.reachable = True
         made = CoreBridgeOptions(**{"name": "B", "queue": "Q", "retry_interval": SECOND, **options})
-        self.entry = CoreBridgeEntry(options=made, places=(PLACE,), selector=selector)
+        self.entry = CoreBridgeEntry(options=made, places=() if group else (PLACE,), selector=selector, group=group)
         self.connector = CoreConnector(self.entry)
         if start:
             self.start()

@@ -10,7 +10,7 @@ from entrepot.core.operators.census import Census
 from entrepot.core.operators.explain import explain
 from kit import SECOND
 
-from .crossed import Crossed, properties
+from .crossed import PLACE, Crossed, properties
 
 
 def test_messages_cross_and_are_settled() -> None:
@@ -217,3 +217,22 @@ def test_a_full_address_is_explained() -> None:
     texts = [reason.text for reason in explain(crossed.near.broker, crossed.near.queue("Q"), Census()).reasons]
     assert "bridge-busy" in codes
     assert any("the address there has no room" in text for text in texts), texts
+
+
+def test_a_broker_that_is_heard_in_a_group() -> None:
+    crossed = Crossed(group="g")
+    crossed.send("a")
+    crossed.pass_ms(3_000)
+    assert (crossed.waiting(), crossed.bridge.link.state) == (1, State.IDLE)
+    crossed.connector.located([PLACE], crossed.near.now)
+    crossed.run()
+    assert crossed.there() == ["a"]
+    crossed.connector.located([], crossed.near.now)
+    crossed.send("b")
+    assert crossed.there() == ["b"], "what is open stays"
+    crossed.cut()
+    crossed.pass_ms(3_000)
+    assert crossed.bridge.link.state is State.WAITING
+    crossed.connector.located([PLACE], crossed.near.now)
+    crossed.send("c")
+    assert crossed.there() == ["c"]

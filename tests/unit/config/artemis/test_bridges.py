@@ -75,7 +75,7 @@ def test_a_bridge_is_the_user_of_the_cluster_unless_it_says_otherwise() -> None:
         (f"<queue-name>Q</queue-name>{STATIC}<routing-type>SOME</routing-type>", "SOME"),
         (f"<queue-name>Q</queue-name>{STATIC}<concurrency>0</concurrency>", "concurrency"),
         (f'<queue-name>Q</queue-name>{STATIC}<filter string="a ="/>', "selector"),
-        ('<queue-name>Q</queue-name><discovery-group-ref discovery-group-name="g"/>', "do not listen to discovery"),
+        ('<queue-name>Q</queue-name><discovery-group-ref discovery-group-name="g"/>', "no discovery group 'g'"),
     ],
 )
 def test_what_cannot_be_done_is_refused_by_name(inside: str, what: str) -> None:
@@ -86,3 +86,15 @@ def test_what_cannot_be_done_is_refused_by_name(inside: str, what: str) -> None:
 def test_names_are_unique() -> None:
     one = f'<bridge name="b"><queue-name>Q</queue-name>{STATIC}</bridge>'
     assert errors(f"{CONNECTORS}<bridges>{one}{one}</bridges>") == ["there is a bridge 'b' already"]
+
+
+def test_a_discovery_group_instead_of_connectors() -> None:
+    group = (
+        '<discovery-groups><discovery-group name="g"><group-address>231.7.7.7</group-address>'
+        "<group-port>9876</group-port></discovery-group></discovery-groups>"
+    )
+    found = bridge('<discovery-group-ref discovery-group-name="g"/>', group)
+    assert (found.group, found.places) == ("g", ())
+    both = f'<queue-name>Q</queue-name>{STATIC}<discovery-group-ref discovery-group-name="g"/>'
+    said = errors(f'{CONNECTORS}{group}<bridges><bridge name="b">{both}</bridge></bridges>')
+    assert said == ["it has static connectors and a discovery group"]
