@@ -11,7 +11,13 @@ from typing import Any
 
 from bridge_bugs import patched
 from entrepot.core.transactions.carrying import Work
+from entrepot.protocols.artemis.channel import Channel
+from entrepot.protocols.artemis.commanding import Commands
 from entrepot.protocols.artemis.conversation.consuming import ConsumerCore
+from entrepot.protocols.artemis.conversation.replay import Replay
+from entrepot.protocols.artemis.delivery import CoreSubscription
+from entrepot.protocols.artemis.large import LargeDelivery
+from entrepot.protocols.artemis.reception import Reception
 from entrepot.protocols.artemis.replies import Replies
 from entrepot.protocols.artemis.settling import Settling as CoreSettling
 from entrepot.protocols.failover import FailoverCore
@@ -149,10 +155,85 @@ def _counts_no_tries(genuine: Any) -> Any:
     return give_back
 
 
+def _keeps_the_file(genuine: Any) -> Any:
+    return lambda self: None
+
+
+def _writes_nothing_again(genuine: Any) -> Any:
+    def attach(self: Channel, outlet: Any, encoder: Any) -> None:
+        self.kept = None
+        genuine(self, outlet, encoder)
+
+    return attach
+
+
+def _forgets_the_last_command(genuine: Any) -> Any:
+    def last_command(self: Channel) -> int:
+        last: int = genuine(self)
+        return last - 1 if self.outlet is None and last > 0 else last
+
+    return last_command
+
+
+def _forgets_what_it_heard(genuine: Any) -> Any:
+    def last_heard(self: Replay) -> int:
+        last: int = genuine(self)
+        return max(last - 1, -1)
+
+    return last_heard
+
+
+def _sends_nothing_again(genuine: Any) -> Any:
+    def go_on(self: Replay, wire: Any, last: int) -> None:
+        self.kept.clear()
+        genuine(self, wire, last)
+
+    return go_on
+
+
+def _leaks(genuine: Any) -> Any:
+    def spend(self: CoreSubscription, octets: int) -> None:
+        genuine(self, octets + octets // 4)
+
+    return spend
+
+
+def _gives_no_credit_back(genuine: Any) -> Any:
+    def drop(self: ConsumerCore) -> None:
+        for delivery in self.inbox:
+            delivery.size = 0
+        genuine(self)
+
+    return drop
+
+
+def _does_not_wait(genuine: Any) -> Any:
+    def reattach(self: Reception, packet: Any) -> None:
+        commands = self.connection.acceptor.sessions.get(packet.name)
+        if isinstance(commands, Commands):
+            self.take_over(commands, packet.last_confirmed)
+        else:
+            self.say_lost()
+
+    return reattach
+
+
+REATTACH_BUGS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
+    "what was not confirmed is not written again": (Channel, "attach", _writes_nothing_again),
+    "a command is done twice": (Channel, "last_command", _forgets_the_last_command),
+    "a session goes on before its commands are answered": (Reception, "_reattach", _does_not_wait),
+    "what was heard is asked for again": (Replay, "last_heard", _forgets_what_it_heard),
+    "what was not done is not sent again": (Replay, "go_on", _sends_nothing_again),
+}
+"""Planted where sessions of CORE outlive connections."""
+
 CORE_BUGS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "that there is nothing is taken for a message": (ConsumerCore, "_is_forced", _takes_any_answer_for_a_message),
     "an acknowledgement settles what it overtook": (ConsumerCore, "done", _settles_what_it_overtook),
     "a reply does not wait for the disk": (Replies, "answer", _answers_at_once),
+    "the file of a large body is left behind": (LargeDelivery, "finish", _keeps_the_file),
+    "a consumer spends more credit than it writes": (CoreSubscription, "spend", _leaks),
+    "a rollback keeps the credit of what it dropped": (ConsumerCore, "drop", _gives_no_credit_back),
     "a rolled-back delivery is not counted": (CoreSettling, "_give_back", _counts_no_tries),
 }
 
@@ -161,5 +242,5 @@ def planted(bug: str) -> AbstractContextManager[None]:
     """Return what plants ``bug``; "" for none."""
     if not bug:
         return nullcontext()
-    owner, name, make = BUGS.get(bug) or CORE_BUGS[bug]
+    owner, name, make = {**BUGS, **CORE_BUGS, **REATTACH_BUGS}[bug]
     return patched(owner, name, make)

@@ -1,8 +1,8 @@
 """Plant each bug in turn and count the seeds until the simulation finds it: the table of docs/simulation.md.
 
-``PYTHONPATH=src:tests python tests/hunt.py [--most 100] [networks|callers|core|zones|pairs ...]``: on the plain build,
-where methods can be replaced. Exits 1 when a bug is not found, or when the seed that found it fails without the bug
-too.
+``PYTHONPATH=src:tests python tests/hunt.py [--most 100] [networks|callers|core|reattach|zones|pairs ...]``: on the
+plain build, where methods can be replaced. Exits 1 when a bug is not found, or when the seed that found it fails
+without the bug too.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def network_with(bug: str, *, directed: bool) -> Judge:
     return judge
 
 
-def callers_with(bug: str, *, core: bool = False) -> Judge:
+def callers_with(bug: str, *, core: bool = False, reattach: bool = False) -> Judge:
     def judge(seed: int) -> list[str]:
         with caller_bugs.planted(bug):
-            return list(run_callers(seed, core=core).violations)
+            return list(run_callers(seed, core=core, reattach=reattach).violations)
 
     return judge
 
@@ -72,6 +72,10 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
     if "carried" in kinds:
         for bug in carrier_bugs.BUGS:
             yield "core bridges", bug, carried_with(bug), lambda seed: list(run_carried(seed).violations)
+    if "reattach" in kinds:
+        for bug in caller_bugs.REATTACH_BUGS:
+            broken, sound = (callers_with(each, core=True, reattach=True) for each in (bug, ""))
+            yield "callers that reattach", bug, broken, sound
     if "zones" in kinds:
         for bug in zoned.PLANTED:
             yield "zones", bug, lambda seed, bug=bug: Region(seed, bug).run(), lambda seed: Region(seed).run()  # type: ignore[misc]
@@ -80,9 +84,12 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
             yield "pairs", bug, lambda seed, bug=bug: Pair(seed, bug).run(), lambda seed: Pair(seed).run()  # type: ignore[misc]
 
 
+KINDS = ["networks", "callers", "core", "reattach", "carried", "zones", "pairs"]
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Count the seeds that each planted bug survives.")
-    parser.add_argument("kinds", nargs="*", default=["networks", "callers", "core", "carried", "zones", "pairs"])
+    parser.add_argument("kinds", nargs="*", default=KINDS)
     parser.add_argument("--most", type=int, default=100)
     options = parser.parse_args(arguments)
     missed = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from caller_bugs import BUGS, CORE_BUGS, planted
+from caller_bugs import BUGS, CORE_BUGS, REATTACH_BUGS, planted
 from entrepot.base.compiled import is_compiled
 from entrepot.simulation.campaign import run_callers
 
@@ -25,7 +25,17 @@ FOUND_IN_CORE = {
     "that there is nothing is taken for a message": 1,
     "an acknowledgement settles what it overtook": 8,
     "a reply does not wait for the disk": 1,
+    "the file of a large body is left behind": 1,
+    "a consumer spends more credit than it writes": 2,
+    "a rollback keeps the credit of what it dropped": 1,
     "a rolled-back delivery is not counted": 1,
+}
+FOUND_BY_REATTACHING = {
+    "what was not confirmed is not written again": 11,
+    "a command is done twice": 4,
+    "a session goes on before its commands are answered": 5,
+    "what was heard is asked for again": 6,
+    "what was not done is not sent again": 6,
 }
 CORE_ONCE_FAILED = {
     8: "the checker took what was seen before a crash for a sign that a transaction in doubt was committed",
@@ -48,6 +58,13 @@ def test_seeds_of_core_keep_every_promise(first: int) -> None:
     assert failed == {}, "look at one: python -m entrepot.simulation --callers --core --seed S --trace trace.txt"
 
 
+@pytest.mark.parametrize("first", range(701, 713, 4))
+def test_seeds_that_reattach_keep_every_promise(first: int) -> None:
+    results = {seed: run_callers(seed, core=True, reattach=True) for seed in range(first, first + 4)}
+    assert {seed: one.violations for seed, one in results.items() if one.failed} == {}
+    assert sum(one.counts.get("reattached", 0) for one in results.values()) > 0
+
+
 @pytest.mark.parametrize("seed", CORE_ONCE_FAILED)
 def test_what_failed_once_in_core_passes(seed: int) -> None:
     assert run_callers(seed, core=True).violations == (), f"fails again; it stood for: {CORE_ONCE_FAILED[seed]}"
@@ -60,6 +77,7 @@ def test_the_same_seed_is_the_same_run() -> None:
 def test_every_bug_has_a_seed() -> None:
     assert list(FOUND) == list(BUGS)
     assert list(FOUND_IN_CORE) == list(CORE_BUGS)
+    assert list(FOUND_BY_REATTACHING) == list(REATTACH_BUGS)
 
 
 @pytest.mark.parametrize("bug", BUGS)
@@ -72,14 +90,15 @@ def test_a_planted_bug_is_found(bug: str) -> None:
     assert not run_callers(seed).failed, f"seed {seed} fails without the bug too"
 
 
-@pytest.mark.parametrize("bug", CORE_BUGS)
+@pytest.mark.parametrize("bug", [*CORE_BUGS, *REATTACH_BUGS])
 def test_a_planted_bug_is_found_in_core(bug: str) -> None:
     if is_compiled():
         pytest.skip("native callers do not see a replaced method: planted in the plain build")
-    seed = FOUND_IN_CORE[bug]
+    reattach = bug in REATTACH_BUGS
+    seed = (FOUND_BY_REATTACHING if reattach else FOUND_IN_CORE)[bug]
     with planted(bug):
-        assert run_callers(seed, core=True).failed, f"seed {seed} does not find: {bug}"
-    assert not run_callers(seed, core=True).failed, f"seed {seed} fails without the bug too"
+        assert run_callers(seed, core=True, reattach=reattach).failed, f"seed {seed} does not find: {bug}"
+    assert not run_callers(seed, core=True, reattach=reattach).failed, f"seed {seed} fails without the bug too"
 
 
 def test_the_worlds_exercise_what_they_are_for() -> None:

@@ -253,6 +253,13 @@ class CoreOptions(Options, frozen=True):
     min_large_message_size: int = setting(
         100 * 1024, unit=Unit.OCTETS, uri="minLargeMessageSize", about="larger messages are sent in pieces of this"
     )
+    confirmation_window_size: int = setting(
+        -1,
+        unit=Unit.OCTETS,
+        unlimited=True,
+        uri="confirmationWindowSize",
+        about="octets after which what came is confirmed: a session then outlives a lost connection; -1: it does not",
+    )
     connection_ttl: Duration = setting(
         60 * SECOND,
         unit=Unit.DURATION,

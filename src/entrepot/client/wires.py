@@ -37,6 +37,7 @@ def conversation_of(
                 core.producer_window_size,
                 core.min_large_message_size,
                 core.connection_ttl * 1000 // SECOND,
+                core.confirmation_window_size,
             ),
         )
     info = ConnectionInfo(

@@ -25,8 +25,8 @@ def main(arguments: list[str]) -> int:
         parser().error("--directed is about networks, and its plans have all that came in")
     if options.stops and (options.directed or not options.networks):
         parser().error("--stops is about networks that are not --directed")
-    if options.core and not options.callers:
-        parser().error("--core is about callers")
+    if options.core > options.callers or options.reattach > options.core:
+        parser().error("--core is about --callers, and --reattach about --core")
     if options.seed is not None:
         return _one(options)
     return _many(options)
@@ -48,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--zones", action="store_true", help="run two zones of brokers with 300 clients")
     found.add_argument("--callers", action="store_true", help="run programs with the real client, over 1 to 3 brokers")
     found.add_argument("--core", action="store_true", help="with --callers: they speak CORE, not OpenWire")
+    found.add_argument("--reattach", action="store_true", help="with --core: their sessions outlive connections")
     found.add_argument("--networks", action="store_true", help="run networks of 2 to 10 brokers")
     found.add_argument("--carried", action="store_true", help="run brokers that core bridges join")
     found.add_argument("--plain", action="store_true", help="with --networks: plans as they were before extras came in")
@@ -69,7 +70,7 @@ def _one(options: argparse.Namespace) -> int:
     if options.pairs or options.zones:
         result = (run_pair if options.pairs else run_zones)(options.seed)
     elif options.callers:
-        result = run_callers(options.seed, core=options.core, lines=lines)
+        result = run_callers(options.seed, core=options.core, reattach=options.reattach, lines=lines)
     elif options.carried:
         result = run_carried(options.seed, lines=lines)
     elif options.networks:
@@ -118,7 +119,7 @@ def _player(options: argparse.Namespace) -> Callable[[int], Result]:
     if options.carried:
         return run_carried
     if options.callers:
-        return partial(run_callers, core=options.core)
+        return partial(run_callers, core=options.core, reattach=options.reattach)
     if options.networks:
         return partial(run_network, extras=not options.plain, directed=options.directed, stops=options.stops)
     return run_pair if options.pairs else run_zones if options.zones else run
@@ -129,7 +130,8 @@ def _way(options: argparse.Namespace) -> str:
     if options.carried:
         return "--carried --trace trace.txt"
     if options.callers:
-        return f"--callers{' --core' if options.core else ''} --trace trace.txt"
+        kinds = "".join(f" --{kind}" for kind in ("core", "reattach") if getattr(options, kind))
+        return f"--callers{kinds} --trace trace.txt"
     if options.networks:
         kind = " --directed" if options.directed else " --plain" if options.plain else ""
         return f"--networks{kind}{' --stops' if options.stops else ''} --trace trace.txt"

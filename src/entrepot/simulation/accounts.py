@@ -147,7 +147,7 @@ class Account:
     # -- receiving -----------------------------------------------------------------------------------------------------
 
     def handed(self, reader: str, era: int, delivery: DeliveryPort) -> str:
-        """``reader`` was handed a message; return its name. ``era``: how many connections it had lost."""
+        """``reader`` was handed a message; return its name. ``era``: how often it had come to a broker."""
         name = name_in(delivery.body())
         if name not in self.messages:
             self.world.violation(f"{reader} is handed {name}, which nobody sent")

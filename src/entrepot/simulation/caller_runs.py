@@ -12,8 +12,10 @@ from typing import Final
 from entrepot.base.environment import MILLISECOND
 from entrepot.config.model import BrokerConfig, BrokerSettings
 from entrepot.model.message import Message
+from entrepot.protocols.artemis.conversation.core import CoreConversation
+from entrepot.protocols.artemis.server import CoreServerSession
 from entrepot.simulation.accounts import Account
-from entrepot.simulation.callers import PORT, Caller, Reader, Sender, Worker
+from entrepot.simulation.callers import PORT, Caller, Reader, Sender, Worker, present
 from entrepot.simulation.networks import Network
 from entrepot.simulation.sites import Blueprint, Site
 from entrepot.simulation.subscribers import Reader as InCore
@@ -23,10 +25,13 @@ from entrepot.simulation.world import Lots
 QUEUES: Final = ("IN", "OUT")
 DEAD_LETTERS: Final = "ActiveMQ.DLQ"
 STEPS: Final = ("move", "cut", "cut", "commit", "silent", "slow", "kill", "power", "stop")
+TEARING: Final = (*STEPS, "tear", "tear", "tear", "tear", "cut", "cut")
 STORM_MS: Final = 5_000
 HEALING_MS: Final = 180_000  # a silent cut is found after 30 s, and what follows may be one as well
 LEAVING_MS: Final = 90_000  # the same
 STEP_MS: Final = 100
+SLOW_DISK: Final = 300 * MILLISECOND
+COUNTING_MS: Final = 3_000
 DRAIN_MS: Final = 30_000
 TTL_MS: Final = 30_000  # of connections of CORE: a cut that nobody tells of is found as late as in OpenWire
 
@@ -47,19 +52,24 @@ class Hall(Network):
 class CallerRun:
     """The world of one seed."""
 
-    def __init__(self, seed: int, *, core: bool = False, lines: bool = False) -> None:
-        """``core``: programs speak CORE; what is drawn besides is the same."""
+    def __init__(self, seed: int, *, core: bool = False, reattach: bool = False, lines: bool = False) -> None:
+        """``core``: programs speak CORE, and with ``reattach`` their sessions outlive connections."""
         names = ("one", "two", "three")
         lots = self.lots = Lots(f"{seed}/callers")
         count = lots.one_of((1, 1, 2, 3))
+        if reattach and lots.chance(0.6):
+            count = 1  # there is nowhere else to go
+        self.steps: Final = TEARING if reattach else STEPS
         self.calm: Final = count > 1 and lots.chance(0.3)
         blueprints = {name: Blueprint(config=BrokerConfig(broker=BrokerSettings(name=name))) for name in names[:count]}
         self.network: Final = Hall(seed, blueprints, lines=lines)
         self.world: Final = self.network.world
         self.account: Final = Account(self.world, calm=self.calm, stores=count, returns=core)
-        self.tongue: Final[Tongue] = CoreTongue(TTL_MS) if core else OpenWireTongue()
+        self.tongue: Final[Tongue] = CoreTongue(TTL_MS, reattaches=reattach) if core else OpenWireTongue()
         self.callers: list[Caller] = self._draw()
-        self.down: dict[str, None] = {}
+        if reattach and lots.chance(0.5):
+            for site in self.network.sites.values():
+                site.disk.sync_delay_max = SLOW_DISK  # slower than programs dial
 
     def _draw(self) -> list[Caller]:
         lots, network, tongue, account = self.lots, self.network, self.tongue, self.account
@@ -98,7 +108,7 @@ class CallerRun:
         lots, network = self.lots, self.network
         caller = lots.one_of(self.callers)
         site = network.sites[lots.one_of(list(network.sites))]
-        kind = "move" if self.calm else lots.one_of(STEPS)
+        kind = "move" if self.calm else lots.one_of(self.steps)
         self.world.note(f"step {kind} {caller.name} {site.name}")
         self.world.count(f"steps: {kind}")
         if kind == "move":
@@ -110,6 +120,8 @@ class CallerRun:
         elif kind == "silent":
             network.cut(caller.name, site.name, silent=True)
             self.world.later(lots.between(1, 1_000) * MILLISECOND, lambda: network.mend(caller.name, site.name))
+        elif kind == "tear":
+            self._tear(caller, lots.one_of((0, 50, 3_000)))
         elif kind == "commit":
             self._trap()
         elif kind == "slow":
@@ -120,6 +132,21 @@ class CallerRun:
         elif site.broker is not None:
             self._crash(site, torn=kind == "power")
             self.world.later(lots.between(10, 3_000) * MILLISECOND, site.boot)
+
+    def _tear(self, caller: Caller, late_ms: int) -> None:
+        """Break the connection of ``caller``, who is told at once; its broker, to which all comes still, later."""
+        near = present(caller)
+        if near is None or near.other is None:
+            return
+        far = near.other
+        mute, dumb = self.lots.one_of(((False, False), (True, False), (False, True), (True, True)))
+        near.deaf, far.deaf = near.deaf or mute, far.deaf or dumb
+
+        def tear() -> None:
+            self.world.later(late_ms * MILLISECOND, far.lose)
+            near.lose()
+
+        self.world.later(self.lots.one_of((0, 20, 200)) * MILLISECOND, tear)
 
     def _crash(self, site: Site, *, torn: bool) -> None:
         self.account.fell()
@@ -161,6 +188,8 @@ class CallerRun:
         else:
             self.world.violation(f"after {HEALING_MS} ms: {self._busy()} {self._waiting()}")
             return
+        self._count_reattached()
+        self._look_at_counts()
         for caller in self.callers:
             caller.turn(caller.leave)
         for _ in range(LEAVING_MS // STEP_MS):
@@ -172,6 +201,21 @@ class CallerRun:
             self._pass(STEP_MS)  # one that stops in order comes back a while later
         if stay and not self.world.violations:
             self.world.violation(f"{stay} cannot leave")
+
+    def _look_at_counts(self) -> None:
+        """See that brokers did each command of a session that can be reattached once, when none is under way."""
+        wrong: list[str] = []
+        for _ in range(COUNTING_MS // STEP_MS):
+            wrong = [one for caller in self.callers for one in miscounted(caller)]
+            if not wrong:
+                return
+            self._pass(STEP_MS)
+        for one in wrong:
+            self.world.violation(one)
+
+    def _count_reattached(self) -> None:
+        talks = [one.conversation for one in self.callers if isinstance(one.conversation, CoreConversation)]
+        self.world.count("reattached", sum(int(talk.reattached) for talk in talks))
 
     def _busy(self) -> list[str]:
         """Return who has something under way, and what."""
@@ -206,7 +250,18 @@ class CallerRun:
             self.account.found[name] = len(places)
         if self._stored():
             self.world.violation(f"{self._stored()} messages cannot be read out")
+        for _ in range(2 * TTL_MS // STEP_MS):  # sessions whose clients went elsewhere are kept as long as that
+            if not self._files():
+                break
+            self._pass(STEP_MS)
+        left = self._files()
+        if left and not self._stored():
+            self.world.violation(f"files of large bodies are left behind: {left}")
         self.account.reckon()
+
+    def _files(self) -> dict[str, list[int]]:
+        """Return the large bodies on disks."""
+        return {site.name: site.disk.blobs() for site in self.network.sites.values() if site.disk.blobs()}
 
     def _stored(self) -> int:
         brokers = [site.broker for site in self.network.sites.values()]
@@ -216,3 +271,20 @@ class CallerRun:
 def queue_of(caller: Caller) -> str:
     """Return the queue that ``caller`` reads, "" for none."""
     return caller.queue if isinstance(caller, Reader) else caller.source if isinstance(caller, Worker) else ""
+
+
+def miscounted(caller: Caller) -> list[str]:
+    """Return the sessions of ``caller`` of which its broker did more commands, or fewer, than were sent."""
+    near, conversation = present(caller), caller.conversation
+    whole = near is not None and not near.deaf and near.other is not None and not near.other.deaf
+    server = near.other.session if whole and near is not None and near.other is not None else None
+    if not isinstance(server, CoreServerSession) or not isinstance(conversation, CoreConversation):
+        return []
+    found: list[str] = []
+    for number, session in conversation.sessions.items():
+        replay, commands = session.requests.replay, server.channels.get(number)
+        if replay is not None and commands is not None:
+            done, sent = int(commands.session.channel.commands), int(replay.sent)
+            if done != sent:
+                found.append(f"{caller.name} sent {sent} commands on channel {number}, and {done} were done")
+    return found

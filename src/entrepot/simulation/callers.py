@@ -41,6 +41,7 @@ DIAL_MIN: Final = 100 * MICROSECOND
 IN_COMMIT_MIN: Final = 20 * MICROSECOND
 IN_COMMIT_MAX: Final = 20 * MILLISECOND
 DIAL_MAX: Final = 20 * MILLISECOND
+NOWHERE: Final = -2  # a transaction began without a connection
 
 
 class Caller(ConversationEvents, LifelinePort):
@@ -66,9 +67,10 @@ class Caller(ConversationEvents, LifelinePort):
         self.ending = False
         self.left = False
         self.losses = 0  # of connections
+        self.arrivals = 0  # at brokers
         self.open_asks: dict[int, str] = {}
         self._asked = 0
-        self._ends: dict[int, End] = {}
+        self.ends: dict[int, End] = {}
         self._noted: list[Shell] = []
         self._bell: Final = Bell(self.world, lambda: self.turn(self.lifeline.advance))
 
@@ -129,7 +131,7 @@ class Caller(ConversationEvents, LifelinePort):
 
     def _gone(self) -> None:
         self.left = True
-        current = self._ends.get(self.lifeline.failover.current)
+        current = self.ends.get(self.lifeline.failover.current)
         self.lifeline.close()
         if current is not None and current.session is not None and not current.gone:
             current.session.shut("the program ends", self.world.time)
@@ -153,7 +155,7 @@ class Caller(ConversationEvents, LifelinePort):
             self.turn(lambda: self.lifeline.failed(attempt, "nobody answers"))
             return
         near, far = self.network.lay(self, site)
-        self._ends[attempt] = near
+        self.ends[attempt] = near
 
         def accept() -> None:
             site.ends.append(far)
@@ -167,7 +169,7 @@ class Caller(ConversationEvents, LifelinePort):
 
     def hang_up(self, attempt: int, why: str) -> None:
         """Close a connection in order."""
-        end = self._ends.pop(attempt, None)
+        end = self.ends.pop(attempt, None)
         if end is not None and end.session is not None and not end.gone:
             end.session.shut(why, self.world.time)
             end.dirty()
@@ -197,6 +199,7 @@ class Caller(ConversationEvents, LifelinePort):
 
     def introduced(self, first: bool) -> None:
         """A broker accepted us."""
+        self.arrivals += 1
         self.world.note(f"{self.name} is at {self.place}")
         if first:
             self.begin()
@@ -236,7 +239,7 @@ class Caller(ConversationEvents, LifelinePort):
 
     def handed(self, delivery: DeliveryPort) -> str:
         """Note that a message was handed to us; return its name."""
-        return self.account.handed(self.name, self.losses, delivery)
+        return self.account.handed(self.name, self.arrivals, delivery)
 
     def producer(self, session: SessionPort, queue: str) -> ProducerPort:
         """Open a producer."""
@@ -336,7 +339,7 @@ class Worker(Caller):
             self.work = self.account.begin(self.name, self.target)
             self.work.taken.append(self.handed(delivery))
         self._left = self.lots.between(1, 4)
-        self._losses = self.losses
+        self._losses = self.losses if self.place else NOWHERE
         return True
 
     def _do_some(self, work: Work) -> None:
@@ -457,3 +460,9 @@ class Reader(Caller):
     def _confirmed(self, delivery: DeliveryPort, error: EntrepotError | None) -> None:
         if error is None:
             self.account.gone(delivery)
+
+
+def present(caller: Caller) -> End | None:
+    """Return the end of the connection that ``caller`` has, None without one."""
+    end = caller.ends.get(caller.lifeline.failover.current)
+    return None if end is None or end.gone else end

@@ -58,12 +58,12 @@ def run_pair(seed: int) -> Result:
     return Result(seed, pair.world.digest(), tuple(violations), counts, 0)
 
 
-def run_callers(seed: int, *, core: bool = False, lines: bool = False) -> Result:
+def run_callers(seed: int, *, core: bool = False, reattach: bool = False, lines: bool = False) -> Result:
     """Run the programs of ``seed``: the real client over one to three brokers. It has no plan, so nothing to shrink.
 
-    ``core``: they speak CORE, not OpenWire.
+    ``core``: they speak CORE, not OpenWire; with ``reattach`` their sessions outlive connections.
     """
-    run = CallerRun(seed, core=core, lines=lines)
+    run = CallerRun(seed, core=core, reattach=reattach, lines=lines)
     violations = run.run()
     world = run.world
     kept = () if world.lines is None else tuple(world.lines)

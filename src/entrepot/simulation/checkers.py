@@ -24,6 +24,7 @@ The promises, exactly:
   of a transaction.
 - *Leases.* A position, once read, gives the same message every time until it is settled or released; what a confirmed
   lease holds is delivered to nobody else.
+- *Expiry.* No consumer receives a message later than `TRANSIT_MS` after its time was over.
 - *Bodies* arrive whole. One that the disk has damaged (``rotten``) arrives whole or not at all: what is delivered of
   its message is a dead letter, a look or a leased position without a body, which says how long it was.
 """
@@ -40,6 +41,7 @@ from entrepot.simulation.world import World
 
 DEAD_LETTERS: Final = "ActiveMQ.DLQ"
 OVERDUE: Final = 1_500_000_000  # ns: brokers look at the wall clock once a second
+TRANSIT_MS: Final = 3_000  # how long a message may be on its way to a client: several stalls of 0.7 s
 
 SENT: Final = "sent"
 CONFIRMED: Final = "confirmed"
@@ -199,6 +201,7 @@ class Ledger:
             copy.asked = copy.asked or auto
             return copy
         marked = headers.get("redelivered") == "true"
+        self._in_time(copy)
         if copy.gone:
             self._broken(copy, "delivered again after its acknowledgement was confirmed")
         if copy.auto_run == self.run:
@@ -218,6 +221,16 @@ class Ledger:
         if marked:
             self.world.count("redeliveries")
         return copy
+
+    def _in_time(self, copy: Copy) -> None:
+        """Check that the time of a message that is delivered was not over when it went out."""
+        record = copy.record
+        clock_was_set = self.world.set_back or self.world.clock_peak_ms > 0
+        if record.expires == 0 or record.later or copy.queue.startswith(DEAD_LETTERS) or clock_was_set:
+            return
+        late = self.world.wall() - record.expires
+        if late > TRANSIT_MS:
+            self._broken(copy, f"delivered {late} ms after its time was over")
 
     def seen(self, queue: str, headers: dict[str, str], body: bytes) -> Copy | None:
         """A client was shown a message: delivered, browsed or leased. Check what holds for all three."""
@@ -243,6 +256,8 @@ class Ledger:
             self._broken(copy, f"scheduled, and here before its delay of {record.delay_ms} ms was over")
         if record.state == REFUSED:
             self._broken(copy, "it was refused, or its transaction was, and is here all the same")
+        if headers.get("color", "") != record.color:
+            self._broken(copy, f"sent {record.color or 'without a color'}, and here {headers.get('color', 'without')}")
         message_id = headers.get("message-id", "")
         known = copy.id_era == self.era or 0 <= record.confirmed_era <= copy.id_era
         if known and copy.message_id not in ("", message_id) and not record.repeats:

@@ -6,6 +6,7 @@ import msgspec
 
 from entrepot.base.environment import MILLISECOND, Duration
 from entrepot.core.queue.head import ADVISORY
+from entrepot.core.security.access import NOTIFICATIONS
 from entrepot.protocols.stomp.client import AUTO, CLIENT, CLIENT_INDIVIDUAL, Error, Message
 from entrepot.simulation.checkers import DEAD_LETTERS, REFUSED, Copy, Record, Subscriber, Transaction
 from entrepot.simulation.clients import Client, Stage, fate
@@ -138,7 +139,7 @@ class Consumer(Client):
 
     def _took_fleeting(self, message: Message) -> None:
         """A plain topic subscriber: whole bodies, in order, from a queue of its own; a wildcard covers advisories."""
-        if message.destination.startswith(f"/topic/{ADVISORY}"):
+        if message.destination.startswith((f"/topic/{ADVISORY}", f"/topic/{NOTIFICATIONS}")):
             self.world.count("advisories")
             if self.options.ack != AUTO and self.online:
                 self.client.ack(message)

@@ -75,8 +75,9 @@ class OpenWireTongue(Tongue):
 class CoreTongue(Tongue):
     """CORE; windows, the size from which a message is large, and whether sessions can be reattached are drawn."""
 
-    def __init__(self, ttl_ms: int) -> None:
+    def __init__(self, ttl_ms: int, *, reattaches: bool) -> None:
         self.ttl_ms: Final = ttl_ms
+        self.reattaches: Final = reattaches
 
     def conversation(self, name: str, events: ConversationEvents, lots: Lots) -> Conversation:
         """As `Tongue.conversation`."""
@@ -85,6 +86,7 @@ class CoreTongue(Tongue):
             producer=lots.one_of((500, 64 * 1024, -1)),
             large_from=lots.one_of((100, 400, 100 * 1024)),
             ttl_ms=self.ttl_ms,
+            confirmation=lots.one_of((1, 300, 100_000)) if self.reattaches else -1,
         )
         return CoreConversation(name, name, None, None, events, lots, reconnects=True, windows=windows)
 

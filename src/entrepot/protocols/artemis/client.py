@@ -86,6 +86,15 @@ class CoreClient(Session):
         self._encoder.encode_into(self.out, packet)
         self.note()
 
+    def frame(self, packet: Packet) -> bytes:
+        """Return the frame of ``packet``. Raises Inexpressible."""
+        return self._encoder.encode(packet)
+
+    def write(self, frame: bytes) -> None:
+        """Send a whole frame."""
+        self.writer.write(frame)
+        self.note()
+
     # -- the contract of a session -------------------------------------------------------------------------------------
 
     def receive(self, data: bytes, now: Instant) -> None:

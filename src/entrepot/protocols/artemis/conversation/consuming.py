@@ -362,7 +362,7 @@ class ConsumerCore(ConsumerPort):
         self.closed = True
         session = self.session
         session.forget_consumer(self.number)
-        if self.confirmed and session.requests.wire is not None:
+        if self.confirmed and session.requests.is_there():
             session.requests.ask(CloseConsumer(consumer=self.number), nobody)
             if self.place.is_own:
                 session.requests.ask(DeleteQueue(queue=self.place.queue), nobody)

@@ -25,6 +25,7 @@ from entrepot.protocols.artemis.conversation.sessions import ClientSession, no_b
 from entrepot.protocols.artemis.convert import ROUTING_ANYCAST, ROUTING_MULTICAST
 from entrepot.protocols.artemis.packets import (
     BindingQueryReply,
+    Close,
     CloseConsumer,
     ClusterTopology,
     CreateQueue,
@@ -36,7 +37,10 @@ from entrepot.protocols.artemis.packets import (
     FailCredits,
     NullReply,
     Packet,
+    PacketsConfirmed,
     QueueQueryReply,
+    ReattachSession,
+    ReattachSessionReply,
     Receive,
     ReceiveContinuation,
     ReceiveLarge,
@@ -134,6 +138,7 @@ class CoreConversation(Branchless):
         self._later: list[Callable[[], None]] = []
         self._first = True
         self._channels: i64 = FIRST_CHANNEL
+        self.reattached: i64 = 0  # sessions that went on over another wire
 
     # -- the wire ------------------------------------------------------------------------------------------------------
 
@@ -149,13 +154,44 @@ class CoreConversation(Branchless):
         """Make our own session on ``wire``; the others follow when it is there."""
         self._tell_time()
         self.wire = wire
-        self._create(self.own)
+        self._begin(self.own)
+
+    def _begin(self, session: ClientSession) -> None:
+        """Ask the server to go on with a session that waits for it, or make it."""
+        wire, replay = self.wire, session.requests.replay
+        if wire is None:
+            return
+        if replay is None:
+            self._create(session)
+        else:
+            self.opening.append(session)
+            last = replay.last_heard()
+            wire.send(ReattachSession(name=replay.name, last_confirmed=last, channel=SESSIONS_CHANNEL))
 
     def _create(self, session: ClientSession) -> None:
         wire = self.wire
         if wire is not None:
             self.opening.append(session)
             wire.send(session.creation())
+
+    def session_found(self, reply: ReattachSessionReply) -> None:
+        """The oldest session that was asked for goes on here, or this server does not have it."""
+        wire = self.wire
+        if wire is None or not self.opening:
+            return
+        session = self.opening.popleft()
+        if reply.reattached:
+            self.reattached += 1
+            session.requests.resume(wire, reply.last_confirmed)
+            wire.alarm = min(wire.alarm, session.rang(self.now))
+            if session is self.own:
+                self._introduced(True)
+            return
+        session.lost()
+        if session.closed:
+            self._ended(session)
+        else:
+            self._create(session)
 
     def session_made(self) -> None:
         """The oldest session that was asked for is open."""
@@ -165,7 +201,7 @@ class CoreConversation(Branchless):
         session = self.opening.popleft()
         session.created(wire)
         if session is self.own:
-            self._introduced()
+            self._introduced(False)
 
     def session_refused(self, reply: ExceptionReply) -> None:
         """The oldest session that was asked for is refused: so is the connection."""
@@ -183,15 +219,15 @@ class CoreConversation(Branchless):
         self._withdraw()
         self.events.rejected(error, first)
 
-    def _introduced(self) -> None:
+    def _introduced(self, reattached: bool) -> None:
         first, self._first = self._first, False
         self.introduced = True
         for create in self.temporaries.values():
-            if not first:
+            if not first and not reattached:
                 self.own.requests.ask(create, _ignored)
         for session in list(self.sessions.values()):
             if session is not self.own:
-                self._create(session)
+                self._begin(session)
         self.events.introduced(first)
 
     def lost(self, wire: CoreClient, why: str) -> None:
@@ -204,16 +240,21 @@ class CoreConversation(Branchless):
         self.events.lost(why)
 
     def leave_wire(self, wire: CoreClient) -> None:
-        """Settle what is processed, and use this wire no more."""
+        """Settle what is processed, and use this wire no more: nobody comes back for its sessions."""
         if wire is self.wire:
             self.flush()
-            self._withdraw()
+            for session in self.sessions.values():
+                if session.requests.replay is not None and session.requests.wire is wire:
+                    session.requests.post(Close())
+            self._withdraw(for_good=True)
 
-    def _withdraw(self) -> None:
+    def _withdraw(self, *, for_good: bool = False) -> None:
         self.introduced = False
         self.wire = None
         self.opening.clear()
         for session in list(self.sessions.values()):
+            if not for_good and session.requests.suspend():
+                continue
             session.lost()
             if session.closed:
                 self._ended(session)
@@ -375,6 +416,8 @@ class Hearing(ClientPort):
         if packet.channel == SESSIONS_CHANNEL:
             if isinstance(packet, CreateSessionReply):
                 core.session_made()
+            elif isinstance(packet, ReattachSessionReply):
+                core.session_found(packet)
             elif isinstance(packet, ExceptionReply):
                 core.session_refused(packet)
             return
@@ -408,6 +451,12 @@ class Hearing(ClientPort):
 
 def _told_session(session: ClientSession, packet: Packet, core: CoreConversation) -> None:
     """Take what is said on the channel of ``session``."""
+    replay, wire = session.requests.replay, session.requests.wire
+    if replay is not None and wire is not None:
+        if isinstance(packet, PacketsConfirmed):
+            replay.confirmed(packet.command)
+            return
+        replay.came(wire, packet)
     if isinstance(packet, (Receive, ReceiveLarge, ReceiveContinuation)):
         consumer = session.consumers.get(int(packet.consumer))
         if consumer is not None:

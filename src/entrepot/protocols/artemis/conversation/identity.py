@@ -23,12 +23,14 @@ class Windows:
         producer: int = PRODUCER_WINDOW,
         large_from: int = LARGE_FROM,
         ttl_ms: int = TTL_MS,
+        confirmation: int = -1,
     ) -> None:
-        """``consumer`` -1: without bound; ``producer`` -1: send without asking."""
+        """``consumer`` -1: without bound; ``producer`` -1: send without asking; ``confirmation`` -1: no reattaching."""
         self.consumer: i64 = consumer
         self.producer: i64 = producer
         self.large_from: i64 = large_from
         self.ttl_ms: i64 = ttl_ms
+        self.confirmation: i64 = confirmation
 
 
 class Identity:

@@ -11,7 +11,7 @@ from mypy_extensions import i64
 from entrepot.base.errors import EntrepotError, InvalidDestination
 from entrepot.protocols.artemis.conversation.identity import Identity
 from entrepot.protocols.artemis.conversation.messages import address_and_routing
-from entrepot.protocols.artemis.conversation.requests import LOST, Requests
+from entrepot.protocols.artemis.conversation.requests import Requests, is_lost
 from entrepot.protocols.artemis.convert import CONNECTION, ROUTING_ANYCAST, ROUTING_MULTICAST
 from entrepot.protocols.artemis.packets import (
     BindingQuery,
@@ -103,7 +103,7 @@ class Preparing:
         self.requests.ask(BindingQuery(address=self.address), self._looked)
 
     def _looked(self, packet: Packet | None, error: EntrepotError | None) -> None:
-        if error is LOST:
+        if is_lost(error):
             return
         if error is not None or not isinstance(packet, BindingQueryReply):
             self.prepared(error)
@@ -128,7 +128,7 @@ class Preparing:
         """It may have come to be meanwhile, and what follows says what is wrong."""
 
     def _created(self, packet: Packet | None, error: EntrepotError | None) -> None:
-        if error is LOST:
+        if is_lost(error):
             return
         exists = isinstance(error, InvalidDestination)  # somebody else made it meanwhile
         self.prepared(None if exists else error)

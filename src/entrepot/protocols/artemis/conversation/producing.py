@@ -86,7 +86,7 @@ class ProducerCore(ProducerPort):
     def is_full(self) -> bool:
         """Tell whether the next send must wait for credit."""
         session = self.session
-        return bool(self.address) and session.requests.wire is not None and session.credit(self.address).is_empty()
+        return bool(self.address) and session.requests.is_there() and session.credit(self.address).is_empty()
 
     def send(self, outgoing: Outgoing, answer: Answer | None) -> bool:
         """Send a message."""
@@ -98,7 +98,7 @@ class ProducerCore(ProducerPort):
             raise InvalidDestination("this producer has no destination", remedy="name one in send()")
         if session.transacted:
             answer = None
-        elif answer is None and session.requests.wire is None:
+        elif answer is None and not session.requests.is_there():
             return False
         identity = session.identity
         user_id = identity.user_id()
@@ -128,7 +128,7 @@ class ProducerCore(ProducerPort):
             session.requests.ask_with(packets, heard, again=again or not session.identity.reconnects)
             credit.spend(octets)
 
-        if session.requests.wire is not None and credit.asked > 0 and credit.is_empty():
+        if session.requests.is_there() and credit.asked > 0 and credit.is_empty():
             credit.waiting.append(go)
         else:
             go()

@@ -1,7 +1,9 @@
 """What one session asked and has no answer to. [C]
 
-A server answers the requests of a session in their order (artemis.md 5.2.6), so the oldest one is meant. What was sent
-on a wire that is lost is sent again on the next one if that does no harm (``again``), or its answer is `LOST`.
+A server answers the requests of a session in their order (artemis.md 5.2.6), so the oldest one is meant. A session that
+may be reattached is *away* while there is no wire: what is asked and posted then waits, and nothing is lost if the next
+wire reaches the server that has it. Otherwise what was sent on a wire that is lost is sent again on the next one if
+that does no harm (``again``), or its answer is `LOST`; what was not sent yet is `UNSENT`.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from entrepot.base.errors import (
     Unreachable,
 )
 from entrepot.protocols.artemis.client import CoreClient
+from entrepot.protocols.artemis.conversation.replay import Replay
 from entrepot.protocols.artemis.packets import ExceptionReply, Packet
 
 Reply = Callable[[Packet | None, EntrepotError | None], None]
@@ -32,6 +35,9 @@ Reply = Callable[[Packet | None, EntrepotError | None], None]
 
 LOST: Final = Unreachable("the connection was lost before the answer")
 """The answer to what was sent on a wire that is gone, and must not be sent again."""
+
+UNSENT: Final = Unreachable("the connection was lost before this could be sent")
+"""The answer to what waited for a session that its server has no more."""
 
 QUEUE_MISSING: Final = 100
 QUEUE_EXISTS: Final = 101
@@ -60,13 +66,23 @@ def refusal(reply: ExceptionReply) -> EntrepotError:
     return Refused(text)
 
 
-class Request:
-    """One request: the packets that make it, the last of which is answered."""
+def is_lost(error: EntrepotError | None) -> bool:
+    """Tell whether an answer says no more than that the wire is gone."""
+    return error is LOST or error is UNSENT
 
-    def __init__(self, packets: list[Packet], reply: Reply, again: bool) -> None:
+
+class Request:
+    """One request: the packets that make it, the last of which is answered; ``reply`` None: it is not."""
+
+    def __init__(self, packets: list[Packet], reply: Reply | None, again: bool) -> None:
         self.packets: list[Packet] = packets
-        self.reply: Reply = reply
+        self.reply: Reply | None = reply
         self.again: bool = again
+
+    def answer(self, packet: Packet | None, error: EntrepotError | None) -> None:
+        """Tell who asked."""
+        if self.reply is not None:
+            self.reply(packet, error)
 
 
 class Requests:
@@ -78,15 +94,32 @@ class Requests:
         self.pending: deque[Request] = deque()
         self.parked: list[Request] = []
         self.failure: EntrepotError | None = None
+        self.replay: Replay | None = None  # what both sides count, where the session can be reattached
+        self.away: bool = False  # it waits to be reattached
+        self.later: list[Request] = []  # what was asked, or posted, meanwhile
+
+    def is_there(self) -> bool:
+        """Tell whether the server has the session, as far as is known: on a wire, or waiting for the next."""
+        return self.away or self.wire is not None
 
     def post(self, packet: Packet) -> bool:
         """Send what is not answered; False: there is no wire, and it was not sent. Raises Inexpressible."""
         wire = self.wire
-        if wire is None:
-            return False
+        if wire is not None:
+            self._send(wire, packet)
+            return True
+        if self.away:
+            self.later.append(Request([packet], None, False))
+            return True
+        return False
+
+    def _send(self, wire: CoreClient, packet: Packet) -> None:
         packet.channel = self.channel
-        wire.send(packet)
-        return True
+        replay = self.replay
+        if replay is None:
+            wire.send(packet)
+        else:
+            replay.send(wire, packet)
 
     def ask(self, packet: Packet, reply: Reply, *, again: bool = False) -> None:
         """Send what is answered, now or when there is a wire. Raises Inexpressible."""
@@ -98,16 +131,18 @@ class Requests:
             reply(None, self.failure)
             return
         request = Request(packets, reply, again)
-        if self.wire is None:
-            self.parked.append(request)
-        else:
+        if self.wire is not None:
             self._put(self.wire, request)
+        elif self.away:
+            self.later.append(request)
+        else:
+            self.parked.append(request)
 
     def _put(self, wire: CoreClient, request: Request) -> None:
         for packet in request.packets:
-            packet.channel = self.channel
-            wire.send(packet)
-        self.pending.append(request)
+            self._send(wire, packet)
+        if request.reply is not None:
+            self.pending.append(request)
 
     def waits_for(self, kind: type[Packet]) -> bool:
         """Tell whether a packet of ``kind`` has no answer yet."""
@@ -119,9 +154,9 @@ class Requests:
             return False
         request = self.pending.popleft()
         if isinstance(packet, ExceptionReply):
-            request.reply(None, refusal(packet))
+            request.answer(None, refusal(packet))
         else:
-            request.reply(packet, None)
+            request.answer(packet, None)
         return True
 
     def unpark(self) -> None:
@@ -133,22 +168,49 @@ class Requests:
             else:
                 self._put(self.wire, request)
 
-    def lost(self) -> None:
-        """The wire is gone."""
+    def suspend(self) -> bool:
+        """The wire is gone, and the server is asked for the session on the next one; False: it went with the wire."""
+        if self.replay is None:
+            return False
         self.wire = None
+        self.away = True
+        return True
+
+    def resume(self, wire: CoreClient, last: i64) -> None:
+        """The server goes on with the session on ``wire``; it did everything up to the packet ``last``."""
+        self.wire = wire
+        self.away = False
+        if self.replay is not None:
+            self.replay.go_on(wire, last)
+        later, self.later = self.later, []
+        for request in later:
+            self._put(wire, request)
+
+    def lost(self) -> None:
+        """The session is gone, with the wire or since."""
+        self.wire = None
+        self.away = False
+        self.replay = None
+        later, self.later = self.later, []
+        self.parked += [request for request in later if request.again]
+        unsent = [request for request in later if not request.again]
         pending, self.pending = self.pending, deque()
         again = [request for request in pending if request.again]
         self.parked = again + self.parked
         for request in pending:
             if not request.again:
-                request.reply(None, LOST)
+                request.answer(None, LOST)
+        for request in unsent:
+            request.answer(None, UNSENT)
 
     def end(self, error: EntrepotError) -> None:
         """Nothing will be answered any more."""
         self.failure = error
         self.wire = None
-        waiting = [*self.pending, *self.parked]
+        self.away = False
+        waiting = [*self.pending, *self.later, *self.parked]
+        self.later.clear()
         self.pending.clear()
         self.parked.clear()
         for request in waiting:
-            request.reply(None, error)
+            request.answer(None, error)

@@ -24,7 +24,8 @@ from entrepot.protocols.artemis.conversation.identity import Identity
 from entrepot.protocols.artemis.conversation.owner import Owner
 from entrepot.protocols.artemis.conversation.places import Preparing
 from entrepot.protocols.artemis.conversation.producing import ProducerCore
-from entrepot.protocols.artemis.conversation.requests import LOST
+from entrepot.protocols.artemis.conversation.replay import Replay
+from entrepot.protocols.artemis.conversation.requests import LOST, UNSENT, is_lost
 from entrepot.protocols.artemis.convert import ROUTING_ANYCAST
 from entrepot.protocols.artemis.packets import (
     Close,
@@ -59,6 +60,7 @@ class ClientSession(Owner):
         self.sends: list[tuple[list[Packet], str, i64]] = []  # of the open transaction
         self.doomed: str = ""
         self.closed: bool = False
+        self.name: str = ""  # at the server
         self.began: Callable[[ClientSession], None] | None = None  # who wants to know that it is open
         self.ended: Callable[[ClientSession], None] | None = None
         self._numbers: i64 = 0
@@ -70,8 +72,9 @@ class ClientSession(Owner):
         """Return what opens it on a wire: flags by mode of acknowledgement (5.2.10)."""
         identity, mode = self.identity, self.mode
         ours = self.serves or self.transacted
+        self.name = identity.unique()
         return CreateSession(
-            name=identity.unique(),
+            name=self.name,
             session_channel=self.channel,
             version=136,
             user=identity.user,
@@ -79,7 +82,7 @@ class ClientSession(Owner):
             min_large=identity.windows.large_from,
             auto_commit_sends=not ours,
             auto_commit_acks=not ours and mode in (Acknowledge.AUTO, Acknowledge.DUPS_OK),
-            window=-1,
+            window=identity.windows.confirmation if identity.reconnects else -1,
             client_id=identity.client_id,
             channel=1,
         )
@@ -88,6 +91,9 @@ class ClientSession(Owner):
         """It is open on ``wire``: tell all that was before, and then what waited."""
         requests = self.requests
         requests.wire = wire
+        window = self.identity.windows.confirmation
+        if window > 0 and self.identity.reconnects:
+            requests.replay = Replay(self.name, self.channel, window)
         if not self.serves:
             requests.post(Start())
         for producer in list(self.producers.values()):
@@ -102,7 +108,7 @@ class ClientSession(Owner):
             self.began(self)
 
     def lost(self) -> None:
-        """The wire is gone."""
+        """It is gone, with the wire or since."""
         self.era += 1
         self.dropping = False
         self.unsaved = False
@@ -145,7 +151,7 @@ class ClientSession(Owner):
         self.producers[int(self._numbers)] = producer
         if self.requests.failure is not None:
             answer(self.requests.failure)
-        elif self.requests.wire is not None:
+        elif self.requests.is_there():
             producer.open()
         return producer
 
@@ -164,9 +170,10 @@ class ClientSession(Owner):
 
     def send_in(self, packets: list[Packet], address: str, octets: i64) -> None:
         """Send within the transaction; kept for the next wire, if there may be one."""
-        if self.identity.reconnects or self.requests.wire is None:
+        there = self.requests.is_there()
+        if self.identity.reconnects or not there:
             self.sends.append((packets, address, octets))
-        if self.requests.wire is not None and not self.doomed:
+        if there and not self.doomed:
             self._post(packets, address, octets)
 
     def _post(self, packets: list[Packet], address: str, octets: i64) -> None:
@@ -186,7 +193,7 @@ class ClientSession(Owner):
         self.consumers[int(self._numbers)] = consumer
         if self.requests.failure is not None:
             consumer.opened(self.requests.failure)
-        elif self.requests.wire is not None:
+        elif self.requests.is_there():
             self._announce(consumer)
         return consumer
 
@@ -212,7 +219,7 @@ class ClientSession(Owner):
             requests.ask(packet, heard)
 
         def heard(packet: Packet | None, error: EntrepotError | None) -> None:
-            if error is not LOST and not consumer.closed:
+            if not is_lost(error) and not consumer.closed:
                 consumer.opened(error)
 
         preparing = Preparing(requests, place.address, place.routing, prepared)
@@ -269,12 +276,12 @@ class ClientSession(Owner):
 
     def confirm(self, era: i64, answer: Answer) -> None:
         """Let ``answer`` come when the acknowledgements so far are stored."""
-        if era != self.era or self.requests.wire is None:
+        if era != self.era or not self.requests.is_there():
             answer(in_doubt("the connection was lost after the message came"))
             return
 
         def heard(packet: Packet | None, error: EntrepotError | None) -> None:
-            answer(in_doubt("the connection was lost before the answer") if error is LOST else error)
+            answer(in_doubt("the connection was lost before the answer") if is_lost(error) else error)
 
         for consumer in self.consumers.values():
             consumer.flush()
@@ -302,13 +309,15 @@ class ClientSession(Owner):
         def heard(packet: Packet | None, error: EntrepotError | None) -> None:
             if error is LOST:
                 answer(TransactionInDoubt("the connection was lost while the broker was to commit"))
+            elif error is UNSENT:
+                answer(TransactionRolledBack("the session was lost before the broker was told to commit"))
             elif error is None or isinstance(error, TransactionRolledBack) or error is self.requests.failure:
                 answer(error)
             else:
                 answer(TransactionRolledBack(str(error)))
 
         packets: list[Packet] = []
-        if self.requests.wire is None:  # nothing of it was told on this wire: tell it with the commit
+        if not self.requests.is_there():  # nothing of it was told on this wire: tell it with the commit
             for sent, _, _ in self.sends:
                 packets += sent
         packets.append(Commit(correlation=int(self.next_correlation())))
@@ -330,19 +339,19 @@ class ClientSession(Owner):
         """Stop, settle, roll back, start."""
         self._forget()
         requests = self.requests
-        if requests.wire is None:
+        if not requests.is_there():
             for consumer in self.consumers.values():
                 consumer.drop()
             answer(None)
             return
 
         def undone(packet: Packet | None, error: EntrepotError | None) -> None:
-            if error is not LOST:
+            if not is_lost(error):
                 self.dropping = False
                 for consumer in self.consumers.values():
                     consumer.drop_large()
                 requests.post(Start())
-            answer(None if error is LOST else error)
+            answer(None if is_lost(error) else error)
 
         requests.ask(Stop(), nobody)
         for consumer in list(self.consumers.values()):
@@ -374,7 +383,7 @@ class ClientSession(Owner):
             consumer.close()
         self.flush()
         self.closed = True
-        if self.requests.wire is not None:
+        if self.requests.is_there():
             self.requests.ask(Close(), self._gone)
         elif self.ended is not None:
             self.ended(self)
