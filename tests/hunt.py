@@ -1,6 +1,6 @@
 """Plant each bug in turn and count the seeds until the simulation finds it: the table of docs/simulation.md.
 
-``PYTHONPATH=src:tests python tests/hunt.py [--most 100] [networks|callers|core|reattach|zones|pairs ...]``: on the
+``PYTHONPATH=src:tests python tests/hunt.py [--most 100] [KIND ...]``, see `KINDS`: on the
 plain build, where methods can be replaced. Exits 1 when a bug is not found, or when the seed that found it fails
 without the bug too.
 """

@@ -119,15 +119,6 @@ class Unbracketed(JournalCore):
         self.tail.hand_over()
 
 
-class Fading(JournalCore):
-    """Changes what the sender of every tenth message said of it."""
-
-    def store(self, message: Message, queues: list[int]) -> None:
-        if message.number % 10 == 0:
-            message.raw = message.raw.replace(b"color:red", b"color:RED")
-        super().store(message, queues)
-
-
 class Forgetful(JournalCore):
     """Does not store every tenth message."""
 
@@ -369,7 +360,6 @@ BUGS = {
     "a driver never settles": Bug(patches=((Shard, "settle", never_settles),)),
     "a broker that is back is asked in an epoch that is over": Bug(patches=((Shard, "found", as_it_was_lent),)),
     "what has expired is delivered": Bug(patches=((Stock, "is_over", lambda *_: False),)),
-    "headers change on the disk": Bug(Parts(journal=Fading)),
     "checksums of bodies are not looked at": Bug(
         patches=((Overflow, "_stretch", any_stretch), (Overflow, "flaw_of", lambda *_: ""))
     ),

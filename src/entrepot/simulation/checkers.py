@@ -256,8 +256,6 @@ class Ledger:
             self._broken(copy, f"scheduled, and here before its delay of {record.delay_ms} ms was over")
         if record.state == REFUSED:
             self._broken(copy, "it was refused, or its transaction was, and is here all the same")
-        if headers.get("color", "") != record.color:
-            self._broken(copy, f"sent {record.color or 'without a color'}, and here {headers.get('color', 'without')}")
         message_id = headers.get("message-id", "")
         known = copy.id_era == self.era or 0 <= record.confirmed_era <= copy.id_era
         if known and copy.message_id not in ("", message_id) and not record.repeats:
