@@ -26,7 +26,7 @@ from entrepot.cluster.carrying.options import CoreBridgeOptions
 from entrepot.cluster.dialled import Dialled, link_report
 from entrepot.cluster.flow import NO_CREDIT, STREAMING, UNREAD
 from entrepot.cluster.link import Effect, LinkCore, State
-from entrepot.cluster.source import Feed
+from entrepot.cluster.source import Feed, LinkConsumer
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.queue.consumer import Objection
 from entrepot.core.queue.queue import Queue
@@ -39,6 +39,10 @@ from entrepot.protocols.artemis.linking.places import backup_of
 from entrepot.protocols.artemis.packets import ClusterTopology, Packet
 from entrepot.protocols.session import Session, Shell
 
+REFUSALS_MAX: Final = 3
+FOR_GOOD: Final = (1, 100, 106, 110, 117, 215)
+"""Codes of refusals that are about what a message is, or where it goes (artemis.md 5.2.9); full addresses, rights and
+brokers that start are about something else."""
 HALTED: Final = (
     (NO_CREDIT, "the address there has no room", "ask there: entrepot explain; its max-size-bytes, its disk"),
     (UNREAD, "the other broker does not read fast enough", "look at the other broker, and at the network between"),
@@ -111,7 +115,7 @@ class _Ears(CarrierPort):
 
     def refused(self, number: i64, code: i64, why: str) -> None:
         """The other broker does not take it."""
-        self.bridge.refused(int(number), why)
+        self.bridge.refused(int(number), int(code), why)
 
     def waits(self, busy: bool) -> None:
         """No credit, or some again."""
@@ -172,6 +176,8 @@ class CoreBridge(Dialled):
         self.carrier: Final = Carrier(broker, _Ears(self), terms, broker.entropy)
         self._say: Final = say
         self._look: _Look | None = None
+        self._refused = 0  # the message that was refused last
+        self._refusals = 0  # one after the other
         link.port = self
 
     def now(self) -> Instant:
@@ -258,11 +264,33 @@ class CoreBridge(Dialled):
         if len(places) > len(self.link.places):
             self.perform(self.link.moved(places, self.now()))
 
-    def refused(self, number: int, why: str) -> None:
-        """The other broker does not take a message: it goes back, and all behind it, and is tried again later."""
+    def refused(self, number: int, code: int, why: str) -> None:
+        """The other broker does not take a message: it goes back, and all behind it, and is tried again later.
+
+        One that is refused again and again for what it is itself becomes a dead letter: others wait behind it.
+        """
+        found = self.link.under_way.get(number)
+        if found is not None and self._is_poison(found[0], found[1], code):
+            self.perform(self.link.rejected(number, why, for_good=True, now=self.now()))
+            return
         self.say(f"the other broker refused a message: {why}")
         self.carrier.forget()
         self.perform(self.link.failed(self.attempt, f"the other broker refused a message: {why}", self.now()))
+
+    def _is_poison(self, consumer: LinkConsumer, number: int, code: int) -> bool:
+        """Return whether message ``number`` was refused too often; where nothing keeps dead letters, none is one.
+
+        Where all messages go to one address, that is what is wrong, and no message.
+        """
+        queue = consumer.queue
+        if code not in FOR_GOOD or self.options.forwards or queue is None:
+            return False
+        if self._refused != number:
+            self._refused = number
+            self._refusals = 0
+        self._refusals += 1
+        letters = queue.policy.dead_letters_of(queue.address, queue.routing)
+        return letters != "" and self._refusals >= REFUSALS_MAX
 
     # -- what the link asks of its dialect -----------------------------------------------------------------------------
 

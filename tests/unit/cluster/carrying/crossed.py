@@ -9,7 +9,7 @@ from entrepot.cluster.carrying.bridge import CoreBridge
 from entrepot.cluster.carrying.connector import CoreConnector
 from entrepot.cluster.carrying.options import CoreBridgeEntry, CoreBridgeOptions
 from entrepot.cluster.dialled import Dialled
-from entrepot.cluster.link import Effect
+from entrepot.cluster.link import Effect, State
 from entrepot.core.queue.consumer import Consumer
 from entrepot.core.queue.queue import Queue
 from entrepot.core.reading.subscription import Subscription
@@ -80,11 +80,12 @@ class Crossed:
         *,
         selector: str = "",
         group: str = "",
+        letters: str = "",
         start: bool = True,
         far: dict[str, str] | None = None,
         **options: Any,
     ):
-        self.near = Rig(seed=1)
+        self.near = Rig({"Q": {"dead-letter-address": letters}}, seed=1)
         self.far = Rig(seed=2, **(far or {}))
         self.server_options = CoreOptions()
         self.acceptor = CoreAcceptor(self.far.broker)
@@ -92,6 +93,7 @@ class Crossed:
         self.dials: list[tuple[Dialled, Dial]] = []
         self.said: list[str] = []
         self.reachable = True
+        self.mute = False  # what the far broker says on an open link is lost
         made = CoreBridgeOptions(**{"name": "B", "queue": "Q", "retry_interval": SECOND, **options})
         self.entry = CoreBridgeEntry(options=made, places=() if group else (PLACE,), selector=selector, group=group)
         self.connector = CoreConnector(self.entry)
@@ -161,7 +163,7 @@ class Crossed:
             moved = True
         self.far.turn()
         back = far.outgoing()
-        if back and cable.answers:
+        if back and cable.answers and not (self.mute and self.bridge.link.state is State.OPEN):
             self._tick(self.near)
             near.receive(back, self.near.now)
             moved = True

@@ -236,3 +236,32 @@ def test_a_broker_that_is_heard_in_a_group() -> None:
     crossed.connector.located([PLACE], crossed.near.now)
     crossed.send("c")
     assert crossed.there() == ["c"]
+
+
+def refuse(crossed: Crossed, code: int, times: int) -> None:
+    """The far broker refuses the first message that is on its way, and so it does when that comes again."""
+    crossed.mute = True
+    crossed.send("bad", "good")
+    for _ in range(times):
+        assert crossed.waiting() == 2
+        crossed.bridge.refused(next(iter(crossed.bridge.link.under_way)), code, "it is not wanted")
+        crossed.pass_ms(1_500)
+
+
+def test_a_message_that_is_refused_again_and_again_lets_the_others_pass() -> None:
+    crossed = Crossed(letters="DLQ")
+    refuse(crossed, 215, 3)
+    assert (crossed.bridge.link.counts.dead, crossed.waiting()) == (1, 1)
+    assert crossed.near.queue("DLQ").count == 1
+    assert any("it is not wanted" in text for text in crossed.said)
+
+
+@pytest.mark.parametrize(
+    ("code", "options"),
+    [(210, {"letters": "DLQ"}), (215, {"letters": "DLQ", "forwards": "F"}), (215, {})],
+    ids=["full", "one address", "nothing keeps dead letters"],
+)
+def test_what_is_no_fault_of_a_message_or_cannot_be_kept_is_tried_again(code: int, options: dict[str, str]) -> None:
+    crossed = Crossed(**options)
+    refuse(crossed, code, 5)
+    assert (crossed.bridge.link.counts.dead, crossed.waiting()) == (0, 2)
