@@ -30,7 +30,6 @@ from entrepot.ha.fence import LeaseFence
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.role import Effect, Role, Signal
 from entrepot.io.announcing import Announcer
-from entrepot.io.connection import BrokerTurn
 from entrepot.io.contacts import Contacts
 from entrepot.io.disk import Disk
 from entrepot.io.hashing import ThreadHasher
@@ -43,6 +42,7 @@ from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.io.standby import Standby
 from entrepot.io.tcp import Greeter, Listener, Listening
 from entrepot.io.traces import LIMIT_OCTETS, TraceFiles
+from entrepot.io.turns import BrokerTurn
 from entrepot.io.web import WebGreeter
 from entrepot.journal.log import JournalCore, JournalOptions, RecoveryReport
 from entrepot.journal.memory import MemoryJournal

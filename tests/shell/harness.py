@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from entrepot.base.environment import MILLISECOND
-from entrepot.io.connection import Turn
 from entrepot.io.runtime import SystemClock
 from entrepot.io.tcp import Listener, Listening
+from entrepot.io.turns import Turn
 from entrepot.protocols.session import NEVER, STOMP, Session, Shell
 
 PATIENCE = 5.0  # s: nothing here takes a tenth of it on an idle machine

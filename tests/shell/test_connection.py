@@ -10,7 +10,8 @@ import weakref
 
 import pytest
 
-from entrepot.io.connection import OUTPUT_OCTETS_MAX, READ_WHOLE, WRITE_MARK_HIGH, delay_seconds
+from entrepot.io.connection import OUTPUT_OCTETS_MAX, READ_WHOLE, WRITE_MARK_HIGH
+from entrepot.io.turns import delay_seconds
 from shell.harness import PATIENCE, Place, listening, rest_of, some_of, until
 
 MIB = 1024 * 1024

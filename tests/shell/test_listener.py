@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from entrepot.base.errors import AddressInUse, InvalidOption, InvalidURI, OperatorError
-from entrepot.io.connection import Turn
 from entrepot.io.runtime import SystemClock
 from entrepot.io.tcp import Listener, Listening, dial, parse_place
+from entrepot.io.turns import Turn
 from entrepot.protocols.session import AMQP, STOMP
 from shell.harness import Echo, listening, no_options, rest_of, some_of, until
 

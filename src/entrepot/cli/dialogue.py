@@ -20,10 +20,11 @@ from entrepot.base.errors import InvalidURI, Refused, Unreachable
 from entrepot.base.uri import Composite, Endpoint
 from entrepot.base.uri import parse as parse_uri
 from entrepot.cli.errors import describe_os_error
-from entrepot.io.connection import Connection, Turn
+from entrepot.io.connection import Connection
 from entrepot.io.options import no_option
 from entrepot.io.runtime import SystemClock
 from entrepot.io.tcp import dial, parse_place
+from entrepot.io.turns import Turn
 from entrepot.protocols.session import Session, Shell
 from entrepot.protocols.stomp.client import (
     Connected,

@@ -11,7 +11,7 @@ from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
 from entrepot.client.lifeline import Lifeline, LifelineEvents
 from entrepot.client.options import Target
-from entrepot.io.connection import Turn
+from entrepot.io.turns import Turn
 from entrepot.protocols.failover import FailoverCore
 from entrepot.protocols.openwire.conversation.fan import Fan
 

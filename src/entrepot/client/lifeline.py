@@ -11,8 +11,9 @@ from typing import Final
 from entrepot.base.environment import SECOND, Instant
 from entrepot.base.errors import EntrepotError, OperatorError
 from entrepot.base.uri import Endpoint, authority
-from entrepot.io.connection import Connection, Turn
+from entrepot.io.connection import Connection
 from entrepot.io.tcp import dial
+from entrepot.io.turns import Turn
 from entrepot.protocols.conversing.port import Conversation, Dialler
 from entrepot.protocols.failover import FailoverCore
 from entrepot.protocols.lifeline import LifelineCore, LifelinePort

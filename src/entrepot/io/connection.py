@@ -1,8 +1,6 @@
 """The one shell that drives any session: a socket, its back-pressure and its timer. [C]
 
-A *turn* is everything that one event of the loop causes: a chunk from one peer, a timer, a finished sync. It begins
-with one reading of the clock and ends with one write for each connection that has something to say, in the same
-callback and not in the next round of the loop (PERFORMANCE.md, "tuned", point 3: 230 k against 77 k messages a second).
+Each event of the loop is a turn (`io/turns.py`), at whose end a connection writes once.
 
 Bounds: a peer that does not read makes its session unwritable at `WRITE_MARK_HIGH`; replies that credit does not hold
 back (receipts, errors) stop its reading at `OUTPUT_OCTETS_MAX`; so a connection holds at most that much, plus what one
@@ -19,202 +17,20 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
-from entrepot.base.environment import KIB, MIB, MILLISECOND, SECOND, Clock
-from entrepot.core.broker import BrokerCore
+from entrepot.base.environment import KIB, MIB, MILLISECOND, SECOND
 from entrepot.io.certificates import certified
+from entrepot.io.turns import Turn, delay_seconds
 from entrepot.protocols.session import NEVER, Session, Shell
-from entrepot.protocols.turns import TurnCore
 
 WRITE_MARK_HIGH: Final = 256 * KIB  # a whole read of the loop: a burst that fits one read never pauses its consumer
 WRITE_MARK_LOW: Final = 64 * KIB  # a quarter is left to send while the queues are asked for more
 OUTPUT_OCTETS_MAX: Final = 4 * MIB  # about 100,000 unread receipts; a client that reads at all never gets there
-UNSENT_MAX: Final = 128 * MIB  # all connections together may leave so much unread; of a broker
-UNSENT_SHARE: Final = 4  # this part of its memory limit; beyond it each may leave twice `WRITE_MARK_HIGH`
 CLOSE_GRACE: Final = 3 * SECOND  # for the peer to take our last words and close; then the socket is reset
 READ_WHOLE: Final = 240 * KIB  # a read that filled the loop's buffer (uvloop 256,000, asyncio 262,144 octets)
-WALL_EVERY: Final = 1 * SECOND  # the wall clock may be set; half a second late on average is early enough
 
 log: Final = logging.getLogger("entrepot.connection")
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Turn:
-    """What all connections of one loop share: the time, and who has something to write.
-
-    `begin` and `end` enclose every call into a core; they nest, and only the outermost pair does the work.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
-        self.loop: asyncio.AbstractEventLoop = loop
-        self.clock: Clock = clock
-        self.now: i64 = clock.now()
-        self.wall: i64 = clock.wall()
-        self.wall_offset: i64 = self.wall - self.now // MILLISECOND
-        self.wall_read: i64 = self.now
-        self.depth: i64 = 0
-        self.greedy: bool = type(loop).__module__.partition(".")[0] == "uvloop"
-        self.waiting: list[Shell] = []
-        self.unsent: i64 = 0  # octets that full sockets have not taken
-        self.unsent_max: i64 = UNSENT_MAX
-        self.late: bool = False  # a turn of its own is on its way for what was noted outside of one
-
-    def begin(self) -> None:
-        """Read the clock once, and tell the cores."""
-        self.depth += 1
-        if self.depth > 1:
-            return
-        now: i64 = self.clock.now()
-        if now - self.wall_read > WALL_EVERY:
-            self.wall_read = now
-            self.wall_offset = self.clock.wall() - now // MILLISECOND
-        self.now = now
-        self.wall = now // MILLISECOND + self.wall_offset
-        self.opened()
-
-    def end(self) -> None:
-        """Let the cores finish, then write once for every connection that noted something."""
-        if self.depth > 1:
-            self.depth -= 1
-            return
-        try:
-            self.finishing()
-            self.write()
-            self.finished()
-        finally:
-            self.depth = 0  # whatever happened, the next turn is a turn
-        if self.more():
-            self.schedule()
-
-    def run(self, action: Callable[[], object]) -> None:
-        """Do ``action`` within a turn."""
-        self.begin()
-        try:
-            action()
-        finally:
-            self.end()
-
-    def note(self, connection: Connection) -> None:
-        """Write what ``connection`` has at the end of this turn, or of one that is made for it."""
-        self.waiting.append(connection)
-        if self.depth == 0:
-            self.schedule()
-
-    def schedule(self) -> None:
-        """Have a turn soon."""
-        if not self.late:
-            self.late = True
-            self.loop.call_soon(self.catch_up)
-
-    def catch_up(self) -> None:
-        """Have a turn for what was noted outside of one, or left by one."""
-        self.late = False
-        self.begin()
-        self.go_on()
-        self.end()
-
-    def write(self) -> None:
-        """Write for those who noted something."""
-        waiting = self.waiting
-        at = 0
-        while at < len(waiting):  # it grows: a connection that ends gives its messages to others
-            waiting[at].flush()
-            at += 1
-        waiting.clear()
-
-    def more(self) -> bool:
-        """Return whether there is something for another turn."""
-        return len(self.waiting) > 0
-
-    def go_on(self) -> None:
-        """Do what earlier turns left."""
-
-    def opened(self) -> None:
-        """``now`` and ``wall`` are those of a new turn."""
-
-    def finishing(self) -> None:
-        """All stimuli of this turn are in; nothing is written yet."""
-
-    def finished(self) -> None:
-        """All that this turn wrote is with the sockets."""
-
-
-class BrokerTurn(Turn):
-    """The turns of a broker: it is told the time, its journal is flushed, its timer is kept.
-
-    ``wake_at`` is called when the broker wants `BrokerCore.advance` earlier than was known.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, broker: BrokerCore) -> None:
-        super().__init__(loop, clock)
-        self.broker: BrokerCore = broker
-        self.course: TurnCore = TurnCore(broker)
-        self.waiting = self.course.noted
-        self.unsent_max = broker.memory.limit // UNSENT_SHARE
-        self.armed: i64 = NEVER
-        self.timer: asyncio.TimerHandle | None = None
-        self.stopped: bool = False
-        self.turns: i64 = 0
-
-    def opened(self) -> None:
-        """Tell the broker the time."""
-        self.turns += 1
-        self.course.begin(self.now, self.wall)
-
-    def go_on(self) -> None:
-        """Do some of what earlier turns left."""
-        try:
-            self.course.go_on()
-        except Exception:
-            log.exception("the broker failed while it went on with earlier work; it goes on")
-
-    def finishing(self) -> None:
-        """Wake blocked producers; hand the journal's batch over, so that the disk works while sockets are written."""
-        try:
-            self.course.settle()
-        except Exception:
-            log.exception("the broker failed at the end of a turn; it goes on")
-
-    def write(self) -> None:
-        """Write for those who noted something, not for too many at once."""
-        self.course.write()
-
-    def more(self) -> bool:
-        """Return whether there is something for another turn."""
-        return self.course.more()
-
-    def finished(self) -> None:
-        """Hand over what ending connections put into the journal, and see when the broker wants to be called."""
-        try:
-            self.course.finish()
-        except Exception:
-            log.exception("the journal failed to take a batch; nothing of it is confirmed")
-        due: i64 = self.broker.deadline()
-        if due < self.armed and not self.stopped:
-            if self.timer is not None:
-                self.timer.cancel()
-            self.armed = due
-            self.timer = self.loop.call_later(delay_seconds(due - self.now), self.ring)
-
-    def ring(self) -> None:
-        """The broker's time has come."""
-        self.timer = None
-        self.armed = NEVER
-        self.begin()
-        try:
-            if self.broker.deadline() <= self.now:
-                self.broker.advance()
-        except Exception:
-            log.exception("the broker failed in its timer; it goes on")
-        self.end()
-
-    def stop(self) -> None:
-        """Call the broker no more by itself."""
-        self.stopped = True
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
 
 
 class ConnectionOptions:
@@ -368,7 +184,7 @@ class Connection(Shell):
         """The peer took enough."""
         self.full = False
         self.stall_due = NEVER
-        self.turn.unsent -= self.unsent
+        self.turn.unread(self.unsent, 0)
         self.unsent = 0
         if self.ended:
             return
@@ -382,7 +198,7 @@ class Connection(Shell):
         self._end_session("the peer closed the connection" if error is None else f"the connection broke: {error}")
         turn.end()
         self._disarm()
-        turn.unsent -= self.unsent
+        turn.unread(self.unsent, 0)
         self.unsent = 0
         self.transport = None
         self.session.shell = SILENCE  # a receipt may still come to it from the disk
@@ -428,7 +244,7 @@ class Connection(Shell):
             if len(data) > 0:
                 transport.write(data)
                 if self.full:
-                    self._crowd(transport.get_write_buffer_size())
+                    self._check_unread(transport.get_write_buffer_size())
             if session.closing:
                 self._finish()
             else:
@@ -436,18 +252,12 @@ class Connection(Shell):
         except Exception as error:
             self._break_off(error)
 
-    def _crowd(self, unsent: i64) -> None:
-        """The peer has not taken ``unsent`` octets: stop reading when it asks for answers that it does not read.
-
-        When all peers together leave too much unread, each may leave no more than one burst.
-        """
+    def _check_unread(self, unsent: i64) -> None:
+        """The peer has not taken ``unsent`` octets: stop reading when it asks for answers that it does not read."""
         turn = self.turn
-        turn.unsent += unsent - self.unsent
+        turn.unread(self.unsent, unsent)
         self.unsent = unsent
-        most = self.options.output_octets_max
-        if turn.unsent > turn.unsent_max:
-            most = min(most, 2 * self.options.write_mark_high)
-        if unsent > most:
+        if unsent > turn.share(self.options.output_octets_max, self.options.write_mark_high):
             self.choked = True
             self._adjust_reading()
 
@@ -587,7 +397,9 @@ class Connection(Shell):
         transport = self.transport
         if self.ended or transport is None:
             return
-        self._log_refusal()
+        refused = refusal_of(self.session)
+        if refused:
+            log.warning("%s: refused: %s", self.peer, refused)
         self._end_session("the session closed the connection")
         if transport.is_closing():
             return
@@ -599,14 +411,6 @@ class Connection(Shell):
         else:
             transport.close()
         self.timer = self.turn.loop.call_later(delay_seconds(self.options.close_grace), self._ring)
-
-    def _log_refusal(self) -> None:
-        try:
-            refused = self.session.describe().get("refused", "")
-        except Exception as error:
-            refused = f"{error!r}"
-        if refused:
-            log.warning("%s: refused: %s", self.peer, refused)
 
     def _break_off(self, error: Exception) -> None:
         """A session failed. That is our bug; its connection ends, and all others go on."""
@@ -625,10 +429,12 @@ class Connection(Shell):
             log.error("%s: a session failed while it was detached: %r", self.peer, error, exc_info=error)
 
 
-def delay_seconds(wait: i64) -> float:
-    """Return ``wait`` ns in seconds, a millisecond more than none: loops round to ms, and early is as bad as never."""
-    wait = max(wait, 0)
-    return float(wait + MILLISECOND) / 1e9
+def refusal_of(session: Session) -> str:
+    """Return why ``session`` sent its peer away, "" if it did not."""
+    try:
+        return session.describe().get("refused", "")
+    except Exception as error:
+        return f"{error!r}"
 
 
 def peer_name(transport: asyncio.Transport) -> str:

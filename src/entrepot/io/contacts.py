@@ -21,10 +21,11 @@ from entrepot.cluster.clusters.groups import (
     encode,
 )
 from entrepot.config.clusters import Clusters
-from entrepot.io.connection import Connection, Turn
+from entrepot.io.connection import Connection
 from entrepot.io.datagram import Group, listen, speak
 from entrepot.io.options import no_option
 from entrepot.io.tcp import dial
+from entrepot.io.turns import Turn
 from entrepot.protocols.failover import Dial, Drop
 from entrepot.protocols.session import Session, Shell
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from entrepot.core.security.logins import Hasher
 from entrepot.core.security.passwords import Kept
-from entrepot.io.connection import Turn
+from entrepot.io.turns import Turn
 
 log: Final = logging.getLogger(__name__)
 

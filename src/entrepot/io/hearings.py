@@ -12,8 +12,8 @@ from entrepot.cluster.clusters.groups import DATAGRAM_OCTETS_MAX, DiscoveryGroup
 from entrepot.cluster.clusters.options import place_of
 from entrepot.config.clusters import clusters_of
 from entrepot.config.model import BrokerConfig
-from entrepot.io.connection import Turn
 from entrepot.io.datagram import Group, listen
+from entrepot.io.turns import Turn
 
 SWEEP_S: Final = 0.5  # between two looks for brokers that announce themselves no more
 

@@ -19,12 +19,13 @@ from entrepot.cluster.networks.discovery import Beacon, hearing
 from entrepot.cluster.networks.opening import offered
 from entrepot.cluster.networks.reception import Arrival
 from entrepot.io.announcing import ZeroconfBrowser
-from entrepot.io.connection import Connection, Turn
+from entrepot.io.connection import Connection
 from entrepot.io.datagram import Group, join
 from entrepot.io.hearings import BridgeHearings
 from entrepot.io.options import read
 from entrepot.io.tcp import dial
 from entrepot.io.tls import client_context
+from entrepot.io.turns import Turn
 from entrepot.protocols.announcement import Found, Hearing
 from entrepot.protocols.failover import Dial, Drop, GiveUp, Warn
 from entrepot.protocols.openwire.negotiation import WIRE_FORMAT

@@ -13,7 +13,8 @@ from typing import Final
 
 from entrepot.base.environment import MIB
 from entrepot.base.machines import machine_of
-from entrepot.io.connection import Connection, Turn
+from entrepot.io.connection import Connection
+from entrepot.io.turns import Turn
 from entrepot.protocols.openwire.polling import Exchange, Exchanges, Inner
 from entrepot.protocols.session import Shell
 

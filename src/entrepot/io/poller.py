@@ -17,9 +17,10 @@ from typing import Final, cast
 
 from entrepot.base.environment import MIB
 from entrepot.base.errors import MalformedFrame, PeerError
-from entrepot.io.connection import Connection, Turn
+from entrepot.io.connection import Connection
 from entrepot.io.options import TransportOptions
 from entrepot.io.polled import Unattached
+from entrepot.io.turns import Turn
 from entrepot.protocols.http import Answers, Field, Message, deflate, inflate
 from entrepot.protocols.openwire.relay import Relay
 

@@ -24,11 +24,12 @@ from msgspec.structs import replace
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import AddressInUse, InvalidOption, InvalidURI, MalformedFrame, OperatorError
 from entrepot.base.uri import NO_PORT, Endpoint, parse
-from entrepot.io.connection import Connection, Turn
+from entrepot.io.connection import Connection
 from entrepot.io.local import enter
 from entrepot.io.options import TransportOptions, read
 from entrepot.io.proxy import read_header
 from entrepot.io.tls import client_context, server_context
+from entrepot.io.turns import Turn
 from entrepot.protocols.detection import DetectingSession
 from entrepot.protocols.session import AMQP, CORE, HTTP, MQTT, OPENWIRE, STOMP, Session, Shell
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from entrepot.io.connection import Connection, Turn
+from entrepot.io.connection import Connection
+from entrepot.io.turns import Turn
 from entrepot.protocols.session import Session, Shell
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from entrepot.core.operators import upkeep, views
 from entrepot.core.operators.queue_control import find_queue
 from entrepot.core.operators.upkeep import Discard, Move, Progress, Purge, Removal, Retry
 from entrepot.core.operators.views import UNBOUNDED, ConsumerView, QueueView, ScheduleView
-from entrepot.io.connection import Turn
+from entrepot.io.turns import Turn
 from entrepot.journal.ports import Waiter
 from entrepot.model.address import ANYCAST, parse_one
 

@@ -1,4 +1,4 @@
-"""The turns of a simulated machine, as `io/connection.py` has them in the real world: one loop, one timer, rests later.
+"""The turns of a simulated machine, as `io/turns.py` has them in the real world: one loop, one timer, rests later.
 
 A machine says how a turn is done when something may break it (`Machine.turn`, `Site.turn`), and lets `TurnLoop` do it.
 """

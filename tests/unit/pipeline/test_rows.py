@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from entrepot.base.errors import EntrepotError, InvalidDestination, InvalidOption
 from entrepot.pipeline.rows import MEANT, PASSED_OVER, RESERVED, Encoder
-from entrepot.protocols.stomp.codec import CONSUMED
 from entrepot.protocols.stomp.columns import NOT_PROPERTIES
 from entrepot.protocols.stomp.frames import V1_2, Frame, FrameParser
+from entrepot.protocols.stomp.passing import CONSUMED
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 

@@ -8,7 +8,8 @@ from entrepot.base.errors import EntrepotError
 from entrepot.protocols.serving.confirmations import Confirmation, Confirmations
 from entrepot.protocols.serving.outlet import Outlet
 from entrepot.protocols.serving.session import ServerSession
-from entrepot.protocols.stomp.codec import Reader, octets_of
+from entrepot.protocols.stomp.codec import Reader
+from entrepot.protocols.stomp.escapes import octets_of
 from entrepot.protocols.stomp.headers import write_headers
 
 

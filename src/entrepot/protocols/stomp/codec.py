@@ -21,62 +21,10 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from entrepot.base.errors import LimitExceeded, MalformedFrame
+from entrepot.protocols.stomp.commands import ACK, COMMANDS, CONNECT, LARGE, NEED_MORE, SEND, SUBSCRIBE, UNSUBSCRIBE
+from entrepot.protocols.stomp.escapes import V10, V12, decode_headers
 from entrepot.protocols.stomp.options import StompOptions
-
-NEED_MORE: Final = 0
-SEND: Final = 1
-ACK: Final = 2
-NACK: Final = 3
-SUBSCRIBE: Final = 4
-UNSUBSCRIBE: Final = 5
-BEGIN: Final = 6
-COMMIT: Final = 7
-ABORT: Final = 8
-DISCONNECT: Final = 9
-CONNECT: Final = 10
-ATTACH: Final = 11
-CLAIM: Final = 12
-READ: Final = 13
-SETTLE: Final = 14
-RELEASE: Final = 15
-STAGE: Final = 17
-STAGED: Final = 18
-DECIDE: Final = 19
-PUBLISH: Final = 20
-ABANDON: Final = 21
-BROKERS: Final = 22
-LARGE: Final = 16  # a SEND whose body is too long to hold: its headers are complete, its body follows in pieces
-
-COMMANDS: Final[dict[bytes, int]] = {
-    b"SEND": SEND,
-    b"ACK": ACK,
-    b"NACK": NACK,
-    b"SUBSCRIBE": SUBSCRIBE,
-    b"SUB": SUBSCRIBE,  # Classic matches these two by their beginning (classic.md 6.3)
-    b"UNSUBSCRIBE": UNSUBSCRIBE,
-    b"UNSUB": UNSUBSCRIBE,
-    b"BEGIN": BEGIN,
-    b"COMMIT": COMMIT,
-    b"ABORT": ABORT,
-    b"DISCONNECT": DISCONNECT,
-    b"CONNECT": CONNECT,
-    b"STOMP": CONNECT,
-    b"ATTACH": ATTACH,
-    b"CLAIM": CLAIM,
-    b"READ": READ,
-    b"SETTLE": SETTLE,
-    b"RELEASE": RELEASE,
-    b"STAGE": STAGE,
-    b"STAGED": STAGED,
-    b"DECIDE": DECIDE,
-    b"PUBLISH": PUBLISH,
-    b"ABANDON": ABANDON,
-    b"BROKERS": BROKERS,
-}
-
-V10: Final = 10
-V11: Final = 11
-V12: Final = 12
+from entrepot.protocols.stomp.passing import CONSUMED, READ_AND_PASSED
 
 HEADER_LINES_FULL: Final = 16  # all headers together: as many lines of full length
 
@@ -92,38 +40,6 @@ LF: Final = 10
 CR: Final = 13
 COLON: Final = 58
 BACKSLASH: Final = 92
-
-# Headers of SEND that the broker reads and that do not pass to the consumer as they are.
-CONSUMED: Final[dict[bytes, bool]] = {
-    b"destination": True,
-    b"destination-type": True,
-    b"receipt": True,
-    b"receipt-message-id": True,
-    b"transaction": True,
-    b"persistent": True,
-    b"priority": True,
-    b"expires": True,
-    b"timestamp": True,
-    b"message-id": True,
-    b"redelivered": True,
-    b"subscription": True,
-    b"ack": True,
-    b"JMSXUserID": True,
-    b"AMQ_SCHEDULED_DELAY": True,
-    b"AMQ_SCHEDULED_TIME": True,
-    b"AMQ_SCHEDULED_PERIOD": True,
-    b"AMQ_SCHEDULED_REPEAT": True,
-    b"AMQ_SCHEDULED_CRON": True,
-}
-# Headers that the broker reads and that pass on too.
-READ_AND_PASSED: Final[dict[bytes, bool]] = {
-    b"JMSXGroupID": True,
-    b"JMSXGroupSeq": True,
-    b"_AMQ_GROUP_ID": True,
-    b"_AMQ_GROUP_SEQUENCE": True,
-    b"_AMQ_DUPL_ID": True,
-    b"reply-to": True,  # but one that names a temporary destination by its alias is written anew by the session
-}
 
 
 class Reader:
@@ -351,17 +267,9 @@ class Reader:
                 return False
             stop = i
             if returned:
-                if strips and data[stop - 1] == CR:
-                    stop -= 1
-                    self.returns = True
-                elif self.connected:
-                    escaped = True  # part of the header here; STOMP 1.2 must write it as an escape
+                stop = self._returned(data, stop, strips)
             if stop == at:
-                self.headers_end = at
-                self.body_at = i + 1
-                self.body_seen = i + 1
-                if self.command == CONNECT and not self.connected:
-                    self.escaped = False  # CONNECT and CONNECTED are never escaped (STOMP 1.2, Value Encoding)
+                self._end_headers(at, i + 1)
                 return True
             if colon < 0:
                 raise MalformedFrame(f"the header line {data[at : min(stop, at + 80)]!r} has no colon")
@@ -372,6 +280,23 @@ class Reader:
                 self.escaped = True
             self._header(data, at, colon, stop, i + 1, sending)
             at = i + 1
+
+    def _returned(self, data: bytes, stop: i64, strips: bool) -> i64:
+        """Return where the header line ends that holds a CR and ends before ``stop``."""
+        if strips and data[stop - 1] == CR:
+            self.returns = True
+            return stop - 1
+        if self.connected:
+            self.escaped = True  # part of the header here; STOMP 1.2 must write it as an escape
+        return stop
+
+    def _end_headers(self, at: i64, body_at: i64) -> None:
+        """The empty line begins at ``at``, the body at ``body_at``."""
+        self.headers_end = at
+        self.body_at = body_at
+        self.body_seen = body_at
+        if self.command == CONNECT and not self.connected:
+            self.escaped = False  # CONNECT and CONNECTED are never escaped (STOMP 1.2, Value Encoding)
 
     def _header(self, data: bytes, at: i64, colon: i64, stop: i64, following: i64, sending: bool) -> None:
         """Look at one header: remember it if it matters, and cut it from the tail if it does not pass on."""
@@ -397,18 +322,30 @@ class Reader:
         elif not sending:
             self._ack_header(data, at, length, value, stop)
             return
-        elif self.staging and length == 5 and _same(data, at, b"stage"):
-            self._note(b"stage", data[value:stop])
-        else:
-            name = data[at:colon] if _may_be_special(first, length) else b""
-            if name in CONSUMED:
-                self._note(name, data[value:stop])
-            elif name in READ_AND_PASSED:
-                self._note(name, data[value:stop])
-                if name != b"reply-to" or not data[value:stop].startswith(b"/temp-"):
-                    return
-            else:
-                return
+        elif self._passes(data, at, colon, stop):
+            return
+        self._cut(data, at, following)
+
+    def _passes(self, data: bytes, at: i64, colon: i64, stop: i64) -> bool:
+        """Return whether a header of a SEND that is none of the common ones passes on; note it if it is read here."""
+        length = colon - at
+        if self.staging and length == 5 and _same(data, at, b"stage"):
+            self._note(b"stage", data[colon + 1 : stop])
+            return False
+        if not _may_be_special(data[at], length):
+            return True
+        name = data[at:colon]
+        if name in CONSUMED:
+            self._note(name, data[colon + 1 : stop])
+            return False
+        if name not in READ_AND_PASSED:
+            return True
+        value = data[colon + 1 : stop]
+        self._note(name, value)
+        return name != b"reply-to" or not value.startswith(b"/temp-")
+
+    def _cut(self, data: bytes, at: i64, following: i64) -> None:
+        """Leave the header line from ``at`` to ``following`` out of the tail."""
         if at == self.kept_at:
             self.kept_at = following
         else:
@@ -576,62 +513,6 @@ class Reader:
     def receipt(self) -> bytes:
         """Return the receipt id as written, b"" when none is wanted: it goes back as it came, still escaped."""
         return self.data[self.receipt_at : self.receipt_end] if self.receipt_end else b""
-
-
-def decode_headers(lines: bytes, version: i64, returns: bool) -> dict[str, str]:
-    """Return the headers in ``lines``, each ended by LF; of repeated ones the first. Raises MalformedFrame."""
-    found: dict[str, str] = {}
-    for line in lines.split(b"\n"):
-        if returns and line.endswith(b"\r"):
-            line = line[:-1]
-        if not line:
-            continue
-        name, _, value = line.partition(b":")
-        key = text_of(name, version)
-        if key not in found:
-            found[key] = text_of(value, version)
-    return found
-
-
-def text_of(octets: bytes, version: i64) -> str:
-    """Return header octets as text, unescaped for STOMP 1.1 and 1.2. Raises MalformedFrame."""
-    try:
-        text = octets.decode("utf-8")
-    except UnicodeDecodeError:
-        raise MalformedFrame(f"the header octets {octets[:80]!r} are not UTF-8") from None
-    if version == V10 or "\\" not in text:
-        return text
-    parts: list[str] = []
-    i = 0
-    while i < len(text):
-        character = text[i]
-        if character == "\\":
-            i += 1
-            escape = text[i : i + 1]
-            if escape == "n":
-                parts.append("\n")
-            elif escape == "c":
-                parts.append(":")
-            elif escape == "\\":
-                parts.append("\\")
-            elif escape == "r" and version == V12:
-                parts.append("\r")
-            else:
-                raise MalformedFrame(f"\\{escape} is no escape sequence of STOMP headers (in {text[:80]!r})")
-        else:
-            parts.append(character)
-        i += 1
-    return "".join(parts)
-
-
-def octets_of(text: str, version: i64) -> bytes:
-    """Return header text as octets, escaped as ``version`` wants; 1.0 cannot say a line end and gets a space."""
-    if version == V10:
-        return text.replace("\n", " ").encode()
-    text = text.replace("\\", "\\\\").replace("\n", "\\n").replace(":", "\\c")
-    if version == V12:
-        text = text.replace("\r", "\\r")
-    return text.encode()
 
 
 def write_decimal(writer: BytesWriter, number: i64) -> None:

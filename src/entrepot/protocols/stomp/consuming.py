@@ -14,8 +14,9 @@ from entrepot.model import address as names
 from entrepot.model.address import UNTYPED
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.stomp.answers import Answers
-from entrepot.protocols.stomp.codec import V10, Reader
+from entrepot.protocols.stomp.codec import Reader
 from entrepot.protocols.stomp.delivery import ACK_AUTO, ACK_CLIENT, ACK_INDIVIDUAL, StompSubscription, Subscribed
+from entrepot.protocols.stomp.escapes import V10
 from entrepot.protocols.stomp.headers import selector_of, whole_number
 from entrepot.protocols.stomp.places import ROUTING_TYPES, Places
 from entrepot.protocols.stomp.writing import Writing

@@ -34,7 +34,7 @@ from entrepot.model.message import (
 from entrepot.model.predicate import Value
 from entrepot.model.serialised import opened, serialised
 from entrepot.protocols.stomp import transformation
-from entrepot.protocols.stomp.codec import V10, V12, decode_headers, octets_of, text_of
+from entrepot.protocols.stomp.escapes import V10, V12, decode_headers, octets_of, text_of
 
 JMS_NAMES: Final = {  # header of STOMP -> what a selector calls it
     "JMSCorrelationID": b"correlation-id",

@@ -18,8 +18,9 @@ from entrepot.core.queue.queue import Queue, queue_of
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.serving.outlet import Outlet, ServedSubscription
-from entrepot.protocols.stomp.codec import V12, octets_of, write_decimal
+from entrepot.protocols.stomp.codec import write_decimal
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
+from entrepot.protocols.stomp.escapes import V12, octets_of
 from entrepot.protocols.stomp.headers import write_headers
 from entrepot.protocols.stomp.writing import Writing
 

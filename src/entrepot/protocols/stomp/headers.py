@@ -11,7 +11,7 @@ from entrepot.base.errors import InvalidSelector, Refused
 from entrepot.core.broker import selector_or_none
 from entrepot.model.predicate import Predicate, compile_selector
 from entrepot.model.syntax import CONVERT_PREFIX
-from entrepot.protocols.stomp.codec import octets_of
+from entrepot.protocols.stomp.escapes import octets_of
 
 NUMBER_DIGITS_MAX: Final = 18  # every such number fits the 64 bits that the journal has for it
 

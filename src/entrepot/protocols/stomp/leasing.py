@@ -21,10 +21,11 @@ from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.serving.outlet import Outlet, Source
 from entrepot.protocols.serving.session import ServerSession
-from entrepot.protocols.stomp import codec
+from entrepot.protocols.stomp import commands
 from entrepot.protocols.stomp.answers import Answers
-from entrepot.protocols.stomp.codec import V12, Reader, octets_of
+from entrepot.protocols.stomp.codec import Reader
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE, tail_of
+from entrepot.protocols.stomp.escapes import V12, octets_of
 from entrepot.protocols.stomp.headers import selector_of, whole_number, write_headers
 from entrepot.protocols.stomp.places import Places
 from entrepot.protocols.stomp.ranges import FORM, OCTETS, PERSISTENT, REDELIVERED, write_entry
@@ -99,22 +100,22 @@ class Leasing(Source):
         """Obey one frame. Raises Refused."""
         broker = self.session.broker
         journal = broker.journal
-        lease = self._lease(headers, command == codec.ATTACH)
+        lease = self._lease(headers, command == commands.ATTACH)
         epoch = whole_number(headers.get("epoch", "0"), "epoch")
         answer: dict[str, str] = {}
-        if command == codec.ATTACH:
+        if command == commands.ATTACH:
             topic = "topic" in headers
             self._begin(lease, headers.get("from", ""))
             lease.attach(journal, None if topic else selector_of(headers.get("selector", "")))
             answer["node"] = broker.ids.node_id
             answer["queue"] = lease.queue.name
-        elif command == codec.CLAIM:
+        elif command == commands.CLAIM:
             self._claim(lease, epoch, headers)
             return
-        elif command == codec.READ:
+        elif command == commands.READ:
             self._read(lease, epoch, headers)
             return
-        elif command == codec.SETTLE:
+        elif command == commands.SETTLE:
             settled = lease.settle(journal, epoch, whole_number(headers.get("end", "0"), "end"))
             answer["settled"] = str(settled)
         else:

@@ -12,7 +12,8 @@ from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.serving.targets import keep_target
-from entrepot.protocols.stomp.codec import Reader, text_of
+from entrepot.protocols.stomp.codec import Reader
+from entrepot.protocols.stomp.escapes import text_of
 
 ROUTING_TYPES: Final = {"ANYCAST": ANYCAST, "MULTICAST": MULTICAST}
 

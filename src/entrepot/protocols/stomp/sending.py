@@ -16,10 +16,10 @@ from entrepot.model.message import Message
 from entrepot.protocols.inflow import PACE_OCTETS, Pace
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.session import STOP_DISK
-from entrepot.protocols.stomp import codec
 from entrepot.protocols.stomp.answers import Answers
-from entrepot.protocols.stomp.codec import V10, V11, V12, Reader, octets_of, text_of
+from entrepot.protocols.stomp.codec import Reader
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
+from entrepot.protocols.stomp.escapes import V10, V11, V12, decode_headers, octets_of, text_of
 from entrepot.protocols.stomp.headers import whole_number, write_headers
 from entrepot.protocols.stomp.large import Inflow
 from entrepot.protocols.stomp.places import Places
@@ -165,7 +165,7 @@ class Sending:
         """Bring a tail with backslashes to the form of STOMP 1.2, which is how escaped tails are kept."""
         body_at = int(message.body_at)
         version = self.reader.version
-        headers = codec.decode_headers(message.raw[:body_at], version, False)  # also checks every escape sequence
+        headers = decode_headers(message.raw[:body_at], version, False)  # also checks every escape sequence
         if version == V10 or (version == V11 and b"\r" in message.raw[:body_at]):
             writer = BytesWriter()
             write_headers(writer, headers, V12)

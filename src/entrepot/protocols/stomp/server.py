@@ -26,10 +26,11 @@ from entrepot.core.broker import BrokerCore
 from entrepot.protocols.serving.life import ENTER, LEAVING, OPENING
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.session import STOMP, Shell
-from entrepot.protocols.stomp import codec
+from entrepot.protocols.stomp import commands
 from entrepot.protocols.stomp.answers import Answers, LastReceipt
-from entrepot.protocols.stomp.codec import V10, V11, V12, Reader, octets_of, read_decimal
+from entrepot.protocols.stomp.codec import Reader, read_decimal
 from entrepot.protocols.stomp.consuming import Consuming
+from entrepot.protocols.stomp.escapes import V10, V11, V12, octets_of
 from entrepot.protocols.stomp.headers import write_headers
 from entrepot.protocols.stomp.leasing import Leasing
 from entrepot.protocols.stomp.options import SERVER_MIN_HEARTBEAT_MS, StompOptions
@@ -230,18 +231,18 @@ class StompSession(ServerSession):
                     return
                 continue
             command = reader.next()
-            if command == codec.NEED_MORE:
+            if command == commands.NEED_MORE:
                 return
-            if self.life == OPENING and command != codec.CONNECT:
+            if self.life == OPENING and command != commands.CONNECT:
                 raise ProtocolViolation("the first frame must be CONNECT or STOMP")
             self.received += 1
             effort.spent += 1
             try:
-                if command == codec.SEND:
+                if command == commands.SEND:
                     if sending is None:
                         sending = self.need_sending()
                     sending.send()
-                elif command == codec.ACK:
+                elif command == commands.ACK:
                     settling = self.settling
                     if settling is None:
                         settling = self.need_settling()
@@ -257,35 +258,35 @@ class StompSession(ServerSession):
 
     def _refuse(self, command: i64, error: EntrepotError) -> None:
         receipt = self.reader.receipt()
-        grouped = command in (codec.SEND, codec.LARGE, codec.ACK)
+        grouped = command in (commands.SEND, commands.LARGE, commands.ACK)
         if not grouped or self.transacting is None or self.transacting.doom(error, receipt):
             self.answers.error(error, receipt)
 
     def _command(self, command: i64) -> None:
-        if command == codec.LARGE:
+        if command == commands.LARGE:
             self.need_sending().begin_large()
             return
-        if command == codec.NACK:
+        if command == commands.NACK:
             self.need_settling().settle(True)
             return
         headers = self.reader.headers()
-        if command == codec.SUBSCRIBE:
+        if command == commands.SUBSCRIBE:
             self.need_consuming().subscribe(headers)
-        elif command == codec.UNSUBSCRIBE:
+        elif command == commands.UNSUBSCRIBE:
             self.need_consuming().unsubscribe(headers)
-        elif command == codec.BEGIN:
+        elif command == commands.BEGIN:
             self.need_transacting().begin(headers)
-        elif command == codec.COMMIT:
+        elif command == commands.COMMIT:
             self.need_transacting().commit(headers)
-        elif command == codec.ABORT:
+        elif command == commands.ABORT:
             self.need_transacting().abort(headers)
-        elif command == codec.CONNECT:
+        elif command == commands.CONNECT:
             self._connect(headers)
-        elif command == codec.DISCONNECT:
+        elif command == commands.DISCONNECT:
             self._disconnect()
-        elif command == codec.BROKERS:
+        elif command == commands.BROKERS:
             self.answers.answer_with({"brokers": self.broker.neighbours.places()}, self.reader.receipt())
-        elif command >= codec.STAGE:
+        elif command >= commands.STAGE:
             self.need_transacting().stage(command, headers)
         else:
             self.need_leasing().command(command, headers)

@@ -9,8 +9,9 @@ from entrepot.base.reasons import REJECTED, Reason
 from entrepot.core.transactions.transaction import Transaction
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.stomp.answers import Answers
-from entrepot.protocols.stomp.codec import V10, V12, Reader, octets_of, read_decimal, text_of
+from entrepot.protocols.stomp.codec import Reader, read_decimal
 from entrepot.protocols.stomp.delivery import ACK_CLIENT, StompConsumer, StompSubscription, Subscribed
+from entrepot.protocols.stomp.escapes import V10, V12, octets_of, text_of
 from entrepot.protocols.stomp.transacting import Transacting
 from entrepot.protocols.stomp.writing import Writing
 

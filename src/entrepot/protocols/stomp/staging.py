@@ -16,7 +16,7 @@ from entrepot.core.stages.counting import NOBODY, Author
 from entrepot.core.stages.staged import Publication, Stage, StageWaiter
 from entrepot.model.message import Message
 from entrepot.protocols.serving.session import ServerSession
-from entrepot.protocols.stomp import codec
+from entrepot.protocols.stomp import commands
 from entrepot.protocols.stomp.answers import Answers
 from entrepot.protocols.stomp.codec import Reader
 from entrepot.protocols.stomp.headers import whole_number
@@ -76,16 +76,16 @@ class Staging:
         receipt = self.reader.receipt()
         answer: dict[str, str] = {"sink": sink, "batch": str(batch)}
         author = author_of(headers)
-        if command == codec.STAGE:
+        if command == commands.STAGE:
             self._stage(sink, batch, headers.get("part", ""), author)
-        elif command == codec.STAGED:
+        elif command == commands.STAGED:
             stage = self._staged(sink, batch, headers.get("part", ""))
             answer["count"] = str(stage.count)
             answer["octets"] = str(stage.octets)
             answer["octets-at-once"] = str(stages.publishing.atomic_octets)
-        elif command == codec.DECIDE:
+        elif command == commands.DECIDE:
             answer["parts"] = ",".join(stages.decide(sink, batch, parts_of(headers), author))
-        elif command == codec.PUBLISH:
+        elif command == commands.PUBLISH:
             publication = stages.publish(sink, batch, parts_of(headers), author)
             if not publication.done:
                 waiter = _Published(self, publication, receipt)

@@ -10,8 +10,9 @@ from entrepot.core.transactions.transaction import Transaction
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.serving.transactions import Transactions, told_before
 from entrepot.protocols.stomp.answers import Answers
-from entrepot.protocols.stomp.codec import Reader, text_of
+from entrepot.protocols.stomp.codec import Reader
 from entrepot.protocols.stomp.delivery import StompConsumer
+from entrepot.protocols.stomp.escapes import text_of
 from entrepot.protocols.stomp.staging import Staging
 
 

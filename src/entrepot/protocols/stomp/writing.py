@@ -14,8 +14,9 @@ from entrepot.core.queue.bereaved import without_body
 from entrepot.core.queue.queue import Queue
 from entrepot.model.message import DEFAULT_PRIORITY, Message
 from entrepot.protocols.serving.outlet import Outlet
-from entrepot.protocols.stomp.codec import V12, Reader, decode_headers, octets_of
+from entrepot.protocols.stomp.codec import Reader
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE, is_octets, tail_of
+from entrepot.protocols.stomp.escapes import V12, decode_headers, octets_of
 from entrepot.protocols.stomp.headers import write_headers
 from entrepot.protocols.stomp.large import StreamedBody
 

@@ -7,14 +7,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from entrepot.base.errors import EntrepotError, MalformedFrame, PeerError
-from entrepot.protocols.stomp import codec
-from entrepot.protocols.stomp.codec import V10, V11, V12, Reader, octets_of, text_of
+from entrepot.protocols.stomp import codec, commands
+from entrepot.protocols.stomp.codec import Reader
+from entrepot.protocols.stomp.escapes import V10, V11, V12, octets_of, text_of
 from entrepot.protocols.stomp.frames import Frame, FrameParser, encode_frame
 from entrepot.protocols.stomp.options import StompOptions
+from entrepot.protocols.stomp.passing import CONSUMED, READ_AND_PASSED
 
 VERSIONS = {"1.0": V10, "1.1": V11, "1.2": V12}
 CONNECT = b"CONNECT\naccept-version:1.0,1.1,1.2\n\n\0"
-NAMES = {number: word.decode() for word, number in reversed(codec.COMMANDS.items())}
+NAMES = {number: word.decode() for word, number in reversed(commands.COMMANDS.items())}
 
 # Headers that every version can say: no line ends, no NUL; names without colons.
 TEXT = st.text(st.characters(exclude_characters="\0\n\r", exclude_categories=["Cs"]), max_size=12)
@@ -43,7 +45,7 @@ class Seen:
         self.command = NAMES.get(command, "LARGE")
         self.headers = made.headers()
         self.body = made.data[made.body_at : made.body_end] if body is None else body
-        self.tail = made.head() if body is not None else made.tail() if command == codec.SEND else b""
+        self.tail = made.head() if body is not None else made.tail() if command == commands.SEND else b""
         self.spans = (
             made.destination(),
             made.receipt(),
@@ -78,9 +80,9 @@ def read(made: Reader, data: bytes, chunk: int = 0) -> list[Seen | str]:
                         break
                     continue
                 command = made.next()
-                if command == codec.NEED_MORE:
+                if command == commands.NEED_MORE:
                     break
-                found.append(Seen(made, command, b"" if command == codec.LARGE else None))
+                found.append(Seen(made, command, b"" if command == commands.LARGE else None))
     except PeerError as error:
         if made.endless and isinstance(found[-1], Seen):
             found[-1].body = b""  # it had no end: how much of it was passed on before that was clear nobody sees
@@ -132,7 +134,7 @@ def test_version_1_2_says_everything_also_with_carriage_returns(
     assert (seen.headers, seen.body) == (headers, body)
 
 
-SENDABLE = st.sampled_from([*codec.CONSUMED, *codec.READ_AND_PASSED, b"a", b"content-type", b"zz", b"type"])
+SENDABLE = st.sampled_from([*CONSUMED, *READ_AND_PASSED, b"a", b"content-type", b"zz", b"type"])
 
 
 @settings(deadline=None)
@@ -147,10 +149,10 @@ def test_a_tail_is_what_passes_in_its_order_whatever_stands_between(
     names: list[bytes], body: bytes, sized: bool, returns: bool, chunk: int
 ) -> None:
     lines = [b"%b:v%d" % (name, at) for at, name in enumerate(names)]
-    kept = [line for name, line in zip(names, lines, strict=True) if name not in codec.CONSUMED]
+    kept = [line for name, line in zip(names, lines, strict=True) if name not in CONSUMED]
     if sized:
         lines.insert(len(lines) // 2, b"content-length:%d" % len(body))
-        kept.insert(sum(name not in codec.CONSUMED for name in names[: len(names) // 2]), lines[len(names) // 2])
+        kept.insert(sum(name not in CONSUMED for name in names[: len(names) // 2]), lines[len(names) // 2])
     end = b"\r\n" if returns else b"\n"
     octets = b"SEND" + end + b"".join(line + end for line in lines) + end + body + b"\0"
     (seen,) = frames(reader(), octets, chunk)
@@ -159,7 +161,7 @@ def test_a_tail_is_what_passes_in_its_order_whatever_stands_between(
     apart = (b"destination", b"receipt", b"persistent")
     wanted: dict[bytes, bytes] = {}
     for at, name in enumerate(names):
-        if (name in codec.CONSUMED or name in codec.READ_AND_PASSED) and name not in apart:
+        if (name in CONSUMED or name in READ_AND_PASSED) and name not in apart:
             wanted.setdefault(name, b"v%d" % at)
     assert special == wanted
     for name, span in zip((b"destination", b"receipt"), seen.spans, strict=False):
@@ -284,7 +286,7 @@ def test_of_repeated_headers_the_first_counts_and_a_second_length_goes_no_furthe
 
 
 def test_every_header_that_the_broker_reads_is_noticed() -> None:
-    for name in [*codec.CONSUMED, *codec.READ_AND_PASSED]:
+    for name in [*CONSUMED, *READ_AND_PASSED]:
         assert codec._may_be_special(name[0], len(name)) or name in (b"destination", b"receipt", b"persistent"), name
 
 
@@ -359,7 +361,7 @@ def test_single_octets_cost_as_much_as_a_chunk(octets: bytes) -> None:
         made.feed(Counted(octets[at : at + 1]))
         if not isinstance(made.data, Counted):
             made.data = Counted(made.data)
-    while made.next() != codec.NEED_MORE:
+    while made.next() != commands.NEED_MORE:
         pass
     lines = octets.count(b"\n") + 2
     assert Counted.copied < 8 * len(octets) + lines * len(octets), Counted.copied

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from entrepot.protocols.serving.life import OPENING
-from entrepot.protocols.stomp import codec
+from entrepot.protocols.stomp import commands
 from entrepot.protocols.stomp.frames import Frame
 
 from ..guarded import KINDS, PASSWORD, REPLYING, STRANGERS, Scene, written
@@ -210,7 +210,7 @@ def say(scene: Scene, client: Client, steps: Steps) -> list[Frame]:
 
 def test_every_frame_is_here() -> None:
     words = {name.partition(" ")[0].rstrip(",") for name in ROWS} | HARMLESS
-    missing = {word.decode() for word in codec.COMMANDS} - words - {"ABORT"}
+    missing = {word.decode() for word in commands.COMMANDS} - words - {"ABORT"}
     assert not missing, f"no row of this test is about {missing}"
 
 
@@ -286,7 +286,7 @@ def test_who_may_not_come_in() -> None:
         holder = scene.stomp("boss", client_id="taken")
         client = Client(scene.rig, **headers)
         assert client.connected.command == "ERROR", headers
-        for command in codec.COMMANDS:
+        for command in commands.COMMANDS:
             client.session.receive(command + b"\ndestination:/queue/secret\nid:1\nreceipt:r\n\nx\0", scene.rig.now)
         scene.settle()
         assert client.hear() == []
@@ -297,8 +297,8 @@ def test_who_may_not_come_in() -> None:
 def test_nothing_is_done_before_connect() -> None:
     scene = Scene()
     before = scene.picture()
-    for word, number in codec.COMMANDS.items():
-        if number != codec.CONNECT:
+    for word, number in commands.COMMANDS.items():
+        if number != commands.CONNECT:
             client = scene.stomp("none")
             client.session.life, client.session.reader.connected = OPENING, False
             client.session.subject = type(client.session.subject)("")
