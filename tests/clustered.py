@@ -1,22 +1,34 @@
-"""Whole brokers in one cluster, in one process and in virtual time: what contacts dial is a pair of octet streams."""
+"""Whole brokers in one cluster, in one process and in virtual time: what is dialled is a pair of octet streams."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from entrepot.base.uri import Endpoint
-from entrepot.cluster.clusters.connection import ClusterConnection
-from entrepot.cluster.clusters.contact import Contact, Effect
+from entrepot.cluster.carrying.connector import CoreConnector
+from entrepot.cluster.clusters.connection import AllClusters, ClusterConnection
+from entrepot.cluster.clusters.contact import Contact
 from entrepot.cluster.clusters.members import Credentials
-from entrepot.cluster.clusters.options import ClusterOptions, connector_of
+from entrepot.cluster.clusters.options import Balancing, ClusterOptions, connector_of
+from entrepot.cluster.dialled import Dialled
+from entrepot.core.operators.census import Census
+from entrepot.core.operators.management import install as manage
+from entrepot.model import address as names
 from entrepot.protocols.artemis.acceptor import CoreAcceptor
+from entrepot.protocols.artemis.bodies import text_body
+from entrepot.protocols.artemis.convert import message_of
+from entrepot.protocols.artemis.doorbell import install as notify
+from entrepot.protocols.artemis.headers import TYPE_TEXT, Headers, assembled
 from entrepot.protocols.artemis.options import CoreOptions
 from entrepot.protocols.artemis.primitives import Connector
 from entrepot.protocols.artemis.server import CoreServerSession
-from entrepot.protocols.failover import Dial
+from entrepot.protocols.failover import Dial, Drop
 from entrepot.protocols.session import Session, Shell
 from kit import Rig
 
 FIRST_PORT = 7000
 SECRET = Credentials("cluster", "secret")
+STEP_MS = 10
 
 
 def connector(number: int) -> Connector:
@@ -24,41 +36,67 @@ def connector(number: int) -> Connector:
     return connector_of(f"n{number}", Endpoint("tcp", host="h", port=FIRST_PORT + number))
 
 
+class Wire(Shell):
+    """The shell of one end."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.session: Session | None = None
+
+    def go_on(self) -> None:
+        if self.session is not None:
+            self.session.resume(self.node.rig.now)
+
+
 class Cable:
-    """One connection between two nodes."""
+    """One connection between two nodes. ``silent``: nothing passes, and nobody knows."""
 
-    def __init__(self, near: Node, far: Node, contact: Contact, attempt: int) -> None:
+    def __init__(self, near: Node, far: Node, owner: Contact | Dialled, attempt: int, place: Endpoint) -> None:
         self.near, self.far = near, far
-        self.contact, self.attempt = contact, attempt
-        self.client: Session = contact.open(Shell(), attempt)
-        far.accepted += 1
-        self.server = CoreServerSession(Shell(), far.acceptor, CoreOptions(), far.accepted, f"{near.name}:{attempt}")
+        self.owner, self.attempt = owner, attempt
         self.cut = False
+        self.silent = False
+        shell = Wire(near)
+        now = near.rig.now
+        self.client: Session = (
+            owner.open(shell, attempt) if isinstance(owner, Contact) else owner.greet(shell, attempt, place, now)
+        )
+        shell.session = self.client
+        far.accepted += 1
+        accepted = Wire(far)
+        self.server = CoreServerSession(accepted, far.acceptor, CoreOptions(), far.accepted, f"{near.name}:{attempt}")
+        accepted.session = self.server
 
-    def carry(self) -> bool:
-        """Carry what both said; return whether there was anything."""
+    def carry(self) -> int:
+        """Carry what both said; return how many octets."""
+        if self.silent:
+            return 0
         said = self.client.outgoing()
         if said:
-            self.server.receive(said, self.far.rig.now)
-            self.far.turn()
+            self.far.act(lambda: self.server.receive(said, self.far.rig.now))
         heard = self.server.outgoing()
         if heard and not self.client.closing:
-            self.client.receive(heard, self.near.rig.now)
-            self.near.turn()
+            self.near.act(lambda: self.client.receive(heard, self.near.rig.now))
         if self.client.closing or self.server.closing:
             self.break_off("closed")
-        return bool(said or heard)
+        return len(said) + len(heard)
+
+    def look(self) -> None:
+        """Let both ends see what time it is."""
+        for node, session in ((self.near, self.client), (self.far, self.server)):
+            if not self.cut and session.deadline() <= node.rig.now:
+                node.act(lambda node=node, session=session: session.advance(node.rig.now))  # type: ignore[misc]
 
     def break_off(self, why: str) -> None:
         """Nothing passes any more, and both ends know."""
         if not self.cut:
             self.cut = True
-            self.server.detach(why, self.far.rig.now)
-            self.client.detach(why, self.near.rig.now)
+            self.far.act(lambda: self.server.detach(why, self.far.rig.now))
+            self.near.act(lambda: self.client.detach(why, self.near.rig.now))
 
 
 class Node:
-    """One broker."""
+    """One broker. ``policies`` as `Rig` has them."""
 
     def __init__(
         self,
@@ -69,47 +107,97 @@ class Node:
         credentials: Credentials = SECRET,
         own: int = -1,
         seed: int = 0,
+        balancing: Balancing = Balancing.ON_DEMAND,
+        max_hops: int = 1,
+        direct: bool = False,
+        address: str = "",
+        policies: dict[str, dict[str, str]] | None = None,
     ) -> None:
         self.world, self.number, self.name = world, number, f"n{number}"
-        self.rig = Rig(seed=seed or number + 1)
-        self.acceptor = CoreAcceptor(self.rig.broker)
+        self.rig = Rig(policies, seed=seed or number + 1)
+        self.credentials = credentials
+        self.options = ClusterOptions(
+            name="c",
+            own=connector(number if own < 0 else own),
+            seeds=tuple(connector(one) for one in seeds),
+            balancing=balancing,
+            max_hops=max_hops,
+            direct=direct,
+            address=address,
+        )
         self.accepted = 0
         self.said: list[str] = []
-        options = ClusterOptions(
-            name="c", own=connector(number if own < 0 else own), seeds=tuple(connector(one) for one in seeds)
-        )
-        self.connection = ClusterConnection(
-            self.rig.broker, options, credentials, lambda who, what: self.said.append(what)
-        )
-        self.acceptor.membership = self.connection.members
+        self.ways: list[CoreConnector] = []
+        self.acceptor: CoreAcceptor
+        self.connection: ClusterConnection
+        self._boot()
         world.nodes[FIRST_PORT + number] = self
+
+    def _boot(self) -> None:
+        broker = self.rig.broker
+        manage(broker, Census())
+        doorbell = notify(broker, "activemq.notifications")
+        self.acceptor = CoreAcceptor(broker)
+        self.ways = []
+        self.connection = ClusterConnection(
+            broker,
+            self.options,
+            self.credentials,
+            lambda who, what: self.said.append(what),
+            tell=lambda kind, said: doorbell.notifications.tell(kind, said) if doorbell.listening else None,
+        )
+        doorbell.notifications.elsewhere = AllClusters([self.connection])
+        self.acceptor.membership = self.connection.members
 
     def start(self) -> None:
         """Join."""
-        self.connection.start(self._perform)
+        self.connection.start(self._perform, self._carry)
 
-    def _perform(self, contact: Contact, effects: list[Effect]) -> None:
+    def _carry(self, way: CoreConnector) -> None:
+        if way not in self.ways:
+            self.ways.append(way)
+        way.start(self.rig.broker, self._perform, lambda who, what: self.said.append(what), self.rig.now)
+
+    def _perform(self, owner: Contact | Dialled, effects: list[object]) -> None:
         for effect in effects:
-            cables = self.world.cables
             if isinstance(effect, Dial):
-                node = self.world.nodes.get(effect.place.port)
-                if node is None:
-                    contact.failed(effect.attempt, "connection refused")
-                else:
-                    cables.append(Cable(self, node, contact, effect.attempt))
-            else:
-                for cable in cables:
-                    if cable.contact is contact and cable.attempt == effect.attempt and not cable.cut:
-                        cable.break_off("dropped")
+                self.world.dial(self, owner, effect)
+            elif isinstance(effect, Drop):
+                for cable in self.world.cables:
+                    if cable.owner is owner and cable.attempt == effect.attempt and not cable.cut:
+                        cable.client.shut("dropped", self.rig.now)
 
-    def turn(self) -> None:
-        """End a turn."""
+    def act(self, action: object) -> None:
+        """Do ``action`` as one turn."""
+        broker = self.rig.broker
+        broker.tick(self.rig.now, self.rig.wall)
+        action()  # type: ignore[operator]
+        while broker.effort.rests:
+            broker.effort.go_on()
         self.rig.turn()
+
+    def send(self, text: str, bodies: Iterable[object], **properties: object) -> None:
+        """Send messages of CORE to the queue or topic ``text``."""
+        parsed = names.parse(text)
+        target = self.rig.broker.target(parsed)
+        for body in bodies:
+            headers = Headers()
+            headers.address = parsed[0].name
+            headers.kind = TYPE_TEXT
+            headers.durable = True
+            octets = assembled(text_body(str(body)), headers, dict(properties))
+            self.act(lambda octets=octets: self.rig.broker.send(message_of(octets, ""), target))  # type: ignore[misc]
 
     def known(self) -> list[str]:
         """Return the members that it knows, by the names of their connectors."""
         members = self.connection.topology.members.values()
         return sorted(one.primary.name for one in members if one.primary is not None)
+
+    def remote(self, address: str) -> list[tuple[str, int, int]]:
+        """Return the queues of other nodes at ``address``: name, distance, consumers of those that are connected."""
+        found = self.rig.broker.table.addresses.get(address)
+        remotes = [] if found is None else found.remotes()
+        return [(one.queue_name, int(one.distance), int(one.count)) for one in remotes if one.connected]
 
     @property
     def uuid(self) -> str:
@@ -119,35 +207,98 @@ class Node:
     def leave(self, *, orderly: bool) -> None:
         """Stop: every peer is told, or finds a broken connection."""
         del self.world.nodes[FIRST_PORT + self.number]
+        if orderly:
+            for way in self.ways:
+                way.stop(self.rig.now)
         for cable in self.world.cables:
             if cable.far is self and not cable.cut:
                 if orderly:
                     cable.server.shut("the broker stops", self.rig.now)
-                    cable.client.receive(cable.server.outgoing(), cable.near.rig.now)
+                    cable.carry()
                 cable.break_off("gone")
         self.connection.stop()
         for cable in self.world.cables:
             if cable.near is self:
                 cable.break_off("gone")
 
+    def come_back(self, how: str = "kill") -> None:
+        """Start again from the same disk, after `leave`."""
+        self.rig.restart(how)
+        self._boot()
+        self.world.nodes[FIRST_PORT + self.number] = self
+        self.start()
+
 
 class Cluster:
-    """All nodes, by port, and what joins them."""
+    """All nodes, by port, and what joins them. ``apart``: pairs of numbers between which nothing can be dialled."""
 
     def __init__(self) -> None:
         self.nodes: dict[int, Node] = {}
         self.cables: list[Cable] = []
+        self.apart: list[tuple[int, int]] = []
+        self.dialled: list[tuple[Node, object, Contact | Dialled, Dial]] = []
 
     def node(self, number: int, seeds: list[int], **given: object) -> Node:
         """Return a new node, that has not joined yet."""
         return Node(self, number, seeds, **given)  # type: ignore[arg-type]
 
+    def dial(self, near: Node, owner: Contact | Dialled, effect: Dial) -> None:
+        """Join ``near`` to the node that it dials, in a while."""
+        self.dialled.append((near, near.rig.broker, owner, effect))
+
+    def _join(self) -> None:
+        waiting, self.dialled[:] = list(self.dialled), []
+        for near, broker, owner, effect in waiting:
+            if near.rig.broker is not broker:
+                continue  # it died
+            far = self.nodes.get(effect.place.port)
+            if far is not None and not self.are_apart(near, far):
+                self.cables.append(Cable(near, far, owner, effect.attempt, effect.place))
+            elif isinstance(owner, Contact):
+                near.act(lambda owner=owner, effect=effect: owner.failed(effect.attempt, "refused"))  # type: ignore[misc]
+            else:
+                now = near.rig.now
+                near.act(
+                    lambda owner=owner, effect=effect, now=now: owner.perform(  # type: ignore[misc]
+                        owner.link.failed(effect.attempt, "refused", now)
+                    )
+                )
+
+    def are_apart(self, one: Node, other: Node) -> bool:
+        """Return whether nothing can be dialled between them."""
+        return (one.number, other.number) in self.apart or (other.number, one.number) in self.apart
+
+    def part(self, one: Node, other: Node) -> None:
+        """Cut everything between two nodes, and let nothing be dialled."""
+        self.apart.append((one.number, other.number))
+        for cable in self.cables:
+            if {cable.near.number, cable.far.number} == {one.number, other.number}:
+                cable.break_off("cut")
+
     def wait(self, ms: int = 100) -> None:
         """Let time pass everywhere."""
-        for _ in range(max(1, ms // 10)):
+        for _ in range(max(1, ms // STEP_MS)):
             for node in list(self.nodes.values()):
-                node.rig.wait(10)
-            for _ in range(1000):
-                self.cables = [cable for cable in self.cables if not cable.cut]
-                if not sum([cable.carry() for cable in self.cables]):
-                    break
+                node.rig.wait(STEP_MS)
+            self.settle()
+            for cable in self.cables:
+                cable.look()
+
+    def settle(self) -> None:
+        """Carry everything that was said, until nobody says anything."""
+        for _ in range(10_000):
+            self._join()
+            self.cables = [cable for cable in self.cables if not cable.cut]
+            if not sum([cable.carry() for cable in self.cables]) and not self.dialled:
+                return
+        raise AssertionError("the cluster is never at rest")
+
+
+def joined(count: int, **given: object) -> tuple[Cluster, list[Node]]:
+    """Return a cluster in which every node lists every other one, when all of them have met."""
+    world = Cluster()
+    nodes = [world.node(number, [one for one in range(count) if one != number], **given) for number in range(count)]
+    for node in nodes:
+        node.start()
+    world.wait(100)
+    return world, nodes

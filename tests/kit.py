@@ -49,7 +49,9 @@ register(PLAIN)
 
 
 def body_of(message: Message) -> str:
-    """Return the text that `Rig.message` was given."""
+    """Return the text that `Rig.message` was given; of a message in another language, its body as text."""
+    if message.language is not PLAIN:
+        return str(message.common().body)
     text: str = json.loads(message.raw)["body"]
     return text
 

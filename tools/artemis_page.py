@@ -41,7 +41,9 @@ line are those of [activemq.xml](activemq-xml.md): nothing in the file is droppe
 - **Clusters** are joined: over static connectors, over groups of UDP, or both. Who is in one is told to brokers and
   clients as Artemis tells it, so `(tcp://a,tcp://b)?ha=true` and `udp://group:port` find brokers of both kinds. One
   with another `cluster-password` stays out, and both sides say so; so does one whose data directory is a copy of
-  another's. **Messages do not cross yet**: each node serves its own queues, as with `message-load-balancing` OFF.
+  another's. Messages go to other nodes as `message-load-balancing` says, in turn, by the consumers and filters that are
+  there; over a lost connection they wait, and none is lost or doubled. Messages that wait on a node whose consumers
+  have left do not follow these to another one yet (`redistribution-delay`).
 - **`check`** judges clusters: `entrepot check a.xml b.xml` finds connectors and groups that are named and not defined,
   names given twice, cluster users and passwords that differ, places that others cannot reach, chains longer than
   `max-hops`, messages that would be stranded, and pairs whose `group-name` differs, and it draws the cluster. So it

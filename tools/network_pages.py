@@ -168,8 +168,8 @@ is the weakest ([what is guaranteed, hop by hop](guarantees.md)).
 
 Files of Artemis are read as one network too: cluster connections (static connectors, discovery and broadcast groups),
 max-hops, cluster users, load balancing, redistribution, the pairs of `<ha-policy>`, and core bridges: what they take,
-where it goes, and whether it comes back for ever. This build joins such a cluster and sends no messages over it yet;
-it runs no such bridges; the check is of the files.
+where it goes, and whether it comes back for ever. This build joins such clusters and runs such
+bridges; the check is of the files.
 
 Then run it without starting a broker:
 

@@ -13,7 +13,7 @@ from typing import Final
 from entrepot.base.environment import Duration, Entropy, Instant, WallTime
 from entrepot.base.errors import InvalidOption
 from entrepot.cluster.carrying.connector import CoreConnector
-from entrepot.cluster.clusters.connection import ClusterConnection
+from entrepot.cluster.clusters.connection import AllClusters, ClusterConnection
 from entrepot.cluster.dialled import Dialled
 from entrepot.cluster.link import Effect
 from entrepot.cluster.networks.connector import NetworkConnector, Perform
@@ -36,6 +36,7 @@ from entrepot.core.operators.jobs import Jobs
 from entrepot.core.operators.management import install
 from entrepot.core.options import BrokerOptions
 from entrepot.core.recovery import recover
+from entrepot.core.security.directory import User
 from entrepot.journal.log import JournalCore, RecoveryReport
 from entrepot.protocols.artemis import doorbell
 from entrepot.protocols.artemis.acceptor import CoreAcceptor
@@ -209,10 +210,22 @@ class Assembly:
             self.ports.say("cluster", note)
         for options in clusters.connections:
             listens = bool(clusters.hears.get(options.name))
-            made = ClusterConnection(self.broker, options, clusters.credentials, self.ports.say, listens=listens)
+            made = ClusterConnection(
+                self.broker, options, clusters.credentials, self.ports.say, listens=listens, tell=self._tell
+            )
             self.clusters.append(made)
+        credentials = clusters.credentials
+        if self.clusters:
+            self.broker.access.trust(User(credentials.user, f"plain:{credentials.password}", peer=True))
+            if self._doorbell is not None:
+                self._doorbell.notifications.elsewhere = AllClusters(self.clusters)
         if self.clusters and self._core is not None:
             self._core.membership = self.clusters[0].members
+
+    def _tell(self, kind: str, said: dict[str, object]) -> None:
+        doorbell = self._doorbell
+        if doorbell is not None and doorbell.listening:
+            doorbell.notifications.tell(kind, said)
 
     def found(self, act: Act) -> None:
         """Make true what the configuration says. Raises Refused, StorageError."""
@@ -265,6 +278,14 @@ class Assembly:
     def carry(self, connector: CoreConnector, perform: Callable[[Dialled, list[Effect]], None], now: Instant) -> None:
         """Start one of ``core_connectors``; ``perform`` carries out what its bridges ask for."""
         connector.start(self.broker, perform, self.ports.say, now, self.plan.interval)
+
+    def carry_more(
+        self, connector: CoreConnector, perform: Callable[[Dialled, list[Effect]], None], now: Instant
+    ) -> None:
+        """Start one that a cluster connection made; it is one of ``core_connectors`` from now on."""
+        others = [one for one in self.core_connectors if one.name != connector.name]
+        self.core_connectors[:] = [*others, connector]
+        self.carry(connector, perform, now)
 
     def take_leave(self) -> None:
         """Hand out nothing more, and tell clients and brokers that this one goes, while every bridge is still open."""

@@ -230,7 +230,9 @@ class Node:
         self._maintenance = loop.call_later(COMPACT_LOOK, self._maintain)
         self.links = Links(self.turn, made)
         if made.plan.clusters is not None:
-            self._contacts = Contacts(self.turn, made.clusters, made.plan.clusters, made.ports.entropy)
+            self._contacts = Contacts(
+                self.turn, made.clusters, made.plan.clusters, made.ports.entropy, self.links.carry
+            )
         try:
             await self.links.start()
             if self._contacts is not None:

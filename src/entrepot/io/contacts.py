@@ -10,7 +10,7 @@ from typing import Final, assert_never
 from entrepot.base.environment import SECOND, Entropy
 from entrepot.base.errors import OperatorError, PeerError
 from entrepot.base.uri import Endpoint, authority
-from entrepot.cluster.clusters.connection import ClusterConnection
+from entrepot.cluster.clusters.connection import Carry, ClusterConnection
 from entrepot.cluster.clusters.contact import Contact, Effect
 from entrepot.cluster.clusters.groups import (
     DATAGRAM_OCTETS_MAX,
@@ -37,11 +37,14 @@ log: Final = logging.getLogger("entrepot.cluster")
 class Contacts:
     """All connections that the cluster connections of one broker opened to learn who is there, and its groups."""
 
-    def __init__(self, turn: Turn, clusters: list[ClusterConnection], said: Clusters, entropy: Entropy) -> None:
+    def __init__(
+        self, turn: Turn, clusters: list[ClusterConnection], said: Clusters, entropy: Entropy, carry: Carry
+    ) -> None:
         self.clusters: Final = clusters
         self._turn: Final = turn
         self._said: Final = said
         self._entropy: Final = entropy
+        self._carry: Final = carry
         self._connections: dict[tuple[Contact, int], Connection] = {}
         self._dialling: dict[tuple[Contact, int], asyncio.Task[None]] = {}
         self._tokens: dict[str, None] = {}
@@ -52,7 +55,7 @@ class Contacts:
     async def start(self) -> None:
         """Dial, announce this broker and listen. Raises OperatorError for a group that cannot be joined."""
         for cluster in self.clusters:
-            self._turn.run(partial(cluster.start, self._perform))
+            self._turn.run(partial(cluster.start, self._perform, self._carry))
         if not self.clusters:
             return
         node = self.clusters[0].topology.own.node

@@ -141,6 +141,10 @@ class Links:
                 for place in news.places.values():
                     connector.heard(Found(place), now)
 
+    def carry(self, connector: CoreConnector) -> None:
+        """Start the way to another node of a cluster; within a turn."""
+        self._made.carry_more(connector, self._perform, int(self.turn.now))
+
     def _carry(self, connector: CoreConnector) -> None:
         self._made.carry(connector, self._perform, int(self.turn.now))
 

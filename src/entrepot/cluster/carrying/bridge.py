@@ -22,11 +22,12 @@ from mypy_extensions import i64
 from entrepot.base.environment import Instant
 from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint, authority
-from entrepot.cluster.carrying.options import CoreBridgeOptions
+from entrepot.cluster.carrying.options import CoreBridgeEntry
 from entrepot.cluster.dialled import Dialled, link_report
 from entrepot.cluster.flow import NO_CREDIT, STREAMING, UNREAD
 from entrepot.cluster.link import Effect, LinkCore, State
 from entrepot.cluster.source import Feed, LinkConsumer
+from entrepot.core.addressing.binding import ROUTE_TO
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.queue.consumer import Objection
 from entrepot.core.queue.queue import Queue
@@ -154,8 +155,7 @@ class CoreBridge(Dialled):
     def __init__(
         self,
         broker: BrokerCore,
-        options: CoreBridgeOptions,
-        selector: str,
+        entry: CoreBridgeEntry,
         link: LinkCore,
         terms: Terms,
         driver: Perform,
@@ -163,15 +163,20 @@ class CoreBridge(Dialled):
     ) -> None:
         """``driver`` performs what the link decides; ``say``: what an operator should know: who, and what."""
         super().__init__(broker, link)
+        options = entry.options
         self.options: Final = options
-        self.selector: Final = selector
+        self.selector: Final = entry.selector
         self.driver: Final = driver
         self.attempt = 0
         self.feed: QueueFeed | None = None
         self.parted: Callable[[], object] = _nothing  # called when it has ended for good
-        mark = options.queue.encode()
         self.crossing: Final = Crossing(
-            broker, options.forwards, options.routing.value, deduplicates=options.deduplicates, mark=mark
+            broker,
+            options.forwards,
+            options.routing.value,
+            deduplicates=options.deduplicates,
+            mark=b"" if entry.clustered else options.queue.encode(),
+            route_key=ROUTE_TO + options.queue if entry.clustered else "",
         )
         self.carrier: Final = Carrier(broker, _Ears(self), terms, broker.entropy)
         self._say: Final = say

@@ -42,6 +42,7 @@ class CoreConnector:
             chunk=options.large_from,
             ttl_ms=options.time_to_live() // MILLISECOND,
             client_id=options.client_id,
+            cluster=self.entry.clustered,
         )
         link_options = LinkOptions(
             reconnect=options.reconnection(),
@@ -54,7 +55,7 @@ class CoreConnector:
         for number in range(options.concurrency):
             name = f"{self.name}-{number}" if options.concurrency > 1 else self.name
             link = LinkCore(name, broker, link_options, self.places, sought=self.entry.group != "")
-            bridge = CoreBridge(broker, options, self.entry.selector, link, terms, perform, say)
+            bridge = CoreBridge(broker, self.entry, link, terms, perform, say)
             self.bridges[name] = bridge
             bridge.begin(now)
 

@@ -135,9 +135,11 @@ class CoreBridgeEntry(Struct, frozen=True, kw_only=True):
     """One bridge of a configuration. ``places``: of its connectors, in their order. ``selector``: "" for none.
 
     ``group``: the name of the discovery group where its places are heard, instead; "" for none.
+    ``clustered``: it is the way to another node of a cluster, and says for which of its queues each message is.
     """
 
     options: CoreBridgeOptions
     places: tuple[Endpoint, ...]
     selector: str = ""
     group: str = ""
+    clustered: bool = False

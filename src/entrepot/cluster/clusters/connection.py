@@ -6,23 +6,98 @@ given up, so that a node which was not there at the start is found when it comes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from entrepot.base.environment import Instant, WallTime
+from entrepot.base.environment import MILLISECOND, Instant, WallTime
+from entrepot.base.primitive import INT, Primitive
 from entrepot.base.uri import Endpoint
+from entrepot.cluster.carrying.connector import CoreConnector
+from entrepot.cluster.carrying.options import CoreBridgeEntry, CoreBridgeOptions
 from entrepot.cluster.clusters.contact import Contact, Effect, State
 from entrepot.cluster.clusters.groups import Event, Found, Lost, Twin
 from entrepot.cluster.clusters.members import Credentials, Members, where
-from entrepot.cluster.clusters.options import ClusterOptions, place_of
+from entrepot.cluster.clusters.options import Balancing, ClusterOptions, place_of
+from entrepot.cluster.clusters.remotes import Registry, RemoteQueues
 from entrepot.cluster.clusters.topology import Member, Overseer, Topology, same_place
+from entrepot.cluster.link import State as LinkState
+from entrepot.core.addressing.binding import OFF, OFF_WITH_REDISTRIBUTION, ON_DEMAND, STRICT, RemoteBinding
 from entrepot.core.broker import BrokerCore
+from entrepot.core.events.facts import BINDING_ADDED, BINDING_REMOVED, REMOTE_QUEUE, BindingFact
 from entrepot.core.scheduling.timed import Alarm
+from entrepot.protocols.artemis.notifying import (
+    ADDRESS,
+    CLUSTER_NAME,
+    CONSUMER_COUNT,
+    DISTANCE,
+    FILTER,
+    ROUTING_NAME,
+    Elsewhere,
+    QueueInfo,
+)
 from entrepot.protocols.artemis.primitives import Connector
 
+MODES: Final[Mapping[Balancing, int]] = {
+    Balancing.STRICT: STRICT,
+    Balancing.ON_DEMAND: ON_DEMAND,
+    Balancing.OFF: OFF,
+    Balancing.OFF_WITH_REDISTRIBUTION: OFF_WITH_REDISTRIBUTION,
+}
 CONTACTS_MAX: Final = 1_000  # places: who says that a node is there could fill memory
 
 Perform = Callable[[Contact, list[Effect]], None]
+Carry = Callable[[CoreConnector], None]
+"""Starts the way of messages to another node."""
+Tell = Callable[[str, dict[str, object]], None]
+"""Tells other brokers, as a notification of that type, if any listens."""
+
+
+class Flow:
+    """Everything about one other node: what it has, and the way of messages to it."""
+
+    def __init__(self, remotes: RemoteQueues, way: CoreConnector) -> None:
+        self.remotes: Final = remotes
+        self.way = way
+
+
+class _Known(Registry):
+    """What is known of queues of other nodes is told on, one node further away (artemis.md 1.16)."""
+
+    def __init__(self, connection: ClusterConnection, tell: Tell) -> None:
+        options = connection.options
+        own = connection.topology.own.node
+        super().__init__(connection.broker, options.name, MODES[options.balancing], own, connection.say)
+        self._tell: Final = tell
+
+    def added(self, binding: RemoteBinding) -> None:
+        """Tell of a queue."""
+        self.broker.hub.announce(_fact(BINDING_ADDED, binding))
+
+    def removed(self, binding: RemoteBinding) -> None:
+        """Tell that it is gone."""
+        self.broker.hub.announce(_fact(BINDING_REMOVED, binding))
+
+    def wanted(self, binding: RemoteBinding, selector: str, came: bool) -> None:
+        """Tell of a consumer."""
+        said: dict[str, object] = {
+            ADDRESS: binding.address,
+            CLUSTER_NAME: binding.cluster_name,
+            ROUTING_NAME: binding.routing_name,
+            DISTANCE: Primitive(INT, int(binding.distance)),
+            CONSUMER_COUNT: Primitive(INT, int(binding.count)),
+        }
+        if selector or not came:
+            said[FILTER] = selector or None
+        self._tell("CONSUMER_CREATED" if came else "CONSUMER_CLOSED", said)
+
+
+def _fact(kind: int, binding: RemoteBinding) -> BindingFact:
+    fact = BindingFact(
+        kind, REMOTE_QUEUE, binding.address, binding.routing_name, binding.cluster_name, binding.identity
+    )
+    fact.distance = binding.distance
+    fact.filter = "" if binding.filter is None else binding.filter.text
+    return fact
 
 
 class _Due(Alarm):
@@ -65,6 +140,7 @@ class ClusterConnection(Overseer):
         say: Callable[[str, str], None],
         *,
         listens: bool = False,
+        tell: Tell = lambda kind, said: None,
     ) -> None:
         self.broker: Final = broker
         self.options: Final = options
@@ -75,13 +151,17 @@ class ClusterConnection(Overseer):
         self._credentials: Final = credentials
         self._say: Final = say
         self._perform: Perform = lambda contact, effects: None
+        self._carry: Carry = lambda way: None
+        self.registry: Final = _Known(self, tell)
+        self.flows: dict[str, Flow] = {}  # by node
         self._running = False
         self._dials: Final = listens or len(options.seeds) > 0
         self.topology.overseers.append(self)
 
-    def start(self, perform: Perform) -> None:
+    def start(self, perform: Perform, carry: Carry) -> None:
         """Dial everybody that is listed. ``perform`` carries out what contacts ask for."""
         self._perform = perform
+        self._carry = carry
         self._running = True
         for seed in self.options.seeds:
             self.look_at(seed)
@@ -110,7 +190,7 @@ class ClusterConnection(Overseer):
             self.look_at(member.primary)
 
     def _contact(self, place: Endpoint) -> None:
-        contact = Contact(place, self.options, self.members, self._credentials, self)
+        contact = Contact(place, self.options, self.members, self._credentials, self, self.broker.entropy)
         known = self.contacts.get(contact.key)
         if not self._running or (known is not None and known.state not in (State.FAILED, State.CLOSED)):
             return
@@ -171,6 +251,69 @@ class ClusterConnection(Overseer):
 
     # -- what contacts ask ---------------------------------------------------------------------------------------------
 
+    def meets(self, contact: Contact) -> str:
+        """Let messages flow to the node that ``contact`` reached, unless another contact did before."""
+        for other in self.contacts.values():
+            if other is not contact and other.node == contact.node and other.state is State.MET:
+                return f"the node {contact.node} is met at {other.key} already"
+        flow = self.flows.get(contact.node)
+        if flow is None:
+            remotes = RemoteQueues(self.registry, contact.node)
+            flow = Flow(remotes, self._way(contact.node, remotes.store().name, contact.place))
+            self.flows[contact.node] = flow
+        elif flow.way.entry.places != (contact.place,):
+            flow.way.stop(self.now())
+            flow.way = self._way(contact.node, flow.remotes.store().name, contact.place)
+        if not flow.way.started or any(one.link.state is LinkState.FAILED for one in flow.way.bridges.values()):
+            self._carry(flow.way)
+        return ""
+
+    def _way(self, node: str, store: str, place: Endpoint) -> CoreConnector:
+        options = self.options
+        credentials = self._credentials
+        bridge = CoreBridgeOptions(
+            name=f"{options.name} to {node}",
+            queue=store,
+            retry_interval=options.retry_ms * MILLISECOND,
+            retry_multiplier=max(options.retry_multiplier, 1.0),
+            retry_interval_max=options.retry_ms_max * MILLISECOND,
+            attempts=options.attempts,
+            attempts_first=options.attempts_first,
+            deduplicates=options.deduplicates,
+            confirmation_window=options.confirmation_window,
+            producer_window=options.producer_window,
+            large_from=options.large_octets,
+            check_period=options.check_ms * MILLISECOND,
+            ttl=options.ttl_ms * MILLISECOND,
+            call_timeout=options.call_ms * MILLISECOND,
+            user=credentials.user,
+            password=credentials.password,
+            client_id=options.client_id,
+        )
+        return CoreConnector(CoreBridgeEntry(options=bridge, places=(place,), clustered=True))
+
+    def hears(self, contact: Contact, said: dict[str, object]) -> None:
+        """A node tells of a queue, or of a consumer."""
+        flow = self.flows.get(contact.node)
+        if flow is not None:
+            flow.remotes.take(said)
+
+    def loses(self, contact: Contact) -> None:
+        """The connection to a node is lost: others are preferred until it is back."""
+        flow = self.flows.get(contact.node)
+        if flow is not None and not any(
+            other is not contact and other.node == contact.node and other.state is State.MET
+            for other in self.contacts.values()
+        ):
+            flow.remotes.disconnected()
+
+    def parts(self, node: str) -> None:
+        """A node took leave: nothing more is sent to it; what waits for it is kept."""
+        flow = self.flows.get(node)
+        if flow is not None:
+            flow.remotes.departed()
+            flow.way.leave(self.now())
+
     def perform(self, contact: Contact, effects: list[Effect]) -> None:
         """Carry ``effects`` out."""
         self._perform(contact, effects)
@@ -190,3 +333,24 @@ class ClusterConnection(Overseer):
     def wall(self) -> WallTime:
         """Return the date."""
         return int(self.broker.wall)
+
+
+class AllClusters(Elsewhere):
+    """The queues of other nodes of all clusters, for who asks what queues there are."""
+
+    def __init__(self, connections: list[ClusterConnection]) -> None:
+        self._connections: Final = connections
+
+    def infos(self) -> list[QueueInfo]:
+        """Return one for each, with its distance from here."""
+        return [_info(one) for each in self._connections for one in each.registry.bindings.values()]
+
+
+def _info(binding: RemoteBinding) -> QueueInfo:
+    info = QueueInfo(binding.address, binding.routing_name, binding.cluster_name, int(binding.identity))
+    info.distance = int(binding.distance)
+    info.filter = "" if binding.filter is None else binding.filter.text
+    info.consumers = [""] * int(binding.count - binding.filtered)
+    for text, each in binding.filters.items():
+        info.consumers += [text] * int(each.count)
+    return info

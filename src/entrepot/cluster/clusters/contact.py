@@ -7,14 +7,16 @@ performs its effects reports back with `failed`; what the connection says comes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import partial
 from typing import Final, Protocol
 
-from entrepot.base.environment import SECOND, Duration, Instant, WallTime
+from entrepot.base.environment import SECOND, Duration, Entropy, Instant, WallTime
 from entrepot.base.errors import Fault
 from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.backoff import Backoff
+from entrepot.cluster.clusters.listening import Listening
 from entrepot.cluster.clusters.members import Credentials, Members, member_of
 from entrepot.cluster.clusters.options import ClusterOptions
 from entrepot.cluster.clusters.topology import Verdict
@@ -100,6 +102,18 @@ class Driver(Protocol):
     def say(self, what: str) -> None:
         """Tell an operator."""
 
+    def meets(self, contact: Contact) -> str:
+        """``contact`` was admitted; return why it is needed no more, "" if it is."""
+
+    def hears(self, contact: Contact, said: dict[str, object]) -> None:
+        """Its peer tells of a queue, or of a consumer."""
+
+    def loses(self, contact: Contact) -> None:
+        """The connection is lost."""
+
+    def parts(self, node: str) -> None:
+        """``node`` took leave."""
+
     def now(self) -> Instant:
         """Return the time."""
 
@@ -111,7 +125,13 @@ class Contact:
     """One place. ``due``: when it is dialled again, NEVER otherwise."""
 
     def __init__(
-        self, place: Endpoint, options: ClusterOptions, members: Members, credentials: Credentials, driver: Driver
+        self,
+        place: Endpoint,
+        options: ClusterOptions,
+        members: Members,
+        credentials: Credentials,
+        driver: Driver,
+        entropy: Entropy,
     ) -> None:
         self.place: Final = place
         self.state = State.IDLE
@@ -123,6 +143,7 @@ class Contact:
         self._members: Final = members
         self._credentials: Final = credentials
         self._driver: Final = driver
+        self._entropy: Final = entropy
         self._backoff = Backoff(options.reconnection(options.attempts_first))
         self._opened: Opened | None = None
         self._said = ""
@@ -178,6 +199,7 @@ class Contact:
         """There is no connection: wait ``delay``, or as long as the options say (NEVER)."""
         self.why = why
         self._opened = None
+        self._driver.loses(self)
         waits = self._backoff.failed()
         if waits is None:
             self._become(Signal.FAIL)
@@ -225,9 +247,16 @@ class Contact:
             return
         self._become(Signal.ADMITTED)
         self._backoff = Backoff(self._options.reconnection(self._options.attempts))
+        why = self._driver.meets(self)
+        if why:
+            self._lose(why, REFUSED_WAIT)
+            self._hang_up()
+            return
         self._said = ""
         self._driver.say(f"{self.key}: met the node {self.node}")
         opened.announce(self._members)
+        if self._options.max_hops > 0:
+            opened.listen(self._options, self._credentials, self._entropy, partial(self._driver.hears, self))
 
     def news(self, packet: ClusterTopology) -> None:
         """The peer tells of a member."""
@@ -242,10 +271,16 @@ class Contact:
         if members.heard(member_of(packet), self.key) is Verdict.IMPOSTOR:
             self.why = "a broker there has the id of this one"
 
+    def refused(self, why: str) -> None:
+        """The peer does not tell what it has."""
+        self._lose(f"it does not tell what queues it has: {why}", REFUSED_WAIT)
+        self._hang_up()
+
     def parted(self, packet: Disconnect) -> None:
         """The peer goes, in order."""
         if packet.node:
             self._members.topology.remove(packet.node, self._driver.wall())
+            self._driver.parts(packet.node)
 
 
 class Opened(ClientPort):
@@ -255,6 +290,7 @@ class Opened(ClientPort):
         self.attempt: Final = attempt
         self.client: CoreClient | None = None
         self._contact: Final = contact
+        self._listening: Listening | None = None
 
     def greeted(self, client: CoreClient) -> None:
         """All members that the peer knows were told."""
@@ -272,6 +308,10 @@ class Opened(ClientPort):
             contact.answered(self, packet.authorized)
         elif isinstance(packet, Disconnect):
             contact.parted(packet)
+        elif self._listening is not None:
+            self._listening.told(packet)
+            if self._listening.refusal:
+                contact.refused(self._listening.refusal)
 
     def lost(self, client: CoreClient, why: str) -> None:
         """The connection ended."""
@@ -282,6 +322,17 @@ class Opened(ClientPort):
         assert self.client is not None
         packet.channel = CLUSTER
         self.client.send(packet)
+
+    def listen(
+        self,
+        options: ClusterOptions,
+        credentials: Credentials,
+        entropy: Entropy,
+        heard: Callable[[dict[str, object]], None],
+    ) -> None:
+        """Ask what queues and consumers there are, and hear what becomes of them."""
+        assert self.client is not None
+        self._listening = Listening(self.client, options, credentials, entropy, heard)
 
     def announce(self, members: Members) -> None:
         """Say who this node is and where."""

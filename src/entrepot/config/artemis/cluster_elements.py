@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from entrepot.config.vocabulary import Attribute, Does, Kind, Slot, no_effect, obeyed, otherwise, refused
+from entrepot.config.vocabulary import Attribute, Does, Kind, Slot, no_effect, obeyed, refused
 
 JGROUPS = "groups of JGroups are not joined: UDP and static connectors are"
-NOT_BALANCED = "this build joins the cluster and does not send messages over it yet"
+NOT_MOVED = "messages that wait do not move to other nodes yet"
 
 
 def _group() -> list[Attribute]:
@@ -29,18 +29,11 @@ def cluster_kinds(content: str) -> list[Kind]:
             obeyed(
                 "name:text connector-ref:text connection-ttl:ms retry-interval:ms retry-interval-multiplier:decimal",
                 "max-retry-interval:ms initial-connect-attempts:number reconnect-attempts:number",
-                "notification-interval:ms notification-attempts:number",
+                "notification-interval:ms notification-attempts:number address:text message-load-balancing:text",
+                "forward-when-no-consumers:flag max-hops:number min-large-message-size:size check-period:ms",
+                "use-duplicate-detection:flag confirmation-window-size:size producer-window-size:size",
+                "client-id:text call-timeout:ms",
             ),
-            otherwise(
-                NOT_BALANCED,
-                "address:text message-load-balancing:text=OFF forward-when-no-consumers:flag max-hops:number=0",
-            ),
-            no_effect(
-                NOT_BALANCED,
-                "min-large-message-size:size use-duplicate-detection:flag confirmation-window-size:size",
-                "producer-window-size:size client-id:text call-timeout:ms",
-            ),
-            no_effect("a peer is believed until its connection-ttl is over", "check-period:ms"),
             no_effect("a call is made anew when its connection is", "call-failover-timeout:ms"),
             no_effect("every connector is dialled until it answers, for ever", "topology-scanner-attempts:number"),
             no_effect("Artemis does not read it either", "scale-down-connector:text"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.cluster.carrying.options import CoreBridgeOptions
-from entrepot.config.artemis.cluster_elements import NOT_BALANCED, SLOTS, cluster_kinds
+from entrepot.config.artemis.cluster_elements import NOT_MOVED, SLOTS, cluster_kinds
 from entrepot.config.vocabulary import (
     Dialect,
     Does,
@@ -195,7 +195,7 @@ ADDRESS_SETTING: Final = Kind(
     otherwise("a producer is blocked before that", "max-size-bytes-reject-threshold:size=-1"),
     no_effect("there are no samples to keep", "message-counter-history-day-limit:number"),
     obeyed("last-value-queue:flag"),
-    otherwise(NOT_BALANCED, "redistribution-delay:number=-1"),
+    otherwise(NOT_MOVED, "redistribution-delay:number=-1"),
     otherwise("an address is made with its queue", "auto-create-addresses:flag=true"),
     no_effect("an address without queues costs nothing", "auto-delete-addresses:flag auto-delete-addresses-delay:ms"),
     no_effect("an address without queues costs nothing", "auto-delete-addresses-skip-usage-check:flag"),

@@ -79,15 +79,20 @@ def deleted(hub: Hub, queue: Queue, node: NodeIdentity, known: bool, messages: i
 def local_binding(kind: i64, place: Place, node: NodeIdentity) -> BindingFact:
     """Return the binding of a queue that is here."""
     fact = BindingFact(
-        kind, LOCAL_QUEUE, place.address, routing_name(place), place.name + node.uuid_text, place.identity
+        kind, LOCAL_QUEUE, place.address, routing_name(place, node), place.name + node.uuid_text, place.identity
     )
     fact.filter = place.filter
     return fact
 
 
-def routing_name(place: Place) -> str:
-    """Return the name of the group that a queue is one of at its address (artemis.md 1.12)."""
-    return place.name if place.routing == MULTICAST else place.address
+def routing_name(place: Place, node: NodeIdentity) -> str:
+    """Return the name of the group that a queue is one of at its address, as all nodes call it (artemis.md 1.12).
+
+    The queue of a plain subscriber has a name that its broker made up: with the node's id it is one for itself.
+    """
+    if place.routing != MULTICAST:
+        return place.address
+    return place.name + node.uuid_text if place.temporary and place.owner is None else place.name
 
 
 def divert_binding(kind: i64, address: str, name: str, node: NodeIdentity) -> BindingFact:

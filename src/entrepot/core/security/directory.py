@@ -19,10 +19,11 @@ from entrepot.core.security.passwords import Kept, same
 
 
 class Subject:
-    """Whom a connection speaks for. ``groups`` are what rights are given to."""
+    """Whom a connection speaks for. ``groups`` are what rights are given to; a ``peer`` of the cluster has all."""
 
-    def __init__(self, name: str, groups: Iterable[str] = ()) -> None:
+    def __init__(self, name: str, groups: Iterable[str] = (), *, peer: bool = False) -> None:
         self.name: Final = name
+        self.peer: Final = peer
         self.groups: Final = dict.fromkeys(groups)
 
     def __repr__(self) -> str:
@@ -32,9 +33,9 @@ class Subject:
 class User:
     """Somebody who may come in."""
 
-    def __init__(self, name: str, password: str, groups: Iterable[str] = ()) -> None:
+    def __init__(self, name: str, password: str, groups: Iterable[str] = (), *, peer: bool = False) -> None:
         """``password`` as it is kept, see `core/security/passwords.py`. Raises InvalidOption."""
-        self.subject: Final = Subject(name, groups)
+        self.subject: Final = Subject(name, groups, peer=peer)
         self.kept: Final = Kept(password)
         self._mark = b""  # of the password that was right last
 
@@ -43,6 +44,12 @@ class User:
         if not self.kept.hashed:
             return self.kept.matches(password)
         return bool(self._mark) and same(self.kept.mark(password), self._mark)
+
+    def proved(self, password: str | None) -> Subject:
+        """Return whom ``password`` proves, which is kept as it is. Raises UserUnknown."""
+        if password is None or not self.kept.matches(password):
+            raise UserUnknown(f"User name [{self.subject.name}] or password is invalid.")
+        return self.subject
 
     def learn(self, password: str) -> None:
         """``password`` is right, by its hash; from now on it is recognised."""

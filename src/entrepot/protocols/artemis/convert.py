@@ -123,9 +123,9 @@ OF_CLASSIC: Final = ("JMSXGroupFirstForConsumer", "originalExpiration", "deliver
 _K_ROUTING: Final = key_octets(ROUTING)
 _K_COMPRESSED: Final = key_octets(COMPRESSED)
 _NOTED: Final[dict[bytes, str]] = {
-    key_octets(name): name for name in (GROUP, GROUP_SEQUENCE, DUPLICATE, DELIVER_AT, BRIDGE_DUPLICATE)
+    key_octets(name): name for name in (GROUP, GROUP_SEQUENCE, DUPLICATE, DELIVER_AT, BRIDGE_DUPLICATE, ROUTES)
 }
-_OF_BRIDGES: Final[dict[bytes, None]] = {key_octets(BRIDGE_DUPLICATE): None}
+_OF_BRIDGES: Final[dict[bytes, None]] = {key_octets(name): None for name in (BRIDGE_DUPLICATE, ROUTES)}
 _UNDERSCORE: Final = ord("_")
 
 
@@ -336,7 +336,7 @@ def _read_rare(octets: bytes, headers: Headers) -> tuple[Rare | None, bytes]:
         _note(rare, name, typed.read_value(source, kind))
     if source.at < len(octets):
         octets = octets[: source.at]
-    if rare is not None and rare.bridged:  # between brokers: clients are not to see it
+    if rare is not None and (rare.bridged or rare.internal is not None):  # between brokers: clients are not to see it
         octets = typed.without(octets, headers.properties_at, _OF_BRIDGES)
     return rare, octets
 
@@ -349,6 +349,8 @@ def _note(rare: Rare, name: str, value: object) -> None:
         rare.group_sequence = i64(value)
     elif name == DELIVER_AT and isinstance(value, int):
         rare.deliver_at = i64(max(value, 0))
+    elif name == ROUTES and isinstance(value, bytes):
+        rare.internal = {ROUTES: value}
     elif name == BRIDGE_DUPLICATE and isinstance(value, bytes):
         rare.duplicate_id = value
         rare.bridged = True

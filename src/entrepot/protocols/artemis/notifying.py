@@ -52,6 +52,7 @@ from entrepot.core.scheduling.timed import Alarm
 from entrepot.core.security.access import BROWSE, CONSUME, CREATE, DELETE, MANAGE, SEND, SUBSCRIBE
 from entrepot.core.sending.handing import hand_out
 from entrepot.model.address import MULTICAST
+from entrepot.model.ids import NodeIdentity
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.convert import NOTIFICATION, message_of
 from entrepot.protocols.artemis.headers import Headers, assembled
@@ -216,7 +217,7 @@ class Notifications(Listener):
         elif isinstance(fact, AddressFact):
             self.tell(TYPES[kind], {ADDRESS: fact.address, ROUTING_TYPE: _routing_type(int(fact.routing))})
         elif isinstance(fact, MessageFact):
-            self.tell(TYPES[kind], _expired(fact))
+            self.tell(TYPES[kind], _expired(fact, self.broker.ids.node))
 
     def _session(self, kind: int, number: int, session: str, protocol: str, user: str, client_id: str) -> None:
         if not self.sessions:
@@ -250,7 +251,7 @@ class Notifications(Listener):
         said: Properties = {
             ADDRESS: place.address,
             CLUSTER_NAME: place.name + self.broker.ids.node.uuid_text,
-            ROUTING_NAME: announcing.routing_name(place),
+            ROUTING_NAME: announcing.routing_name(place, self.broker.ids.node),
             DISTANCE: Primitive(INT, 0),
             CONSUMER_COUNT: Primitive(INT, int(fact.consumers)),
             USER: reader.user or None,
@@ -298,7 +299,7 @@ class Notifications(Listener):
         node = self.broker.ids.node.uuid_text
         for queue in self.broker.table.queues.values():
             place = queue.place()
-            name = announcing.routing_name(place)
+            name = announcing.routing_name(place, self.broker.ids.node)
             info = QueueInfo(place.address, name, place.name + node, int(place.identity))
             info.filter = place.filter
             for consumer in queue.roster.consumers:
@@ -410,12 +411,12 @@ def _refused(fact: SecurityFact) -> Properties:
     return {ADDRESS: fact.address, CHECK: CHECKS.get(int(fact.right), ""), USER: fact.user or None}
 
 
-def _expired(fact: MessageFact) -> Properties:
+def _expired(fact: MessageFact, node: NodeIdentity) -> Properties:
     place = fact.place
     return {
         ADDRESS: place.address,
         ROUTING_TYPE: _routing_type(int(place.routing)),
-        ROUTING_NAME: announcing.routing_name(place),
+        ROUTING_NAME: announcing.routing_name(place, node),
         MESSAGE_ID: Primitive(LONG, 0 if fact.message is None else int(fact.message.number)),
     }
 

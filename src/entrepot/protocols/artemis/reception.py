@@ -63,7 +63,6 @@ class Received(CoreConnection):
         self.password: str = ""
         self.channels: dict[int, Commands] = {}
         self.windows: i64 = 0
-        self.admitted: bool = False  # to the cluster, by CLUSTER_CONNECT
         self.onlooker: Onlooker | None = None
 
     def look(self) -> Onlooker:

@@ -12,6 +12,7 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, InvalidDestination, ProtocolViolation, Refused, StorageError
 from entrepot.base.patterns import MIXED, is_pattern
+from entrepot.core.addressing.binding import ROUTE_TO
 from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import SCHEDULED_TIME
@@ -118,6 +119,10 @@ class Sending:
         if message.timestamp == 0:
             message.timestamp = broker.wall
         rare = message.rare
+        if rare is not None and rare.internal is not None:
+            connection = session.connection
+            if connection is None or not connection.admitted:
+                message.unmark(ROUTE_TO)  # brokers of the cluster say where a message goes, and nobody else
         if rare is not None and rare.deliver_at > 0:
             schedule(message, rare, broker.wall)
         stamps = broker.options.stamps

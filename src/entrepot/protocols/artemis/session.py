@@ -41,6 +41,7 @@ class CoreConnection(CommandSession[Packet]):
     ) -> None:
         super().__init__(shell, broker, number, peer, high, connect_timeout_ms)
         self.encoder: Encoder = Encoder()
+        self.admitted: bool = False  # to the cluster, by CLUSTER_CONNECT
 
     def give_up(self, why: str) -> None:
         """Nothing that makes sense can be written any more: close."""

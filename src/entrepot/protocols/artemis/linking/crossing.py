@@ -11,7 +11,9 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from entrepot.base.errors import Refused
 from entrepot.base.primitive import BYTE, Primitive
+from entrepot.core.addressing.binding import ROUTE_TO
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.queue import Queue
 from entrepot.model.message import Message
@@ -32,20 +34,25 @@ ROUTINGS: Final[Mapping[str, i64]] = {"ANYCAST": ROUTING_ANYCAST, "MULTICAST": R
 NUMBER_OCTETS: Final = 8
 _K_ROUTING: Final[dict[bytes, None]] = {key_octets(ROUTING): None}
 _DUPLICATE_ENTRY: Final = entry(BRIDGE_DUPLICATE, b"")[:-4]  # all but the length of the octets
+_ROUTE_ENTRY: Final = entry(ROUTE_TO, b"")[:-4]
 
 
 class Crossing:
     """Of one bridge. ``forwards``: the address there, "" where each message keeps its own.
 
+    ``route_key``: the annotation with the ids of the queues at the next node of a cluster, "" for a bridge of its own.
     ``routing``: PASS, STRIP, ANYCAST or MULTICAST. ``mark``: what the duplicate ids of this bridge end with, so that
     one message that two queues hold, each with a bridge to the same address, is no repetition of itself.
     """
 
-    def __init__(self, broker: BrokerCore, forwards: str, routing: str, *, deduplicates: bool, mark: bytes) -> None:
+    def __init__(
+        self, broker: BrokerCore, forwards: str, routing: str, *, deduplicates: bool, mark: bytes, route_key: str = ""
+    ) -> None:
         self.broker: BrokerCore = broker
         self.forwards: str = forwards
         self.deduplicates: bool = deduplicates
         self.mark: bytes = mark
+        self.route_key: str = route_key
         self.says_routing: bool = routing != PASS
         self._routing: bytes = b""
         if routing in ROUTINGS:
@@ -69,16 +76,22 @@ class Crossing:
         address = self.forwards
         if address and address != message.address:
             octets = readdressed(octets, at, address)
-        if not self.says_routing and not self.deduplicates:
+        if not self.says_routing and not self.deduplicates and not self.route_key:
             return octets
         properties_at = read_headers(octets, at).properties_at
         entries = b""
         count: i64 = 0
+        if self.route_key:
+            ids = message.marked(self.route_key)
+            if not isinstance(ids, bytes):
+                raise Refused("it is not known for which queue of the other node it is")
+            entries = _ROUTE_ENTRY + len(ids).to_bytes(4, "big") + ids
+            count = 1
         if self.says_routing:
             octets = without(octets, properties_at, _K_ROUTING)
             if self._routing:
-                entries = self._routing
-                count = 1
+                entries += self._routing
+                count += 1
         if self.deduplicates:
             identity = self.duplicate_id(message)
             entries += _DUPLICATE_ENTRY + len(identity).to_bytes(4, "big") + identity

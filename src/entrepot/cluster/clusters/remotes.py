@@ -1,0 +1,210 @@
+"""The queues of one other node, as it tells of them, and as bindings of this broker's routing table (artemis.md 1.15).
+
+A node that is met tells first all that it has: what stands between RESET and its end. A binding of before that is not
+told again is gone; one that is, is connected again. Then it tells what happens. While the connection is lost its
+bindings stay and are not connected; they are removed when the node takes leave, or comes back without them.
+
+What a peer tells of queues behind it (``max-hops`` above 1) is bound too: they are one node further away, what is sent
+to them goes to the peer, and they are told on, one further still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from entrepot.base.errors import InvalidSelector
+from entrepot.core.addressing.binding import RemoteBinding
+from entrepot.core.addressing.definition import QueueDefinition
+from entrepot.core.broker import BrokerCore, selector_or_none
+from entrepot.core.queue.queue import Queue
+from entrepot.model.address import MULTICAST
+from entrepot.model.predicate import Predicate
+from entrepot.protocols.artemis.notifying import (
+    ADDRESS,
+    BINDING_ID,
+    CLUSTER_NAME,
+    DISTANCE,
+    FILTER,
+    RESET,
+    RESET_COMPLETE,
+    ROUTING_NAME,
+)
+
+NOTIFICATION_TYPE: Final = "_AMQ_NotifType"
+BINDINGS_MAX: Final = 200_000  # of one node
+NODE_CHARACTERS: Final = 36  # of a UUID, which ends a cluster name
+STORE_PREFIX: Final = "$.artemis.internal.sf."
+
+Properties = dict[str, object]
+
+
+def store_name(cluster: str, node: str) -> str:
+    """Return the name of the store-and-forward queue for ``node`` (artemis.md 1.11)."""
+    return f"{STORE_PREFIX}{cluster}.{node}"
+
+
+class Registry:
+    """What all nodes of one cluster told: a queue that two tell of is bound once. ``own``: this node's id."""
+
+    def __init__(self, broker: BrokerCore, cluster: str, mode: int, own: str, say: Callable[[str], None]) -> None:
+        self.broker: Final = broker
+        self.cluster: Final = cluster
+        self.mode: Final = mode
+        self.own: Final = own
+        self.say: Final = say
+        self.bindings: dict[str, RemoteBinding] = {}  # by cluster name
+
+    def added(self, binding: RemoteBinding) -> None:
+        """A queue of another node is known."""
+
+    def removed(self, binding: RemoteBinding) -> None:
+        """It is not any more."""
+
+    def wanted(self, binding: RemoteBinding, selector: str, came: bool) -> None:
+        """A consumer came to it, or went."""
+
+
+class RemoteQueues:
+    """The queues of ``node``, and of those behind it."""
+
+    def __init__(self, registry: Registry, node: str) -> None:
+        self.node: Final = node
+        self.bindings: dict[str, RemoteBinding] = {}  # by cluster name
+        self._registry: Final = registry
+        self._broker: Final = registry.broker
+        self._heard = False  # RESET came: from there on it counts
+        self._unconfirmed: dict[str, None] = {}  # bindings that were not told again yet
+        self._told_twice: dict[str, None] = {}
+
+    def store(self) -> Queue:
+        """Return the queue that keeps messages for the node, made if there is none."""
+        name = store_name(self._registry.cluster, self.node)
+        queue = self._broker.table.queues.get(name)
+        if queue is None:
+            definition = QueueDefinition(name=name, address=name, routing=MULTICAST)
+            queue = self._broker.queues.create(definition)
+        return queue
+
+    # -- what becomes of the connection --------------------------------------------------------------------------------
+
+    def disconnected(self) -> None:
+        """The connection is lost: its queues are the last choice until it is back."""
+        self._heard = False
+        for binding in self.bindings.values():
+            binding.connected = False
+
+    def departed(self) -> None:
+        """The node took leave: its queues get nothing more."""
+        self._heard = False
+        for binding in list(self.bindings.values()):
+            self._remove(binding)
+        self._unconfirmed.clear()
+
+    # -- what it tells -------------------------------------------------------------------------------------------------
+
+    def take(self, said: Properties) -> None:
+        """Take one notification."""
+        if said.get(RESET) is True:
+            self._heard = True
+            self._unconfirmed = dict.fromkeys(self.bindings)
+            for each in self.bindings.values():
+                each.reset()
+            return
+        if not self._heard:
+            return
+        if said.get(RESET_COMPLETE) is True:
+            for lost in self._unconfirmed:
+                gone = self.bindings.get(lost)
+                if gone is not None:
+                    self._remove(gone)
+            self._unconfirmed = {}
+            return
+        kind = said.get(NOTIFICATION_TYPE)
+        name = said.get(CLUSTER_NAME)
+        if not isinstance(name, str) or not isinstance(kind, str):
+            return
+        if kind == "BINDING_ADDED":
+            self._add(name, said)
+            return
+        binding = self.bindings.get(name)
+        if binding is None:
+            return
+        selector = said.get(FILTER)
+        text = selector if isinstance(selector, str) else ""
+        if kind == "BINDING_REMOVED":
+            self._remove(binding)
+        elif kind == "BINDING_UPDATED":
+            binding.filter = self._condition(binding, text)
+        elif kind == "CONSUMER_CREATED":
+            binding.add_consumer(self._condition(binding, text))
+            self._registry.wanted(binding, text, True)
+        elif kind == "CONSUMER_CLOSED":
+            binding.remove_consumer(text)
+            self._registry.wanted(binding, text, False)
+
+    def _add(self, name: str, said: Properties) -> None:
+        address, routing_name = said.get(ADDRESS), said.get(ROUTING_NAME)
+        far, distance = said.get(BINDING_ID), said.get(DISTANCE)
+        if not (isinstance(address, str) and isinstance(routing_name, str) and address and routing_name):
+            return
+        if not isinstance(far, int) or not isinstance(distance, int) or name.endswith(self._registry.own):
+            return
+        known = self.bindings.get(name)
+        if known is not None and known.far == far and known.address == address:
+            if name in self._unconfirmed or not known.connected:
+                self._unconfirmed.pop(name, None)
+                known.connected = True
+            else:
+                self._warn(name)
+            return
+        if known is not None:
+            self._remove(known)
+        elif name in self._registry.bindings:
+            self._warn(name)
+            return
+        elif len(self.bindings) >= BINDINGS_MAX:
+            self._registry.say(f"the node {self.node} has more than {BINDINGS_MAX} queues: {name} gets nothing")
+            return
+        self._bind(name, address, routing_name, far, distance, said.get(FILTER))
+
+    def _bind(self, name: str, address: str, routing_name: str, far: int, distance: int, selector: object) -> None:
+        registry = self._registry
+        binding = RemoteBinding(
+            address,
+            routing_name,
+            self.store(),
+            distance + 1,
+            identity=self._broker.table.remote_identity(),
+            far=far,
+            cluster_name=name,
+            queue_name=name[:-NODE_CHARACTERS],
+            mode=registry.mode,
+        )
+        binding.filter = self._condition(binding, selector if isinstance(selector, str) else "")
+        self.bindings[name] = binding
+        registry.bindings[name] = binding
+        self._broker.table.add_remote(binding)
+        registry.added(binding)
+
+    def _remove(self, binding: RemoteBinding) -> None:
+        self.bindings.pop(binding.cluster_name, None)
+        self._registry.bindings.pop(binding.cluster_name, None)
+        self._broker.table.remove_remote(binding)
+        self._registry.removed(binding)
+
+    def _condition(self, binding: RemoteBinding, text: str) -> Predicate | None:
+        """Return the filter ``text``; one that cannot be read here lets everything pass, and its node filters."""
+        try:
+            return selector_or_none(text)
+        except InvalidSelector as error:
+            self._registry.say(f"the filter of {binding.cluster_name} cannot be read: {error.message}")
+            return None
+
+    def _warn(self, name: str) -> None:
+        if name not in self._told_twice and len(self._told_twice) < BINDINGS_MAX:
+            self._told_twice[name] = None
+            self._registry.say(
+                f"AMQ222139: {name} is told of twice: two cluster connections overlap, or max-hops is too large for "
+                "this topology"
+            )

@@ -1,0 +1,79 @@
+"""Clusters of real processes, from copied configurations of Artemis: ours among themselves, and ours with Artemis.
+
+The clients are unmodified ones of Artemis. One reads the topology, others send to one node what is read on the other.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import artemis
+import maven
+import pytest
+from artemis import Artemis
+from classic import free_port
+from java_clients import compiled, run
+from ours import Entrepot, like_artemis
+
+pytestmark = pytest.mark.skipif(bool(artemis.unavailable()), reason=f"Artemis: {artemis.unavailable()}")
+
+SOURCES: Final = Path(__file__).with_name("java") / "clusters"
+CLIENT: Final = "org.apache.activemq:artemis-jms-client:2.42.0"
+CLUSTER: Final = """
+<cluster-user>cluster</cluster-user><cluster-password>secret</cluster-password>
+<connectors>
+  <connector name="self">tcp://127.0.0.1:{own}</connector><connector name="other">tcp://127.0.0.1:{other}</connector>
+</connectors>
+<cluster-connections><cluster-connection name="c">
+  <connector-ref>self</connector-ref><retry-interval>200</retry-interval>
+  <message-load-balancing>ON_DEMAND</message-load-balancing><max-hops>1</max-hops>
+  <static-connectors><connector-ref>other</connector-ref></static-connectors>
+</cluster-connection></cluster-connections>
+"""
+EXPECTED: Final = """\
+members 2
+both 10 10
+there 20
+filtered total 10 there at most two true
+topic 5 5 5
+large 3
+end
+"""
+
+
+def node(kind: str, home: Path, name: str, own: int, other: int) -> Artemis | Entrepot:
+    """Return a broker of that kind; both run the same file."""
+    broker = Artemis(home, name=name, core=CLUSTER.format(own=own, other=other))
+    file = home / "broker.xml"
+    text = file.read_text()
+    doubled = f'<connectors><connector name="self">tcp://127.0.0.1:{broker.port}</connector></connectors>'
+    file.write_text(text.replace(doubled, "").replace(f":{broker.port}", f":{own}"))
+    broker.port = own
+    if kind == "artemis":
+        return broker
+    ours = home / "ours"
+    ours.mkdir()
+    made = like_artemis(ours, broker)
+    copied = ours / "broker.xml"
+    copied.write_text(copied.read_text().replace(f":{made.port}?", f":{own}?"))
+    made.port = own
+    return made
+
+
+@pytest.mark.parametrize("kinds", [("ours", "ours"), ("ours", "artemis"), ("artemis", "ours")], ids="-".join)
+def test_what_is_sent_to_one_node_is_read_on_the_other(tmp_path: Path, kinds: tuple[str, str]) -> None:
+    ports = free_port(), free_port()
+    nodes = [node(kind, tmp_path / f"n{at}", f"n{at}", ports[at], ports[1 - at]) for at, kind in enumerate(kinds)]
+    try:
+        for each in nodes:
+            each.start()
+        for each in nodes:
+            each.await_ready()
+        jars = maven.jars(CLIENT)
+        classes = compiled({one.name: one.read_text() for one in SOURCES.glob("*.java")}, f"{jars}/*")
+        command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{jars}/*", "Balanced"]
+        assert run([*command, *(each.url for each in nodes)]) == EXPECTED
+    finally:
+        for each in nodes:
+            each.kill()

@@ -1,0 +1,202 @@
+"""Messages among the nodes of a cluster, whole brokers in virtual time: nothing is lost, nothing comes twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from clustered import Node, joined
+from entrepot.cluster.clusters.listening import address_rule, filter_of
+from entrepot.cluster.clusters.options import Balancing
+from entrepot.cluster.clusters.remotes import store_name
+from kit import Reader
+
+RECORDED = (
+    "(_AMQ_Binding_Type <> 2 OR _AMQ_Binding_Type IS NULL) AND _AMQ_NotifType IN ('SESSION_CREATED', 'BINDING_ADDED', "
+    "'BINDING_REMOVED', 'BINDING_UPDATED', 'CONSUMER_CREATED', 'CONSUMER_CLOSED', 'PROPOSAL', 'PROPOSAL_RESPONSE', "
+    "'UNPROPOSAL') AND _AMQ_Distance < 1 AND (((_AMQ_Address NOT LIKE '$.artemis.internal.sf.%') AND (_AMQ_Address NOT "
+    "LIKE 'activemq.management%'))) AND (_AMQ_NotifType = 'SESSION_CREATED' OR (_AMQ_Address NOT LIKE "
+    "'activemq.notifications%'))"
+)
+"""What an Artemis of 2.42 asked another one (tests/vectors/core-conversations/cluster-up)."""
+
+
+def store(node: Node, other: Node) -> int:
+    """Return how many messages wait at ``node`` for ``other``."""
+    return int(node.rig.queue(store_name("c", other.uuid)).count)
+
+
+def bodies(*readers: Reader) -> list[str]:
+    """Return what they got, in order."""
+    return sorted(one.body for reader in readers for one in reader.deliveries)
+
+
+def numbers(count: int, first: int = 0) -> list[str]:
+    return sorted(str(one) for one in range(first, first + count))
+
+
+def test_the_filter_is_that_of_artemis() -> None:
+    _, (node, _) = joined(2)
+    assert filter_of(node.options) == RECORDED
+
+
+def test_the_address_rule() -> None:
+    ignored = address_rule("")
+    assert address_rule("eu,!eu.uk, us") == (
+        "(((_AMQ_Address LIKE 'eu%') OR (_AMQ_Address LIKE 'us%')) AND "
+        f"((_AMQ_Address NOT LIKE 'eu.uk%') AND {ignored[1:]})"
+    )
+
+
+@pytest.mark.parametrize(
+    ("balancing", "expected"),
+    [(Balancing.ON_DEMAND, (5, 5)), (Balancing.STRICT, (5, 5)), (Balancing.OFF, (10, 0))],
+)
+def test_two_nodes_with_a_reader_each_share_what_is_sent_to_one(
+    balancing: Balancing, expected: tuple[int, int]
+) -> None:
+    world, (a, b) = joined(2, balancing=balancing)
+    readers = [node.rig.reader("Q") for node in (a, b)]
+    world.wait(50)
+    a.send("queue://Q", range(10))
+    world.wait(50)
+    assert tuple(len(reader.deliveries) for reader in readers) == expected
+    assert bodies(*readers) == numbers(10)
+    assert store(a, b) == 0
+
+
+def test_what_is_sent_where_nobody_reads_goes_where_somebody_does() -> None:
+    world, (a, b, c) = joined(3)
+    reader = c.rig.reader("Q")
+    world.wait(50)
+    assert a.remote("Q") == b.remote("Q") == [("Q", 1, 1)]
+    a.send("queue://Q", range(5))
+    b.send("queue://Q", range(5, 10))
+    world.wait(50)
+    assert bodies(reader) == numbers(10)
+    reader.ack()
+    reader.close()
+    world.wait(50)
+    assert a.remote("Q") == [("Q", 1, 0), ("Q", 1, 0)], "at b too: it was sent there"
+    a.send("queue://Q", ["stays"])
+    assert a.rig.queue("Q").count == 1
+
+
+def test_subscribers_on_every_node_get_one_copy_each() -> None:
+    world, (a, b) = joined(2)
+    readers = [a.rig.reader("topic://T"), *(b.rig.reader("topic://T") for _ in range(3))]
+    world.wait(50)
+    a.send("topic://T", range(4))
+    world.wait(50)
+    for reader in readers:
+        assert bodies(reader) == numbers(4)
+
+
+def test_what_is_sent_over_a_lost_connection_waits_and_comes_once() -> None:
+    world, (a, b) = joined(2)
+    reader = b.rig.reader("Q")
+    subscriber = b.rig.reader("topic://T")
+    world.wait(50)
+    world.part(a, b)
+    assert a.remote("Q") == [], "not connected: the last choice"
+    a.send("topic://T", range(3))
+    a.send("queue://Q", range(3))
+    world.wait(500)
+    assert (store(a, b), a.rig.queue("Q").count) == (3, 3), "a sole subscription still; a queue that is here too stays"
+    world.apart.clear()
+    world.wait(3000)
+    assert a.remote("Q") == [("Q", 1, 1)]
+    assert bodies(subscriber) == numbers(3)
+    a.send("queue://Q", ["more"])
+    world.wait(50)
+    assert bodies(reader) == ["more"]
+
+
+def test_a_node_that_dies_keeps_what_waits_for_others() -> None:
+    world, (a, b) = joined(2)
+    reader = b.rig.reader("topic://T")
+    world.wait(50)
+    world.part(a, b)
+    a.send("topic://T", range(10))
+    assert store(a, b) == 10
+    a.leave(orderly=False)
+    a.come_back()
+    world.wait(500)
+    assert bodies(reader) == []
+    world.apart.clear()
+    world.wait(3000)
+    assert bodies(reader) == numbers(10)
+    assert store(a, b) == 0
+
+
+def test_a_node_that_died_comes_back_with_its_queues() -> None:
+    world, (a, b) = joined(2)
+    reader = b.rig.reader("Q")
+    world.wait(50)
+    a.send("queue://Q", ["1"])
+    world.wait(50)
+    reader.ack()
+    b.leave(orderly=False)
+    b.come_back()
+    world.wait(3000)
+    assert a.remote("Q") == [("Q", 1, 0)]
+    again = b.rig.reader("Q")
+    world.wait(50)
+    a.send("queue://Q", ["2"])
+    world.wait(50)
+    assert bodies(again) == ["2"]
+
+
+def test_a_node_that_takes_leave_gets_nothing_more_and_what_waits_is_kept() -> None:
+    world, (a, b) = joined(2, balancing=Balancing.STRICT)
+    b.rig.reader("topic://T")
+    b.rig.reader("Q")
+    world.wait(50)
+    b.leave(orderly=True)
+    world.wait(100)
+    assert a.remote("Q") == []
+    a.send("queue://Q", range(4))
+    assert (a.rig.queue("Q").count, store(a, b)) == (4, 0)
+    b.come_back("close")
+    world.wait(3000)
+    assert a.remote("Q") == [("Q", 1, 0)]
+
+
+def test_a_chain_reaches_as_far_as_max_hops() -> None:
+    world, nodes = joined(1, max_hops=2, direct=True)
+    (a,) = nodes
+    a.leave(orderly=False)
+    chain = [
+        world.node(number, [number + 1] if number < 4 else [], max_hops=hops, direct=True)
+        for number, hops in ((1, 2), (2, 1), (3, 1))
+    ]
+    for node in chain:
+        node.start()
+    world.wait(1000)
+    reader = chain[2].rig.reader("Q")
+    world.wait(1000)
+    assert chain[1].remote("Q") == [("Q", 1, 1)]
+    assert chain[0].remote("Q") == [("Q", 2, 1)]
+    chain[0].send("queue://Q", range(3))
+    world.wait(100)
+    assert bodies(reader) == numbers(3)
+
+
+def test_addresses_that_a_cluster_connection_leaves_out_are_not_known() -> None:
+    world, (a, b) = joined(2, address="eu,!eu.uk")
+    for name in ("eu.de", "eu.uk", "us"):
+        b.rig.reader(name)
+    world.wait(50)
+    assert [a.remote(name) != [] for name in ("eu.de", "eu.uk", "us")] == [True, False, False]
+
+
+def test_clients_see_nothing_of_the_way() -> None:
+    world, (a, b) = joined(2)
+    reader = b.rig.reader("Q")
+    world.wait(50)
+    a.send("queue://Q", ["1"], p=1)
+    world.wait(50)
+    (delivery,) = reader.deliveries
+    rare = delivery.message.rare
+    assert rare is None or (not rare.internal and not any(name.startswith("_AMQ") for name in rare.annotations))
+    assert b"_\0A\0M\0Q\0_\0R\0O\0U\0T\0E" not in delivery.message.raw
+    assert b"_\0A\0M\0Q\0_\0B\0R\0I" not in delivery.message.raw
