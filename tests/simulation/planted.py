@@ -15,6 +15,8 @@ import msgspec
 from entrepot.core.effort import Rest
 from entrepot.core.leases.lease import Lease
 from entrepot.core.leases.lease_records import ClaimRecord
+from entrepot.core.queue import stock as stocks
+from entrepot.core.queue import values as last_values
 from entrepot.core.queue.backlog import Backlog, Reference
 from entrepot.core.queue.consumer import Consumer, Window
 from entrepot.core.queue.dispatch import Groups
@@ -22,6 +24,7 @@ from entrepot.core.queue.dispatcher import Dispatcher
 from entrepot.core.queue.gate import Gate
 from entrepot.core.queue.queue import UNKNOWN_DELIVERED, Queue
 from entrepot.core.queue.stock import Stock
+from entrepot.core.queue.values import LastValues
 from entrepot.core.records import KIND_CLAIM, KIND_COUNT, KIND_DECISION, KIND_PUBLICATION, STAGED_QUEUE
 from entrepot.core.scheduling.timed import Dates
 from entrepot.core.sending.duplicates import Duplicates
@@ -351,7 +354,32 @@ def all_but_one(self: Commit, fields: Mapping[str, str], by_broker: Mapping[str,
     return (yield from published(self, fields, {broker: parts[1:] for broker, parts in by_broker.items()}))
 
 
+def not_told(stock: Stock, reference: Reference) -> None:
+    """Removes what is replaced from memory alone: after a crash it is there again."""
+    stock.remove(reference)
+    stock.memory.release(reference.message)
+
+
+def the_newest_goes(stock: Stock) -> None:
+    """Removes from the wrong end of a ring."""
+    while stock.backlog.loaded > 0 and stock.backlog.count > stock.ring:
+        stocks.replace(stock, stock.backlog.references()[-1])
+
+
+def above_newer_ones(values: LastValues, reference: Reference) -> None:
+    """Lets a value that comes back wait beside the one that came meanwhile."""
+    Stock.put_back(values, reference)
+
+
 BUGS = {
+    "what is replaced is not settled on disk": Bug(
+        patches=((last_values, "replace", not_told), (stocks, "replace", not_told))
+    ),
+    "what a last-value queue holds is not looked at after a crash": Bug(
+        patches=((LastValues, "rebuild", lambda *_: None),)
+    ),
+    "a value that comes back does not mind a newer one": Bug(patches=((LastValues, "put_back", above_newer_ones),)),
+    "a ring loses what is new": Bug(patches=((stocks, "trim", the_newest_goes),)),
     "a driver publishes what it offered, not what was decided": Bug(
         patches=((Commit, "_ask", publishes_what_it_offered),)
     ),

@@ -19,6 +19,7 @@ from entrepot.simulation.checkers import DEAD_LETTERS, Invariants, Ledger
 from entrepot.simulation.clients import COLORS, Client, Producer, ProducerOptions, Stage
 from entrepot.simulation.commits import Commits
 from entrepot.simulation.consumers import Consumer, ConsumerOptions, drainer
+from entrepot.simulation.keepers import POLICIES, Keeper
 from entrepot.simulation.machine import Machine, MachineOptions, Parts
 from entrepot.simulation.queries import Batches
 from entrepot.simulation.readers import Browsing, LeaseReader, TopicReader
@@ -69,6 +70,7 @@ LATE_KINDS: Final = (
     ("crowd", 1, 0.25),
     ("query", 2, 0.3),
     ("commit", 2, 0.25),
+    ("keeper", 2, 0.3),
 )  # drawn and numbered behind the others: seeds keep the steps that they had
 CROWD_LEAST: Final = 4  # subscribers of a topic that come together
 CROWD_MOST: Final = 8
@@ -262,6 +264,10 @@ class Workload:
         elif step.kind == "query":
             pause = lots.skewed(MILLISECOND, 60 * MILLISECOND)
             self._come(Batches(self.stage, step.name, lots.one_of(self.names), lots.skewed(1, 40), pause))
+        elif step.kind == "keeper":
+            pause = lots.skewed(MILLISECOND, 40 * MILLISECOND)
+            kind = lots.one_of(("last", "ring", "both"))
+            self._come(Keeper(self.stage, step.name, kind, lots.skewed(5, 120), pause))
         elif step.kind == "browser":
             self._come(Browsing(self.stage, step.name, lots.one_of(self.names), lots.between(1, 4)))
         else:
@@ -451,7 +457,7 @@ def draw_plan(lots: Lots) -> list[Step]:
 
 def machine_options(lots: Lots, names: list[str]) -> MachineOptions:
     """Return the settings of one broker: small limits, so that everything that they cause happens all the time."""
-    policies: dict[str, dict[str, str]] = {}
+    policies: dict[str, dict[str, str]] = dict(POLICIES)
     for name in names:
         settings = {
             "full": lots.one_of(("PAGE", "PAGE", "PAGE", "BLOCK", "FAIL", "DROP")),
