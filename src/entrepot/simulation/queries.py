@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from entrepot.base.environment import Duration
 from entrepot.base.errors import EntrepotError, LeaseError
 from entrepot.driver.effects import Answer, Course, ask, connect, patiently
@@ -99,9 +101,17 @@ class Batches(Mortal):
             self.checkpoint.ends.append(end.as_json())
             self._next()
         elif self.ending and self._all_settled():
-            self.finish()
+            self._stop()
         else:
             self._next()
+
+    def _stop(self) -> None:
+        """Be done, after a last run that waits for nothing: a claim that this one left waiting may have taken some."""
+        if self.query.wait_ms:
+            self.query = replace(self.query, wait_ms=0)
+            self._again()
+        else:
+            self.finish()
 
     def _all_settled(self) -> bool:
         ledgers = [shard.ledger for shard in self.holding.shards.all.values()]

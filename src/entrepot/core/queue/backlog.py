@@ -309,15 +309,20 @@ class Backlog:
         """Return the level that ``message`` belongs to."""
         return message.priority if self.prioritized else DEFAULT_PRIORITY
 
-    def append(self, reference: Reference) -> None:
-        """Add the newest message (held in memory)."""
+    def append(self, reference: Reference) -> bool:
+        """Add a message that comes (held in memory); False: not at the end, for it was numbered before the last one."""
         message = reference.message
         level = self.main
         if self.prioritized and message.priority != DEFAULT_PRIORITY:
             level = self._level(message.priority)
-        level.append(reference)
         self.loaded += 1
         self.octets += message.size
+        tail = level.tail
+        if tail is not None and tail.number > reference.number:
+            level.insert(reference)
+            return False
+        level.append(reference)
+        return True
 
     def restore(self, reference: Reference) -> None:
         """Put a message back where its number belongs: before everything younger of its level."""
@@ -340,7 +345,7 @@ class Backlog:
         self.octets -= message.size
 
     def page(self, level: i64, number: i64) -> None:
-        """Remember that message ``number`` waits on disk, behind all others of ``level``."""
+        """Remember that message ``number``, the highest of ``level`` on disk, waits there too."""
         paged = self.paged[level]
         if paged is None:
             paged = Paged()

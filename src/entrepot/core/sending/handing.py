@@ -67,9 +67,18 @@ class Debt(Owed):
         self.waiting: list[Message] = []
 
     def before(self, message: Message) -> bool:
-        """Let all of it enter first."""
+        """Let all of it enter first.
+
+        What is owed may get a number of its own where it waits (`Stock`), above that of ``message``, which was given
+        before: then so does ``message``, unless a record of the journal has it under its number.
+        """
+        ids = self.host.ids
+        newest = ids.number
         self.pay()
-        return False
+        if ids.number == newest or self.queue.stock.head.keeps(message):
+            return False
+        self.queue.accept(ids.renumbered(message))
+        return True
 
     def pay(self) -> None:
         """Let all of it enter, oldest first."""
@@ -95,6 +104,7 @@ class Deferral(Owed):
         self.host: Host = host
         self.queue: Queue = queue
         self.waiting: list[Message] = []
+        self.renumbers: bool = False
         queue.backlog.complete()
         queue.backlog.owed = self
 
@@ -105,11 +115,16 @@ class Deferral(Owed):
         return True
 
     def let_in(self, message: Message) -> None:
-        """Let a numbered message of before enter, if the queue is there yet."""
+        """Let a numbered message of before enter, if the queue is there yet.
+
+        The first one that has a record in the journal would get a new number where it waits on disk: from there on all
+        get one, so that they rise.
+        """
         queue = self.queue
         if queue.backlog.owed is self:
             queue.backlog.owed = None
-            enter(self.host, queue, message)
+            self.renumbers = self.renumbers or message.stored
+            enter(self.host, queue, self.host.ids.renumbered(message) if self.renumbers else message)
             queue.backlog.owed = self
 
     def pay(self) -> None:
