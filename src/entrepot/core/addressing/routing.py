@@ -20,6 +20,7 @@ from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
+WILDCARDS: Final = ("*", "#", ">")  # of MIXED
 FIRST_REMOTE: Final = 1 << 40  # queues of this broker have numbers of 32 bits
 
 
@@ -177,6 +178,7 @@ class RoutingTable:
         self.diverts: dict[str, list[Divert]] = {}
         self.virtual_topics: list[VirtualTopic] = [VirtualTopic()]
         self.declared: dict[str, int] = {}  # routing types that addresses were made for: 1 multicast, 2 anycast, 3 both
+        self.guarded: dict[str, bool] = {}  # addresses that a pattern reaches only if its first word is written out
         self.mirror_prefix: str = ""  # "" : no mirrored queues; else what is sent to queue X is published on prefix + X
 
     def address(self, name: str) -> Address:
@@ -332,8 +334,10 @@ class RoutingTable:
             _join(choice, address, routing, known)
         if temporary:
             return
+        guarded = name in self.guarded
         for wild in self.wild.lookup(name):
-            _join(choice, wild, routing, known)
+            if not guarded or wild.name[:1] not in WILDCARDS:
+                _join(choice, wild, routing, known)
         for virtual in self.virtual_topics:
             if _covers(virtual.name, name):
                 for queue in self.matching(virtual.queue_pattern(name)):

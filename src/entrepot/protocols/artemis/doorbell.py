@@ -120,6 +120,7 @@ def install(
     broker: BrokerCore, address: str, plugin: int = 0, *, sessions: bool = True, acceptor: CoreAcceptor | None = None
 ) -> Doorbell:
     """Let what happens in ``broker`` be told on ``address`` from now on."""
+    broker.table.guarded[address] = True  # who reads all topics meant those of applications
     doorbell = Doorbell(broker, address, plugin, sessions=sessions)
     broker.hub.add(doorbell)
     broker.informant = QueueInformant(doorbell, acceptor)

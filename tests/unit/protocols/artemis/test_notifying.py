@@ -346,3 +346,18 @@ def test_the_address_is_that_of_the_configuration() -> None:
     reading = interpret(parse(text.encode(), "f.xml"), sources, spoken=("core",))
     assert reading.draft is not None
     assert (reading.draft.notices.address, reading.draft.notices.sessions) == ("told.here", False)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reads"), [(">", False), ("#", False), ("*.notifications", False), ("activemq.#", True)]
+)
+def test_who_reads_all_topics_is_told_nothing(hub: Hub, doorbell: Doorbell, pattern: str, reads: bool) -> None:
+    """An application that reads everything means what applications send."""
+    client = Client(hub)
+    client.open()
+    client.make("watching", address=pattern, routing=MULTICAST, durable=False, temporary=True)
+    client.consume("watching")
+    settle(hub)
+    client.take(Receive)
+    hub.rig.reader("other", 1)
+    assert bool(told(hub, client)) is reads
