@@ -344,14 +344,23 @@ class Backlog:
         self.loaded -= 1
         self.octets -= message.size
 
-    def page(self, level: i64, number: i64) -> None:
-        """Remember that message ``number``, the highest of ``level`` on disk, waits there too."""
+    def page(self, level: i64, number: i64) -> bool:
+        """Remember that message ``number`` waits on disk; False: not behind all others of ``level``."""
         paged = self.paged[level]
         if paged is None:
             paged = Paged()
             self.paged[level] = paged
-        paged.append(number)
         self.paged_count += 1
+        if paged.count > 0 and number < paged.last:
+            paged.merge([int(number)])
+            return False
+        paged.append(number)
+        return True
+
+    def is_overtaken(self, level: i64, number: i64) -> bool:
+        """Return whether the last of ``level`` on disk came before ``number`` was to, and has a higher number."""
+        paged = self.behind(level)
+        return paged is not None and number < paged.last
 
     def is_paging(self, level: i64) -> bool:
         """Return whether new messages of ``level`` must join its tail on disk to keep their order."""

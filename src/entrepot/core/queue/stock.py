@@ -106,7 +106,8 @@ class Stock:
             self.expiring += 1
         level = self.backlog.level_of(own)
         if self.backlog.is_paging(level):  # it is on disk already, and may not overtake
-            self._append_page(level, own.number)
+            if not self.backlog.page(level, own.number):
+                self.roster.rewind(level, own.number - 1)
         else:
             reference = self.reference(own, 0)
             reference.paged = not kept
@@ -137,24 +138,13 @@ class Stock:
         if not self.head.keeps(message):
             if journal.refusal() is not None or journal.space.temp_full():
                 return False
-            if message.stored or self._is_overtaken(level, message.number):  # the record may be another queue's
+            if message.stored or self.backlog.is_overtaken(level, message.number):  # the record may be another queue's
                 message = self._renumbered(message)
             journal.page(message, [int(self.head.identity)])
             self.effort.spent += PAGE_UNITS
-        self._append_page(level, message.number)
+        if not self.backlog.page(level, message.number):
+            self.roster.rewind(level, message.number - 1)
         return True
-
-    def _append_page(self, level: i64, number: i64) -> None:
-        """Let ``number`` wait on disk: behind the others, unless it was given before theirs."""
-        if self._is_overtaken(level, number):
-            self._page_back(level, [int(number)])
-        else:
-            self.backlog.page(level, number)
-
-    def _is_overtaken(self, level: i64, number: i64) -> bool:
-        """Return whether the last of ``level`` on disk came before and has a higher number than ``number``."""
-        paged = self.backlog.behind(level)
-        return paged is not None and number < paged.last
 
     def _renumbered(self, message: Message) -> Message:
         """Return ``message`` with a number of its own, as the same message."""
