@@ -37,6 +37,7 @@ from entrepot.core.security.logins import Logins
 from entrepot.core.sending.copies import Copies
 from entrepot.core.sending.duplicates import Sequences
 from entrepot.core.sending.flow import FlowControl
+from entrepot.core.sending.retroaction import Retroaction
 from entrepot.core.sending.sending import Sending
 from entrepot.core.stages.stage import Stages
 from entrepot.core.transactions.branches import Branches
@@ -78,6 +79,8 @@ class BrokerCore(Host):
         self.neighbours: Neighbours = Neighbours()
         self.informant: Informant = Informant()
         self.temporary_prefix: str = "ID:"
+        self.addresses.retroactive = Retroaction(self, self.queues)
+        self.queues.watchers.append(self.addresses.retroactive)
         self.queues.watchers.append(self.reading)
         self.queues.watchers.append(self.leases)
         self.queues.watchers.append(Completing(self.transactions))

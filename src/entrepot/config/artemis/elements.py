@@ -207,7 +207,6 @@ ADDRESS_SETTING: Final = Kind(
     no_effect("answers are cut by their own limits", "management-message-attribute-size-limit:number"),
     otherwise(_DEFAULTS_HERE, "default-queue-routing-type:text default-address-routing-type:text"),
     no_effect("it belongs to CORE clients", "default-consumer-window-size:number"),
-    otherwise("new queues begin empty", "retroactive-message-count:number=0"),
     no_effect("figures are always kept", "enable-metrics:flag"),
     no_effect("queues grow as they need", "initial-queue-buffer-size:number"),
     otherwise("a setting for both is meant", "auto-create-jms-queues:flag=true auto-create-jms-topics:flag=true"),

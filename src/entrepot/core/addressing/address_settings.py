@@ -294,6 +294,12 @@ class AddressSettings(QueueSettings, frozen=True):
     slow_check_s: int = setting(
         5, low=1, high=86_400, artemis="slow-consumer-check-period", about="seconds between two looks at that"
     )
+    retroactive: int = setting(
+        0,
+        high=COUNT_MAX,
+        artemis="retroactive-message-count",
+        about="messages of an address that a new queue begins with",
+    )
     recall: Recall = setting(
         Recall.NONE,
         about="what a topic keeps for retroactive consumers: NONE, LAST, COUNT, OCTETS, TIME, RETAINED",

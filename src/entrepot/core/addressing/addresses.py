@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from mypy_extensions import i64, mypyc_attr
+
 from entrepot.base.errors import InvalidDestination
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.core.addressing.address_settings import RECALL_NONE
-from entrepot.core.addressing.queues import Queues
+from entrepot.core.addressing.queues import Queues, QueueWatcher
 from entrepot.core.addressing.routing import RoutingTable, Service, Target, default_routing
 from entrepot.core.events.facts import ARRIVALS
 from entrepot.core.ports import Host
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Retroactive(QueueWatcher):
+    """Keeps the last messages of addresses for queues that come later."""
+
+    def prepare(self, address: str, count: i64) -> bool:
+        """Keep the last ``count`` messages of ``address`` from now on; return whether anything changed."""
+        return False
 
 
 class Addresses:
@@ -19,6 +30,7 @@ class Addresses:
         self.host: Host = host
         self.queues: Queues = queues
         self.table: RoutingTable = queues.table
+        self.retroactive: Retroactive = Retroactive()
         self.services: dict[str, Service] = {}  # address -> what takes all that is sent there
         self.families: dict[str, Service] = {}  # the same for all addresses that begin like this
 
@@ -74,6 +86,9 @@ class Addresses:
             self.queues.need_own(Destination(target.name, target.routing, target.temporary, target.queue_name))
             self.table.resolve(target)
         policy = self.queues.policies.of(target.name, target.routing)
+        remembers = policy.retroactive > 0 and not target.queue_name
+        if remembers and self.retroactive.prepare(target.name, policy.retroactive):
+            self.table.resolve(target)
         target.policy = policy
         target.asked = policy.asked()
         target.tells = self.host.hub.tells(target.asked)

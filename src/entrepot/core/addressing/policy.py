@@ -89,6 +89,7 @@ class Policy:
         self.slow: i64 = int(given.slow)
         self.slow_rate: float = -1.0 if given.slow_threshold < 0 else given.slow_threshold / int(given.slow_unit)
         self.slow_check: i64 = given.slow_check_s * SECOND
+        self.retroactive: i64 = given.retroactive
         self.recall: i64 = int(given.recall)
         self.recall_size: i64 = given.recall_size
         self.always_retroactive: bool = given.always_retroactive

@@ -26,6 +26,9 @@ class QueueWatcher:
     def added(self, queue: Queue) -> None:
         """``queue`` is bound to its address."""
 
+    def created(self, queue: Queue) -> None:
+        """``queue`` is new, and its definition is kept: it did not come back from the journal."""
+
     def closing(self, queue: Queue) -> None:
         """``queue`` is about to be deleted: what is half done with it is to be completed."""
 
@@ -140,6 +143,8 @@ class Queues:
         self.add(queue)
         self.keep(queue)
         announcing.created(self.host.hub, queue, self.host.ids.node, known)
+        for watcher in self.watchers:
+            watcher.created(queue)
         return queue
 
     def redefine(self, queue: Queue, definition: QueueDefinition) -> bool:

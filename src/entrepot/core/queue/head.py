@@ -53,6 +53,7 @@ class QueueHead:
         self.filter_origin: i64 = 0  # no-local of a topic subscription: messages of this connection are not routed here
         self.pending_limit: i64 = -1  # a topic subscriber's: what waits beyond it is discarded, the oldest first
         self.began: i64 = -1  # the number of the last message before it was made; -1: it is from before that was kept
+        self.remembers: bool = False  # it keeps the newest for queues to come: what is one too many is no loss
         self.deleted: bool = False  # it is being deleted: what goes, goes with it
 
     def place(self) -> Place:

@@ -41,7 +41,7 @@ def enter(host: Host, queue: Queue, message: Message) -> None:
     if queue.fates.careful and queue.routing == ANYCAST:
         queue.fates.arrived(queue.place(), message, queue.roster.is_read())
     queue.accept(message)
-    if queue.pending_limit >= 0 and queue.taking.trim() > 0:
+    if queue.pending_limit >= 0 and queue.taking.trim() > 0 and not queue.remembers:
         announcing.dropped(host.hub, queue.place(), None, "", Reason(READER_BEHIND))
 
 
