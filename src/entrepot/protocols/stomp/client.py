@@ -155,6 +155,77 @@ class State(Enum):
     CLOSED = "closed"
 
 
+class Heartbeat:
+    """What both sides promised one another: when we beat, and how long the broker may be silent. ns; 0 is never.
+
+    ``beat_at``: when to look next whether a beat is due. ``wrote``: something was said since the last look.
+    """
+
+    def __init__(self) -> None:
+        self.every: Duration = 0
+        self.beat_at: Instant = NEVER
+        self.silence_max: Duration = 0
+        self.heard_at: Instant = 0
+        self.wrote = False
+
+    def agree(self, text: str, options: ConnectOptions, now: Instant) -> None:
+        """Each direction beats at the slower of what one side can and the other wants (STOMP 1.2, Heart-beating).
+
+        ``text``: the header of the broker. Raises ProtocolViolation.
+        """
+        theirs = text.split(",")
+        if len(theirs) != 2 or not all(part.isascii() and part.isdigit() and len(part) < 12 for part in theirs):
+            raise ProtocolViolation(f"heart-beat {text[:40]!r} is not two numbers")
+        sends, wants = (int(part) * MILLISECOND for part in theirs)
+        if options.heartbeat_send and wants:
+            # Looks rather than a timer from the last write: the verbs need not know the time.
+            self.every = int(max(options.heartbeat_send, wants) / BEAT_SHARE)
+            self.beat_at = now + self.every
+            self.wrote = False  # CONNECT may have been long ago
+        if options.heartbeat_receive and sends:
+            self.silence_max = int(max(options.heartbeat_receive, sends) * GRACE)
+
+    def deadline(self) -> Instant:
+        """Return when a look is due, or the silence too long."""
+        return min(self.beat_at, self.heard_at + self.silence_max) if self.silence_max else self.beat_at
+
+    def is_due(self, now: Instant) -> bool:
+        """Look whether a beat is to be written now, and plan the next look."""
+        if now < self.beat_at:
+            return False
+        quiet = not self.wrote
+        self.wrote = False
+        self.beat_at = now + self.every
+        return quiet
+
+
+class Events:
+    """What happened and was not taken yet. ``listener`` is called when there is something again."""
+
+    def __init__(self, listener: Callable[[], None] | None) -> None:
+        self.listener = listener
+        self.waiting: list[Event] = []
+        self.octets = 0
+
+    def add(self, event: Event, octets: int = 0) -> None:
+        """Note ``event``, which holds so many octets of a body."""
+        self.waiting.append(event)
+        self.octets += octets
+        if len(self.waiting) == 1 and self.listener is not None:
+            self.listener()
+
+    def take(self) -> list[Event]:
+        """Return all, in order, and forget them."""
+        taken = self.waiting
+        self.waiting = []
+        self.octets = 0
+        return taken
+
+    def are_many(self) -> bool:
+        """Return whether nothing more should be read until they are taken."""
+        return len(self.waiting) >= INCOMING_EVENTS or self.octets >= INCOMING_OCTETS
+
+
 class StompClient(Session):
     """One connection to a broker. Call `connect` first, verbs once a `Connected` came, `disconnect` to leave."""
 
@@ -165,28 +236,22 @@ class StompClient(Session):
         super().__init__(shell)
         self.protocol = STOMP
         self.options = options or ConnectOptions()
-        self.listener = listener
         self.state = State.NEW
         self.version = V1_0
         self._parser = FrameParser(V1_0, self.options.limits)
-        self._events: list[Event] = []
-        self._event_octets = 0
+        self._events = Events(listener)
         self._last_id = 0
         self._goodbye = ""  # receipt id of our DISCONNECT
         self._socket_ready = True
         self._was_ready = True
-        self._wrote = False  # since the last look at the heart-beat
-        self._beat_every: Duration = 0
-        self._beat_at: Instant = NEVER
-        self._silence_max: Duration = 0
-        self._heard_at: Instant = 0
+        self._heartbeat = Heartbeat()
         self._connect_by: Instant = NEVER
 
     # -- verbs --------------------------------------------------------------------------------------------------------
 
     def connect(self, now: Instant) -> None:
         """Introduce ourselves; a `Connected`, or an `Error` and a `Disconnected`, follows."""
-        self._require(State.NEW)
+        _require(self.state, State.NEW)
         options = self.options
         headers = {"accept-version": ",".join(options.versions), "host": options.host}
         beats = (options.heartbeat_send // MILLISECOND, options.heartbeat_receive // MILLISECOND)
@@ -200,7 +265,7 @@ class StompClient(Session):
         headers.update(options.headers)
         self.state = State.CONNECTING
         self._connect_by = now + options.connect_timeout
-        self._heard_at = now
+        self._heartbeat.heard_at = now
         self._write("CONNECT", headers)  # not STOMP: servers of 1.0 know only this one
 
     def send(
@@ -253,13 +318,13 @@ class StompClient(Session):
 
     def ack(self, message: Message, *, transaction: str = "", receipt: bool = False) -> str:
         """Settle ``message`` (and all before it, when its subscription says ``client``)."""
-        return self._request("ACK", self._settles(message, transaction), receipt=receipt)
+        return self._request("ACK", _settled(message, transaction, self.version), receipt=receipt)
 
     def nack(self, message: Message, *, transaction: str = "", receipt: bool = False) -> str:
         """Refuse ``message``. Raises Inexpressible in STOMP 1.0, which has no NACK."""
         if self.version == V1_0:
             raise Inexpressible("STOMP 1.0 cannot refuse a message", remedy="connect with version 1.1 or 1.2")
-        return self._request("NACK", self._settles(message, transaction), receipt=receipt)
+        return self._request("NACK", _settled(message, transaction, self.version), receipt=receipt)
 
     def begin(self, *, receipt: bool = False) -> str:
         """Begin a transaction; return its id, to be passed to `send` and `ack`."""
@@ -294,9 +359,7 @@ class StompClient(Session):
 
     def events(self) -> list[Event]:
         """Return what happened since the last call, in order."""
-        events = self._events
-        self._events = []
-        self._event_octets = 0
+        events = self._events.take()
         if not self.readable and self.state is not State.CLOSED:
             self.readable = True
             self.shell.resumed()
@@ -322,7 +385,7 @@ class StompClient(Session):
         if not data:
             self._close("the broker closed the connection")
             return
-        self._heard_at = now
+        self._heartbeat.heard_at = now
         try:
             self._parser.feed(data)
             while not self.closing:
@@ -332,7 +395,7 @@ class StompClient(Session):
                 self._take(frame, now)
         except PeerError as wrong:
             self._close(f"the broker broke the protocol: {wrong}")
-        if len(self._events) >= INCOMING_EVENTS or self._event_octets >= INCOMING_OCTETS:
+        if self._events.are_many():
             self.readable = False
 
     def outgoing(self) -> bytes:
@@ -345,8 +408,7 @@ class StompClient(Session):
         """Return when a heart-beat is due, or the broker counts as gone."""
         if self.state is State.CLOSED:
             return NEVER
-        lost_at = self._heard_at + self._silence_max if self._silence_max else NEVER
-        return min(self._beat_at, lost_at, self._connect_by)
+        return min(self._heartbeat.deadline(), self._connect_by)
 
     def advance(self, now: Instant) -> None:
         """Beat, and notice a broker that has gone silent."""
@@ -358,18 +420,15 @@ class StompClient(Session):
             return
         # While we do not read, silence says nothing about the broker.
         if not self.readable:
-            self._heard_at = now
-        silence = now - self._heard_at
-        if self._silence_max and silence >= self._silence_max:
-            self._happened(HeartbeatLost(silence))
+            self._heartbeat.heard_at = now
+        silence = now - self._heartbeat.heard_at
+        if self._heartbeat.silence_max and silence >= self._heartbeat.silence_max:
+            self._events.add(HeartbeatLost(silence))
             self._close(f"the broker was silent for {silence / SECOND:.1f} s, longer than it promised")
             return
-        if now >= self._beat_at:
-            if not self._wrote:
-                self.writer.write(b"\n")
-                self.note()
-            self._wrote = False
-            self._beat_at = now + self._beat_every
+        if self._heartbeat.is_due(now):
+            self.writer.write(b"\n")
+            self.note()
 
     def writable(self, ready: bool, now: Instant) -> None:
         """The socket is full, or takes octets again."""
@@ -392,11 +451,15 @@ class StompClient(Session):
         command = frame.command
         if command == "MESSAGE":
             headers = frame.headers
-            self._event_octets += len(frame.body)
             message_id = headers.get("message-id", "")
-            self._happened(Message(headers.get("subscription", ""), message_id, headers, frame.body))
+            message = Message(headers.get("subscription", ""), message_id, headers, frame.body)
+            self._events.add(message, len(frame.body))
         elif command == "RECEIPT":
-            self._take_receipt(frame)
+            receipt_id = frame.headers.get("receipt-id", "")
+            if receipt_id and receipt_id == self._goodbye:
+                self._close("we left", clean=True)
+            else:
+                self._events.add(Receipt(receipt_id, frame.headers))
         elif command == "ERROR":
             self._take_error(frame)
         elif command == "CONNECTED" and self.state is State.CONNECTING:
@@ -412,51 +475,17 @@ class StompClient(Session):
         self.version = self._parser.version = version
         self.state = State.CONNECTED
         self._connect_by = NEVER
-        self._agree_on_beats(headers.get("heart-beat", "0,0"), now)
-        self._happened(Connected(version, headers.get("session", ""), headers.get("server", ""), headers))
-
-    def _agree_on_beats(self, text: str, now: Instant) -> None:
-        """Each direction beats at the slower of what one side can and the other wants (STOMP 1.2, Heart-beating)."""
-        theirs = text.split(",")
-        if len(theirs) != 2 or not all(part.isascii() and part.isdigit() and len(part) < 12 for part in theirs):
-            raise ProtocolViolation(f"heart-beat {text[:40]!r} is not two numbers")
-        sends, wants = (int(part) * MILLISECOND for part in theirs)
-        ours = self.options
-        if ours.heartbeat_send and wants:
-            # Looks rather than a timer from the last write: the verbs need not know the time.
-            self._beat_every = int(max(ours.heartbeat_send, wants) / BEAT_SHARE)
-            self._beat_at = now + self._beat_every
-            self._wrote = False  # CONNECT may have been long ago
-        if ours.heartbeat_receive and sends:
-            self._silence_max = int(max(ours.heartbeat_receive, sends) * GRACE)
-
-    def _take_receipt(self, frame: Frame) -> None:
-        receipt_id = frame.headers.get("receipt-id", "")
-        if receipt_id and receipt_id == self._goodbye:
-            self._close("we left", clean=True)
-        else:
-            self._happened(Receipt(receipt_id, frame.headers))
+        self._heartbeat.agree(headers.get("heart-beat", "0,0"), self.options, now)
+        self._events.add(Connected(version, headers.get("session", ""), headers.get("server", ""), headers))
 
     def _take_error(self, frame: Frame) -> None:
         text = reason(frame.headers, frame.body)
-        self._happened(Error(text, frame.headers.get("receipt-id", ""), frame.headers, frame.body))
+        self._events.add(Error(text, frame.headers.get("receipt-id", ""), frame.headers, frame.body))
         if self.state is State.CONNECTING:
             self._close(f"the broker refused the connection: {text}")
 
-    def _settles(self, message: Message, transaction: str) -> dict[str, str]:
-        if self.version == V1_2:
-            # Falls back for brokers that say 1.2 and leave the header out.
-            fields = {"id": message.headers.get("ack", message.message_id)}
-        else:
-            fields = {"message-id": message.message_id}
-            if self.version == V1_1:
-                fields["subscription"] = message.subscription
-        if transaction:
-            fields["transaction"] = transaction
-        return fields
-
     def _request(self, command: str, headers: dict[str, str], *, receipt: bool, body: bytes = b"") -> str:
-        self._require(State.CONNECTED)
+        _require(self.state, State.CONNECTED)
         if self.pending() >= OUTGOING_REFUSED:
             raise Refused(
                 f"{self.pending()} octets wait for the broker to read them", remedy="wait until `ready` before sending"
@@ -469,33 +498,43 @@ class StompClient(Session):
 
     def _write(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None:
         self.writer.write(encode_frame(command, headers, body, self.version))
-        self._wrote = True
+        self._heartbeat.wrote = True
         self.note()
 
     def _fresh(self, kind: str) -> str:
         self._last_id += 1
         return f"{kind}{self._last_id}"
 
-    def _require(self, state: State) -> None:
-        if self.state is not state:
-            raise Refused(
-                f"the connection is {self.state.value}, not {state.value}", remedy="look at its events for the reason"
-            )
-
     def _look_ready(self) -> None:
         """Say `Writable` once when ``ready`` has turned True after somebody saw it False."""
         if not self._was_ready:
             self._was_ready = True
             if self.ready:
-                self._happened(Writable())
-
-    def _happened(self, event: Event) -> None:
-        self._events.append(event)
-        if len(self._events) == 1 and self.listener is not None:
-            self.listener()
+                self._events.add(Writable())
 
     def _close(self, why: str, *, clean: bool = False) -> None:
         self.state = State.CLOSED
         self.closing = True
-        self._happened(Disconnected(why, clean))
+        self._events.add(Disconnected(why, clean))
         self.note()
+
+
+def _settled(message: Message, transaction: str, version: str) -> dict[str, str]:
+    """Return the headers that name ``message`` in an ACK or NACK of ``version``."""
+    if version == V1_2:
+        # Falls back for brokers that say 1.2 and leave the header out.
+        fields = {"id": message.headers.get("ack", message.message_id)}
+    else:
+        fields = {"message-id": message.message_id}
+        if version == V1_1:
+            fields["subscription"] = message.subscription
+    if transaction:
+        fields["transaction"] = transaction
+    return fields
+
+
+def _require(state: State, wanted: State) -> None:
+    if state is not wanted:
+        raise Refused(
+            f"the connection is {state.value}, not {wanted.value}", remedy="look at its events for the reason"
+        )
