@@ -12,6 +12,7 @@ from entrepot.base.machines import machine_of
 from entrepot.core.operators import tables, upkeep, views
 from entrepot.core.operators.address_control import address_named
 from entrepot.core.operators.control import DESCRIBED_MOST, PAGE, Control, fields_of, json_of, rows_of
+from entrepot.core.operators.divert_control import create_divert, destroy_divert
 from entrepot.core.operators.explaining import explained
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.making import Making, address_text
@@ -81,6 +82,8 @@ class BrokerControl(Control):
             "createQueue": making.create_queue,
             "destroyQueue": making.destroy_queue,
             "deployQueue": making.create_queue,
+            "createDivert": lambda given: create_divert(broker, given),
+            "destroyDivert": lambda given: destroy_divert(broker, given),
             "getQueueNames": self._queue_names,
             "getAddressInfo": lambda given: address_text(broker, address_named(broker, given.text(0))),
             "listBindingsForAddress": self._bindings,
@@ -107,6 +110,8 @@ class BrokerControl(Control):
             "closeSessionWithID": lambda given: census.close_session(given.text(0), given.text(1), CLOSED),
             "closeConsumerWithID": self._close_consumer,
             "listPreparedTransactions": self._prepared,
+            "commitPreparedTransaction": lambda given: self._finish(given, commits=True),
+            "rollbackPreparedTransaction": lambda given: self._finish(given, commits=False),
             "sendQueueInfoToQueue": lambda given: broker.informant.send_queue_info(given.text(0), given.text(1, "")),
             "describeQueues": self._describe_queues,
             "describeConsumers": lambda given: self._consumers(given.text(0, ""))[:DESCRIBED_MOST],
@@ -247,6 +252,18 @@ class BrokerControl(Control):
     def _prepared(self, given: Arguments) -> list[str]:
         """Return the names of the branches that are prepared."""
         return [one.transaction.name for one in islice(self.broker.branches.prepared.values(), DESCRIBED_MOST)]
+
+    def _finish(self, given: Arguments, *, commits: bool) -> bool:
+        """Commit or roll back the prepared branch of a name; False when there is none."""
+        branches = self.broker.branches
+        for key, branch in branches.prepared.items():
+            if branch.transaction.name == given.text(0):
+                if commits:
+                    branches.commit(key)
+                else:
+                    branches.roll_back(key)
+                return True
+        return False
 
     def _switch_connector(self, given: Arguments, *, start: bool) -> None:
         name = given.text(0)

@@ -8,6 +8,7 @@ from entrepot.core.operators.address_control import AddressControl
 from entrepot.core.operators.broker_control import BrokerControl
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.control import Control, Work
+from entrepot.core.operators.divert_control import DivertControl
 from entrepot.core.operators.queue_control import QueueControl, find_queue
 
 
@@ -18,9 +19,11 @@ def control(broker: BrokerCore, census: Census, resource: str) -> Control:
     kind, _, name = resource.partition(".")
     if kind == "queue" and name:
         return QueueControl(broker, census, name)
+    if kind == "divert" and name:
+        return DivertControl(broker, census, name)
     if kind == "address" and name:
         return AddressControl(broker, census, name)
-    raise Refused(f"there is no resource {resource!r}", remedy="name broker, address.NAME or queue.NAME")
+    raise Refused(f"there is no resource {resource!r}", remedy="name broker, address.NAME, queue.NAME or divert.NAME")
 
 
 __all__ = ["Census", "Control", "Work", "control", "find_queue"]

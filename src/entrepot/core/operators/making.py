@@ -12,19 +12,18 @@ from msgspec.structs import replace
 from entrepot.base.errors import InvalidDestination
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.core.addressing.binding import Address
-from entrepot.core.addressing.configuration import configured, described
-from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators import upkeep, words
 from entrepot.core.operators.address_control import address_named
+from entrepot.core.operators.asked import Asked, asked_queue
 from entrepot.core.operators.control import Counted, Several
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.queue_control import find_queue
 from entrepot.core.operators.tables import queues_of, routing_types
-from entrepot.core.operators.traits import configuration
+from entrepot.core.operators.traits import configuration, queue_text
 from entrepot.core.operators.upkeep import Purge
 from entrepot.core.queue.queue import Queue
-from entrepot.model.address import ANYCAST, ROUTING_NAMES, parse_one
+from entrepot.model.address import ANYCAST, parse_one
 
 BITS: Final = {"MULTICAST": 1, "ANYCAST": 2}
 
@@ -79,22 +78,18 @@ class Making:
     # -- queues --------------------------------------------------------------------------------------------------------
 
     def create_queue(self, given: Arguments) -> str | None:
-        """Make a queue; take one of Artemis' forms.
-
-        (configuration as JSON [, ignore if it exists]), (address, name [, [durable,] routing type]),
-        (address, routing type, name [, filter [, durable]]).
-        """
-        asked, minds, whole = _asked_queue(given)
-        table = self.broker.table
-        queue = table.queues.get(asked.name)
-        if queue is not None and minds:
-            raise words.queue_exists(asked.name, queue.address)
+        """Make a queue; take one of Artemis' forms (`asked`). Answer with what it is, where the form has an answer."""
+        wanted = asked_queue(given)
+        definition = wanted.definition
+        queue = self.broker.table.queues.get(definition.name)
+        if queue is not None and wanted.minds:
+            raise words.queue_exists(definition.name, queue.address)
         if queue is None:
-            place = parse_one(f"{asked.address}::{asked.name}", asked.routing)  # checks both names
-            if asked.routing == ANYCAST and is_pattern(place.name, MIXED):
+            place = parse_one(f"{definition.address}::{definition.name}", definition.routing)  # checks both names
+            if definition.routing == ANYCAST and is_pattern(place.name, MIXED):
                 raise InvalidDestination(f"{place.name!r} is a wildcard", remedy="only a topic may be one")
-            queue = self.broker.queues.create(replace(asked, name=place.queue, address=place.name))
-        return configuration(queue) if whole else None
+            queue = self.broker.queues.create(replace(definition, name=place.queue, address=place.name))
+        return _answer(wanted, queue)
 
     def destroy_queue(self, given: Arguments) -> Counted:
         """Take (name [, remove its consumers [, its address too, which always goes when empty [, only if empty]]])."""
@@ -156,14 +151,7 @@ def _bits(text: str) -> int:
     return bits
 
 
-def _asked_queue(given: Arguments) -> tuple[QueueDefinition, bool, bool]:
-    """Return what a `createQueue` wants, whether it minds when the queue exists, and wants to see it whole."""
-    first = given.text(0)
-    if first.lstrip().startswith("{"):
-        return configured(given.fields(0)), not given.flag(1, False), True
-    if given.text(1).upper() in ROUTING_NAMES[:2] and len(given) > 2:
-        durable = given.flag(4, True)
-        return described(first, given.text(2), given.text(1), given.text(3, ""), durable=durable), True, len(given) > 5
-    at = 3 if given.is_flag(2) else 2
-    durable = given.flag(2, True) if at == 3 else True
-    return described(first, given.text(1), given.text(at, "MULTICAST"), durable=durable), True, False
+def _answer(wanted: Asked, queue: Queue, *, updated: bool = False) -> str | None:
+    if wanted.answer == "json":
+        return configuration(queue, updated=updated)
+    return queue_text(queue) if wanted.answer else None

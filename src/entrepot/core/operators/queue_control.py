@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -27,7 +28,7 @@ from entrepot.core.operators.control import (
 from entrepot.core.operators.listing import Arguments, Listing, message_row
 from entrepot.core.operators.tables import Column, Columns
 from entrepot.core.operators.traits import traits
-from entrepot.core.operators.upkeep import Burial, Count, Discard, Move, Purge, Removal, Retry
+from entrepot.core.operators.upkeep import Burial, Count, Discard, Expiry, Move, Purge, Removal, Retry
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES, parse_one
 
@@ -141,6 +142,10 @@ class QueueControl(Control):
             "removeMessage": lambda given: Found(Removal(self.broker, self.name, given.identity(0))),
             "moveMessage": self._move_one,
             "retryMessage": lambda given: self._one(given, Retry(self.broker, self.name)),
+            "expireMessages": self._expire_several,
+            "expireMessage": lambda given: self._one(given, Expiry(self.broker, self.name)),
+            "listDeliveringMessagesAsJSON": self._delivering,
+            "listScheduledMessagesAsJSON": self._delayed,
             "sendMessageToDeadLetterAddress": lambda given: self._one(given, Burial(self.broker, self.name)),
             "peekFirstMessageAsJSON": lambda given: json_of(self._first_row()),
             "listConsumersAsJSON": self._consumers,
@@ -204,6 +209,26 @@ class QueueControl(Control):
 
     def _bury_several(self, given: Arguments) -> Counted:
         return Counted(Burial(self.broker, self.name, selector_or_none(given.text(0, "")), most_of(given, 1)))
+
+    def _expire_several(self, given: Arguments) -> Counted:
+        return Counted(Expiry(self.broker, self.name, selector_or_none(given.text(0, "")), most_of(given, 1)))
+
+    def _delivering(self, given: Arguments) -> str:
+        """Return what consumers have and did not settle, by consumer."""
+        left = LISTED_MOST
+        found: list[dict[str, Any]] = []
+        for consumer in self.queue.roster.consumers:
+            held = list(islice(consumer.in_flight.values(), left))
+            left -= len(held)
+            if held:
+                rows = [message_row(self.broker, reference.message) for reference in held]
+                found.append({"consumerName": str(consumer.key), "elements": rows})
+        return json_of(found)
+
+    def _delayed(self, given: Arguments) -> str:
+        """Return what waits for the time of its next delivery."""
+        held = islice(self.queue.returns.delayed.values(), LISTED_MOST)
+        return json_of([message_row(self.broker, reference.message) for reference in held])
 
     def _move_one(self, given: Arguments) -> Found:
         return self._one(given, Move(self.broker, self.name, given.text(1)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from entrepot.base.environment import MILLISECOND
 from entrepot.core.addressing.traits import LAST_VALUE_KEY
 from entrepot.core.operators.control import json_of
+from entrepot.core.operators.listing import written
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ROUTING_NAMES
 
@@ -64,3 +65,30 @@ def configuration(queue: Queue, *, updated: bool = False) -> str:
         "fqqn": False,
     }
     return json_of(said)
+
+
+def queue_text(queue: Queue) -> str:
+    """Return ``queue`` as Artemis writes one in words."""
+    does = traits(queue)
+    said: dict[str, object] = {
+        "name": queue.name,
+        "address": queue.address,
+        "routingType": ROUTING_NAMES[queue.routing],
+    }
+    if queue.filter is not None:
+        said["filter"] = queue.filter.text
+    said["durable"] = queue.durable
+    if does["max-consumers"] != -1:
+        said["maxConsumers"] = does["max-consumers"]
+    said |= {
+        "purgeOnNoConsumers": does["purge-on-no-consumers"],
+        "autoCreateAddress": queue.definition.auto_created,
+        "exclusive": does["exclusive"],
+        "lastValue": does["last-value"],
+        "lastValueKey": "null" if does["last-value-key"] is None else does["last-value-key"],
+        "nonDestructive": does["non-destructive"],
+        "consumersBeforeDispatch": does["consumers-before-dispatch"],
+        "delayBeforeDispatch": does["delay-before-dispatch"],
+    }
+    words = ", ".join(f"{name}={written(value)}" for name, value in said.items())
+    return f"Queue [{words}, autoCreateAddress={written(queue.definition.auto_created)}]"

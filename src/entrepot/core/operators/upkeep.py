@@ -326,6 +326,15 @@ class Burial(Discard):
         return True
 
 
+class Expiry(Discard):
+    """Lets messages expire now, whatever time they have left."""
+
+    def one(self, reference: Reference) -> bool:
+        """Let one message that was taken out expire."""
+        self.source.returns.expire(reference)
+        return True
+
+
 class Purge:
     """Removes all that waits in a queue when it begins, or the first ``most`` of it, unread; a step at a time."""
 

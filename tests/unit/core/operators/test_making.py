@@ -15,7 +15,7 @@ from entrepot.core.operators.census import Census
 from entrepot.core.operators.control import Work
 from entrepot.core.operators.controls import control
 from entrepot.core.operators.tables import LOOKED_A_STEP, ROWS_A_STEP
-from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.model.address import ANYCAST, MULTICAST, parse
 from entrepot.model.connected import ConnectionView, SessionView
 from kit import Rig
 
@@ -182,6 +182,58 @@ def test_one_consumer_is_closed_and_gives_back_what_it_has(rig: Rig, office: Off
     assert len(reader.endings) == 1
     assert rig.queue("Q").in_flight == 0
     assert listed(rig, office, "listConsumers") == []
+
+
+def test_queues_are_made_by_many_arguments(rig: Rig, office: Office) -> None:
+    """The 21 arguments that the ``artemis`` tool sends; what is said in words comes back so."""
+    arguments = ["a", "ANYCAST", "q", "n = 1", True, -1, False, False, False, -1, None, False, None, False, 0, -1]
+    arguments += [False, -1, -1, True, -1]
+    said = do(rig, office, BROKER, "createQueue", *arguments)
+    assert said == (
+        "Queue [name=q, address=a, routingType=ANYCAST, filter=n = 1, durable=true, purgeOnNoConsumers=false, "
+        "autoCreateAddress=false, exclusive=false, lastValue=false, lastValueKey=null, nonDestructive=false, "
+        "consumersBeforeDispatch=0, delayBeforeDispatch=-1, autoCreateAddress=false]"
+    )
+    assert rig.queue("q").address == "a"
+    with pytest.raises(EntrepotError, match="no 'bogus'"):
+        do(rig, office, BROKER, "createQueue", '{"name": "r", "bogus": 1}')
+
+
+def test_diverts_come_and_go(rig: Rig, office: Office) -> None:
+    assert do(rig, office, BROKER, "createDivert", "d", "d", "from", "to", True, "n = 1", None) is None
+    one = control(rig.broker, office, "divert.d")
+    names = ("Address", "ForwardingAddress", "Exclusive", "Filter", "RoutingType", "UniqueName")
+    assert [one.get(name) for name in names] == ["from", "to", True, "n = 1", "STRIP", "d"]
+    assert control(rig.broker, office, BROKER).get("divertNames") == ["d"]
+    assert "already" in fail(
+        rig, office, BROKER, "createDivert", '{"name": "d", "address": "a", "forwarding-address": "b"}'
+    )
+    rig.broker.queues.create(QueueDefinition(name="to", address="to"))
+    message = rig.message("x", "from", properties={"n": 1})
+    rig.broker.send(message, rig.broker.target(parse("from")))
+    assert (rig.queue("to").count, rig.queue("from").count) == (1, 0)
+    do(rig, office, BROKER, "destroyDivert", "d")
+    assert "AMQ229012: No binding for divert d" in fail(rig, office, BROKER, "destroyDivert", "d")
+    wrong = '{"name": "e", "address": "a", "forwarding-address": "b", "transformer-class-name": "X"}'
+    assert "transformer" in fail(rig, office, BROKER, "createDivert", wrong)
+
+
+def test_messages_expire_when_they_are_told_to() -> None:
+    rig, office = Rig(expiry_address="late"), Office()
+    rig.send_all("Q", range(600))
+    row = do(rig, office, "queue.Q", "browse", 1, 1)[0]
+    assert do(rig, office, "queue.Q", "expireMessage", row["messageID"]) is True
+    assert do(rig, office, "queue.Q", "expireMessages", "") == 599
+    assert (rig.queue("Q").count, rig.queue("late").count) == (0, 600)
+    assert control(rig.broker, office, "queue.Q").get("MessagesExpired") == 600
+
+
+def test_what_is_being_delivered_is_listed(rig: Rig, office: Office) -> None:
+    rig.send_all("Q", range(3))
+    rig.reader("Q", 2)
+    (consumer,) = json.loads(do(rig, office, "queue.Q", "listDeliveringMessagesAsJSON"))
+    assert len(consumer["elements"]) == 2
+    assert do(rig, office, "queue.Q", "listScheduledMessagesAsJSON") == "[]"
 
 
 def test_attributes_are_found_whatever_the_case_of_their_letters(rig: Rig, office: Office) -> None:
