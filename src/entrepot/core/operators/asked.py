@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from entrepot.core.addressing.configuration import configured
+from msgspec.structs import replace
+
+from entrepot.base.errors import Refused
+from entrepot.core.addressing.configuration import FIELDS, configured
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.operators.listing import Arguments
 from entrepot.model.address import ROUTING_NAMES
@@ -77,6 +80,21 @@ def asked_queue(given: Arguments) -> Asked:
     at = 3 if given.is_flag(2) else 2
     routing, durable = given.text(at, "MULTICAST"), given.flag(2, True) if at == 3 else True
     return Asked({"address": first, "name": given.text(1), "routing-type": routing, "durable": durable}, "")
+
+
+def changed(had: QueueDefinition, wanted: Asked) -> QueueDefinition:
+    """Return ``had`` with what is said now. Raises Refused: its address and routing type are for good."""
+    said = {"name": had.name, "address": had.address, "routing-type": ROUTING_NAMES[had.routing]} | wanted.said
+    asked = configured(said)
+    if (asked.address, asked.routing) != (had.address, had.routing):
+        raise Refused(
+            f"the queue {had.name!r} is an {ROUTING_NAMES[had.routing]} queue of {had.address!r}, and stays so",
+            remedy="make another queue",
+        )
+    fields = {FIELDS[word]: getattr(asked, FIELDS[word]) for word in said if word in FIELDS}
+    if "filter-string" in said:
+        fields["selector"] = asked.selector
+    return replace(had, **fields)
 
 
 def asked_change(given: Arguments) -> Asked:

@@ -80,6 +80,7 @@ class BrokerControl(Control):
             "updateAddress": making.update_address,
             "deleteAddress": making.delete_address,
             "createQueue": making.create_queue,
+            "updateQueue": making.update_queue,
             "destroyQueue": making.destroy_queue,
             "deployQueue": making.create_queue,
             "createDivert": lambda given: create_divert(broker, given),

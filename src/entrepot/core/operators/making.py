@@ -15,7 +15,7 @@ from entrepot.core.addressing.binding import Address
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators import upkeep, words
 from entrepot.core.operators.address_control import address_named
-from entrepot.core.operators.asked import Asked, asked_queue
+from entrepot.core.operators.asked import Asked, asked_change, asked_queue, changed
 from entrepot.core.operators.control import Counted, Several
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.queue_control import find_queue
@@ -90,6 +90,16 @@ class Making:
                 raise InvalidDestination(f"{place.name!r} is a wildcard", remedy="only a topic may be one")
             queue = self.broker.queues.create(replace(definition, name=place.queue, address=place.name))
         return _answer(wanted, queue)
+
+    def update_queue(self, given: Arguments) -> str | None:
+        """Change what is said of a queue that exists (`asked`); what is not said stays."""
+        wanted = asked_change(given)
+        name = str(wanted.said.get("name") or "")
+        queue = self.broker.table.queues.get(name)
+        if queue is None:
+            raise words.no_queue(self.broker, name)
+        self.broker.queues.redefine(queue, changed(queue.definition, wanted))
+        return _answer(wanted, queue, updated=True)
 
     def destroy_queue(self, given: Arguments) -> Counted:
         """Take (name [, remove its consumers [, its address too, which always goes when empty [, only if empty]]])."""

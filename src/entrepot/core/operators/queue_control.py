@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from entrepot.base.errors import InvalidDestination
 from entrepot.core.addressing.definition import connection_of
@@ -142,6 +143,8 @@ class QueueControl(Control):
             "removeMessage": lambda given: Found(Removal(self.broker, self.name, given.identity(0))),
             "moveMessage": self._move_one,
             "retryMessage": lambda given: self._one(given, Retry(self.broker, self.name)),
+            "enable": lambda given: self._enable(enabled=True),
+            "disable": lambda given: self._enable(enabled=False),
             "expireMessages": self._expire_several,
             "expireMessage": lambda given: self._one(given, Expiry(self.broker, self.name)),
             "listDeliveringMessagesAsJSON": self._delivering,
@@ -209,6 +212,10 @@ class QueueControl(Control):
 
     def _bury_several(self, given: Arguments) -> Counted:
         return Counted(Burial(self.broker, self.name, selector_or_none(given.text(0, "")), most_of(given, 1)))
+
+    def _enable(self, *, enabled: bool) -> None:
+        """Let messages be routed here, or not."""
+        self.broker.queues.redefine(self.queue, replace(self.queue.definition, enabled=enabled))
 
     def _expire_several(self, given: Arguments) -> Counted:
         return Counted(Expiry(self.broker, self.name, selector_or_none(given.text(0, "")), most_of(given, 1)))

@@ -36,9 +36,6 @@ def traits(queue: Queue) -> dict[str, object]:
     }
 
 
-SAID_WHEN_SET = ("group-first-key", "last-value-key")
-
-
 def configuration(queue: Queue, *, updated: bool = False) -> str:
     """Return ``queue`` as JSON, fields in Artemis' order; ``updated``: as `updateQueue` answers, with ``enabled``."""
     said: dict[str, object] = {

@@ -199,6 +199,32 @@ def test_queues_are_made_by_many_arguments(rig: Rig, office: Office) -> None:
         do(rig, office, BROKER, "createQueue", '{"name": "r", "bogus": 1}')
 
 
+def test_a_queue_is_changed_and_the_rest_of_it_stays(rig: Rig, office: Office) -> None:
+    do(
+        rig,
+        office,
+        BROKER,
+        "createQueue",
+        '{"name": "q", "routing-type": "ANYCAST", "max-consumers": 3, "ring-size": 9}',
+    )
+    now = json.loads(
+        do(rig, office, BROKER, "updateQueue", '{"name": "q", "exclusive": true, "filter-string": "n = 1"}')
+    )
+    wanted = {"max-consumers": 3, "ring-size": 9, "exclusive": True, "enabled": True, "filter-string": "n = 1"}
+    assert {name: now[name] for name in wanted} == wanted
+    said = do(rig, office, BROKER, "updateQueue", "q", "ANYCAST", 5, None)
+    assert "maxConsumers=5" in said
+    assert control(rig.broker, office, "queue.q").get("MaxConsumers") == 5
+    assert control(rig.broker, office, "queue.q").get("Exclusive") is True
+    assert "stays so" in fail(rig, office, BROKER, "updateQueue", '{"name": "q", "routing-type": "MULTICAST"}')
+    assert "AMQ229017: Queue none" in fail(rig, office, BROKER, "updateQueue", '{"name": "none"}')
+    do(rig, office, "queue.q", "disable")
+    assert control(rig.broker, office, "queue.q").get("Enabled") is False
+    rig.restart()
+    assert control(rig.broker, office, "queue.q").get("MaxConsumers") == 5
+    assert control(rig.broker, office, "queue.q").get("Enabled") is False
+
+
 def test_diverts_come_and_go(rig: Rig, office: Office) -> None:
     assert do(rig, office, BROKER, "createDivert", "d", "d", "from", "to", True, "n = 1", None) is None
     one = control(rig.broker, office, "divert.d")
