@@ -164,7 +164,8 @@ class Links:
                 case Drop(attempt):
                     self._drop(bridge, attempt)
                 case Warn(rounds, why):
-                    log.warning("%s: attempt %d failed: %s", bridge.link.name, rounds, why)
+                    level = logging.DEBUG if rounds & (rounds - 1) else logging.WARNING  # the 1st, 2nd, 4th, 8th ...
+                    log.log(level, "%s: attempt %d failed: %s", bridge.link.name, rounds, why)
                 case GiveUp(why):
                     level = logging.INFO if why == LOOP else logging.ERROR
                     log.log(level, "%s: given up: %s", bridge.link.name, why)

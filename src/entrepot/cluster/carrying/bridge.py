@@ -181,6 +181,7 @@ class CoreBridge(Dialled):
         self.carrier: Final = Carrier(broker, _Ears(self), terms, broker.entropy)
         self._say: Final = say
         self._look: _Look | None = None
+        self._open = False  # it was said that it is
         self._refused = 0  # the message that was refused last
         self._refusals = 0  # one after the other
         link.port = self
@@ -255,6 +256,7 @@ class CoreBridge(Dialled):
 
     def _told_open(self) -> None:
         place = self.link.place
+        self._open = True
         self.say(f"the bridge to {'' if place is None else place.masked()} is open")
         self.watch()
 
@@ -313,7 +315,8 @@ class CoreBridge(Dialled):
         """The link gave the connection up."""
         self.carrier.close(why)
         state = self.link.state
-        if self.link.counts.connections > 0 and state is State.WAITING:
+        was_open, self._open = self._open, False
+        if was_open:
             self.say(f"the bridge ended: {why}")
         feed = self.feed
         if state is State.FAILED and feed is not None:

@@ -122,6 +122,10 @@ def test_the_far_broker_is_not_there_at_first() -> None:
     crossed.reachable = True
     crossed.pass_ms(3_000)
     assert crossed.there() == ["a"]
+    crossed.reachable = False
+    crossed.cut()
+    crossed.pass_ms(5_000)
+    assert crossed.said == ["the bridge to tcp://far:61616 is open", "the bridge ended: cut"]
 
 
 def test_attempts_end() -> None:
