@@ -262,14 +262,17 @@ class CoreBridge(Dialled):
 
     def located(self, packet: ClusterTopology) -> None:
         """A member of the cluster beyond: with ``ha`` the backup of the other broker is dialled, too."""
-        if not self.options.ha or packet.exit or packet.node != self.carrier.node:
+        here = self.link.place
+        if not self.options.ha or packet.exit or here is None:
             return
-        places = list(self.link.places)
-        for text in backup_of(packet):
-            if text not in places:
-                places.append(text)
-        if len(places) > len(self.link.places):
-            self.perform(self.link.moved(places, self.now()))
+        known = {(place.host, place.port): place for place in self.link.places}
+        members = backup_of(packet)
+        if all((one.host, one.port) != (here.host, here.port) for one in members):
+            return  # another member: what is for this one is not for that
+        fresh = [one for one in members if (one.host, one.port) not in known]
+        if fresh:
+            added = [Endpoint(here.scheme, host=one.host, port=one.port, options=here.options) for one in fresh]
+            self.perform(self.link.moved([*self.link.places, *added], self.now()))
 
     def refused(self, number: int, code: int, why: str) -> None:
         """The other broker does not take a message: it goes back, and all behind it, and is tried again later.

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from entrepot.base.uri import Endpoint
 from entrepot.cluster.carrying.options import RoutingType
+from entrepot.cluster.clusters.options import connector_of
 from entrepot.cluster.link import State
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.explain import explain
+from entrepot.protocols.artemis.packets import ClusterTopology
+from entrepot.protocols.artemis.primitives import Connector
 from kit import SECOND
 
 from .crossed import PLACE, Crossed, properties
@@ -269,3 +273,23 @@ def test_what_is_no_fault_of_a_message_or_cannot_be_kept_is_tried_again(code: in
     crossed = Crossed(**options)
     refuse(crossed, code, 5)
     assert (crossed.bridge.link.counts.dead, crossed.waiting()) == (0, 2)
+
+
+def member(node: str, primary: str, backup: str) -> ClusterTopology:
+    def at(host: str) -> Connector:
+        return connector_of(host, Endpoint("tcp", host, 61616))
+
+    return ClusterTopology(node=node, primary=at(primary), backup=at(backup), last=True)
+
+
+@pytest.mark.parametrize("ha", [True, False])
+def test_with_ha_the_backup_is_dialled_too(ha: bool) -> None:
+    crossed = Crossed(ha=ha)
+    link = crossed.bridge.link
+    crossed.bridge.located(member("other", "elsewhere", "its-backup"))
+    assert [place.host for place in link.places] == ["far"], (
+        "another member's backup has not what is meant for this one"
+    )
+    crossed.bridge.located(member("this", "far", "backup"))
+    crossed.bridge.located(member("this", "far", "backup"))
+    assert [place.host for place in link.places] == (["far", "backup"] if ha else ["far"])
