@@ -72,11 +72,8 @@ class Queue(Source):
         self.backlog: Backlog = self.stock.backlog
         self.gate: Gate = Gate(traits, host.ceased)
         self.returns: Returns = Returns(host, self, self.stock)
-        self.dispatcher: Dispatcher
-        if traits.non_destructive:
-            self.dispatcher = Showing(self, self.stock, self.gate, self.returns)
-        else:
-            self.dispatcher = Dispatcher(self, self.stock, self.gate, self.returns)
+        dispatching = Showing if traits.non_destructive else Dispatcher
+        self.dispatcher: Dispatcher = dispatching(self, self.stock, self.gate, self.returns)
         self.taking: Taking = Taking(self, self.stock, self.returns)
         self.leased: i64 = 0
         self.promised: dict[int, Reference] = {}  # kept for a transaction whose consumer has left: counted as leased
