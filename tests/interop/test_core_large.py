@@ -12,7 +12,6 @@ from typing import Final
 
 import artemis
 import core_clients
-import ours
 import pytest
 
 MIB: Final = 1 << 20
