@@ -21,7 +21,7 @@ from entrepot.cluster.networks.neighbourhood import Neighbourhood
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.cluster.networks.reception import Reception
 from entrepot.cluster.zones import ZoneRules, check_zone
-from entrepot.config.clusters import Clusters, clusters_of
+from entrepot.config.clusters import PASSWORD, Clusters, clusters_of
 from entrepot.config.founding import add_policies, found, set_advisories, set_options
 from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import bridge_filters, lists_of, no_filters
@@ -51,6 +51,10 @@ from entrepot.protocols.openwire.statistics import Statistics
 from entrepot.protocols.session import Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
 from entrepot.protocols.stomp.server import StompSession
+
+UNTRUSTED: Final = (
+    "cluster-password is the default, which everybody knows: no node of the cluster comes in here. Set it on every node"
+)
 
 Act = Callable[[Callable[[], object]], None]
 """Does an action as one turn of its world."""
@@ -215,10 +219,12 @@ class Assembly:
             )
             self.clusters.append(made)
         credentials = clusters.credentials
-        if self.clusters:
+        if self.clusters and credentials.password == PASSWORD and self.plan.security.users is not None:
+            self.ports.say("cluster", UNTRUSTED)
+        elif self.clusters:
             self.broker.access.trust(User(credentials.user, f"plain:{credentials.password}", peer=True))
-            if self._doorbell is not None:
-                self._doorbell.notifications.elsewhere = AllClusters(self.clusters)
+        if self.clusters and self._doorbell is not None:
+            self._doorbell.notifications.elsewhere = AllClusters(self.clusters)
         if self.clusters and self._core is not None:
             self._core.membership = self.clusters[0].members
 

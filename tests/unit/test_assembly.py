@@ -10,9 +10,11 @@ import pytest
 import entrepot
 from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.base.environment import SECOND
-from entrepot.base.errors import InvalidOption
+from entrepot.base.errors import InvalidOption, UserUnknown
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.config.model import BrokerConfig
+from entrepot.config.peering import ClusterEntry, Peering, PlaceEntry, Position
+from entrepot.config.security import Security, UserEntry
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.events.facts import Hub
 from entrepot.core.operators.jobs import ADDRESS as JOBS
@@ -23,6 +25,7 @@ from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.session import Shell
 from entrepot.protocols.stomp.options import StompOptions
 from journals import Lots
+from kit import knock
 
 SOURCES = Path(entrepot.__file__).parent
 
@@ -114,3 +117,23 @@ def test_no_world_puts_a_broker_together_by_itself() -> None:
         if node.func.id in ("BrokerCore", "Neighbourhood", "Acceptor") and path.name != "assembly.py"
     ]
     assert found == []
+
+
+@pytest.mark.parametrize(("password", "trusted"), [("own", True), ("", False)])
+def test_the_default_password_of_clusters_opens_no_broker_that_asks_who_comes(password: str, trusted: bool) -> None:
+    at = Position()
+    peering = Peering(
+        places=(PlaceEntry(name="me", uri="tcp://h:1", at=at),),
+        clusters=(ClusterEntry(name="c", connector="me", at=at),),
+        cluster_user="cluster",
+        cluster_password=password,
+    )
+    security = Security(users=(UserEntry("app", "plain:x"),), rules=())
+    made = started(Plan("b", 1 << 20, config=BrokerConfig(peering=peering, security=security)))
+    assert len(made.clusters) == 1
+    answered = knock(made.broker.access, "cluster", password or "CHANGE ME!!")
+    if trusted:
+        assert answered.subject().peer
+    else:
+        with pytest.raises(UserUnknown):
+            answered.subject()

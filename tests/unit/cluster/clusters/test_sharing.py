@@ -9,6 +9,7 @@ from entrepot.cluster.clusters.listening import address_rule, filter_of
 from entrepot.cluster.clusters.options import Balancing
 from entrepot.cluster.clusters.remotes import store_name
 from kit import Reader
+from unit.protocols.artemis.wired import Client, Hub
 
 RECORDED = (
     "(_AMQ_Binding_Type <> 2 OR _AMQ_Binding_Type IS NULL) AND _AMQ_NotifType IN ('SESSION_CREATED', 'BINDING_ADDED', "
@@ -200,3 +201,16 @@ def test_clients_see_nothing_of_the_way() -> None:
     assert rare is None or (not rare.internal and not any(name.startswith("_AMQ") for name in rare.annotations))
     assert b"_\0A\0M\0Q\0_\0R\0O\0U\0T\0E" not in delivery.message.raw
     assert b"_\0A\0M\0Q\0_\0B\0R\0I" not in delivery.message.raw
+
+
+def test_where_a_message_goes_is_said_by_nodes_of_the_cluster_and_by_nobody_else() -> None:
+    for admitted, expected in ((False, (1, 0)), (True, (0, 1))):
+        hub = Hub()
+        client = Client(hub)
+        client.open()
+        client.make("A")
+        client.make("B", address="A")
+        client.session.admitted = admitted
+        first, second = (hub.rig.queue(name) for name in ("A", "B"))
+        client.send("A", "m", _AMQ_ROUTE_TO=int(second.identity).to_bytes(8, "big"))
+        assert (first.count, second.count) == expected

@@ -237,3 +237,17 @@ def test_who_may_read_a_wildcard_may_read_all_that_it_covers(
     assert reads(name) == expected
     if reads(pattern) and matches(pattern, name, MIXED):
         assert reads(name)
+
+
+def test_the_nodes_of_a_cluster_may_do_everything_and_nobody_else_comes_in_under_their_name() -> None:
+    rig = Rig(disk=False)
+    access = rig.broker.access
+    access.protect(Directory([User("app", "plain:secret", ["shop"])]), [rule("queue://a", SEND)])
+    access.trust(User("cluster", "plain:right", peer=True))
+    node = admitted(access, "cluster", "right")
+    for verb in ("send", "consume", "create", "delete"):
+        assert may(access, verb, "queue://b", node) == ""
+    for password in ("wrong", "", None):
+        with pytest.raises(UserUnknown):
+            admitted(access, "cluster", password)
+    assert may(access, "consume", "queue://a", admitted(access, "app", "secret")) != ""
