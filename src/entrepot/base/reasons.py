@@ -46,6 +46,7 @@ ABOUT: Final = {
 
 OBJECTIONS: Final = {
     "bridge-busy": "a bridge has as much under way as it may, or its broker does not read",
+    "bridge-down": "the bridge is not connected to its broker",
     "bridge-rule": "a rule of a bridge does not let it cross",
     "no-credit": "the consumer gave no credit",
     "no-local": "the consumer wants no messages of its own connection",
