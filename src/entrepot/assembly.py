@@ -8,12 +8,10 @@ does nothing of that by itself, so what is simulated is what runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from entrepot.base.environment import Duration, Entropy, Instant, WallTime
 from entrepot.base.errors import InvalidOption
-from entrepot.cluster.carrying.connector import CoreConnector
-from entrepot.cluster.clusters.connection import AllClusters, ClusterConnection
 from entrepot.cluster.dialled import Dialled
 from entrepot.cluster.link import Effect
 from entrepot.cluster.networks.connector import NetworkConnector, Perform
@@ -21,7 +19,6 @@ from entrepot.cluster.networks.neighbourhood import Neighbourhood
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.cluster.networks.reception import Reception
 from entrepot.cluster.zones import ZoneRules, check_zone
-from entrepot.config.clusters import PASSWORD, Clusters, clusters_of
 from entrepot.config.founding import add_policies, found, set_advisories, set_options
 from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import bridge_filters, lists_of, no_filters
@@ -36,13 +33,11 @@ from entrepot.core.operators.jobs import Jobs
 from entrepot.core.operators.management import install
 from entrepot.core.options import BrokerOptions
 from entrepot.core.recovery import recover
-from entrepot.core.security.directory import User
 from entrepot.journal.log import JournalCore, RecoveryReport
+from entrepot.model.message import LANGUAGE_CORE, offer
 from entrepot.protocols.artemis import doorbell
-from entrepot.protocols.artemis.acceptor import CoreAcceptor
 from entrepot.protocols.artemis.doorbell import Doorbell
 from entrepot.protocols.artemis.options import CoreOptions
-from entrepot.protocols.artemis.server import CoreServerSession
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.openwire.server import OpenWireSession
@@ -52,12 +47,23 @@ from entrepot.protocols.session import Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
 from entrepot.protocols.stomp.server import StompSession
 
-UNTRUSTED: Final = (
-    "cluster-password is the default, which everybody knows: no node of the cluster comes in here. Set it on every node"
-)
+if TYPE_CHECKING:
+    from entrepot.artemis import ArtemisSide
+    from entrepot.cluster.carrying.connector import CoreConnector
+    from entrepot.cluster.clusters.connection import ClusterConnection
+    from entrepot.config.clusters import Clusters
+    from entrepot.protocols.artemis.membership import Membership
 
 Act = Callable[[Callable[[], object]], None]
 """Does an action as one turn of its world."""
+
+
+def _read_core() -> None:
+    """Load what reads messages that came over CORE: one may be in the journal of a broker that nobody speaks it to."""
+    from entrepot.protocols.artemis import convert  # noqa: F401, PLC0415 - it registers itself
+
+
+offer(LANGUAGE_CORE, _read_core)
 
 
 class Plan:
@@ -95,6 +101,8 @@ class Plan:
         self.options: Final = BrokerOptions(name, memory_limit)
         self.clusters: Clusters | None = None
         if config is not None and (config.peering.clusters or config.peering.broadcasts):
+            from entrepot.config.clusters import clusters_of  # noqa: PLC0415 - see `entrepot.artemis`
+
             self.clusters = clusters_of(config.peering)
         if config is not None:
             add_policies(config, self.policies)
@@ -112,7 +120,11 @@ class Plan:
 
     def core_connectors(self) -> list[CoreConnector]:
         """Return new core bridges, not started. Names are unique: the reader of the file saw to it."""
-        return [] if self.config is None else [CoreConnector(one) for one in self.config.core_bridges]
+        if self.config is None or not self.config.core_bridges:
+            return []
+        from entrepot.cluster.carrying.connector import CoreConnector  # noqa: PLC0415 - see `entrepot.artemis`
+
+        return [CoreConnector(one) for one in self.config.core_bridges]
 
     def connectors(self) -> list[NetworkConnector]:
         """Return new network connectors, not started. Raises InvalidURI, InvalidOption."""
@@ -157,10 +169,9 @@ class Assembly:
         protect(plan.security, self.broker.access)
         self.connections = 0  # how many sessions were made
         self.connectors: Final = plan.connectors() if connectors is None else list(connectors)
-        self.clusters: list[ClusterConnection] = []
         self.core_connectors: Final = plan.core_connectors()
         self._acceptor: Acceptor | None = None
-        self._core: CoreAcceptor | None = None
+        self._artemis: ArtemisSide | None = None
         self._doorbell: Doorbell | None = None
         self._neighbourhood: Neighbourhood | None = None
         self._door: Reception | None = None
@@ -185,9 +196,10 @@ class Assembly:
         broker.begin_trace()
         install(broker, Census() if census is None else census)
         self._acceptor = acceptor = Acceptor(broker)
-        self._core = CoreAcceptor(broker)
         notices = (BrokerConfig() if config is None else config).notices
-        self._doorbell = doorbell.install(broker, notices.address, sessions=notices.sessions, acceptor=self._core)
+        self._doorbell = doorbell.install(
+            broker, notices.address, sessions=notices.sessions, membership=self._membership
+        )
         if config is not None:
             set_advisories(config, acceptor.advisories)
             if config.plugins.statistics:
@@ -203,35 +215,8 @@ class Assembly:
             rules=self.plan.zones,
         )
         self._door = Reception(self._neighbourhood)
-        self._join()
-
-    def _join(self) -> None:
-        """Make the cluster connections, not started: connections of CORE are told what the first of them knows."""
-        clusters = self.plan.clusters
-        if clusters is None:
-            return
-        for note in clusters.notes:
-            self.ports.say("cluster", note)
-        for options in clusters.connections:
-            listens = bool(clusters.hears.get(options.name))
-            made = ClusterConnection(
-                self.broker, options, clusters.credentials, self.ports.say, listens=listens, tell=self._tell
-            )
-            self.clusters.append(made)
-        credentials = clusters.credentials
-        if self.clusters and credentials.password == PASSWORD and self.plan.security.users is not None:
-            self.ports.say("cluster", UNTRUSTED)
-        elif self.clusters:
-            self.broker.access.trust(User(credentials.user, f"plain:{credentials.password}", peer=True))
-        if self.clusters and self._doorbell is not None:
-            self._doorbell.notifications.elsewhere = AllClusters(self.clusters)
-        if self.clusters and self._core is not None:
-            self._core.membership = self.clusters[0].members
-
-    def _tell(self, kind: str, said: dict[str, object]) -> None:
-        doorbell = self._doorbell
-        if doorbell is not None and doorbell.listening:
-            doorbell.notifications.tell(kind, said)
+        if self.plan.clusters is not None:
+            self.artemis.join(self.plan.clusters, guarded=self.plan.security.users is not None)
 
     def found(self, act: Act) -> None:
         """Make true what the configuration says. Raises Refused, StorageError."""
@@ -248,6 +233,29 @@ class Assembly:
         if self._acceptor is None:
             raise InvalidOption("the broker is not running", remedy="start it first")
         return self._acceptor
+
+    @property
+    def artemis(self) -> ArtemisSide:
+        """Return what there is of Artemis; who asks first has it loaded. Raises InvalidOption before `equip`."""
+        if self._artemis is None:
+            if self._doorbell is None:
+                raise InvalidOption("the broker is not running", remedy="start it first")
+            from entrepot.artemis import ArtemisSide  # noqa: PLC0415 - few brokers need it
+
+            self._artemis = ArtemisSide(self.broker, self._doorbell, self.ports.say)
+        return self._artemis
+
+    def load_artemis(self) -> None:
+        """Load what there is of Artemis before somebody waits for it. Raises InvalidOption before `equip`."""
+        assert self.artemis
+
+    @property
+    def clusters(self) -> Sequence[ClusterConnection]:
+        """Return the cluster connections, of a broker that has some."""
+        return () if self._artemis is None else self._artemis.clusters
+
+    def _membership(self) -> Membership | None:
+        return None if self._artemis is None else self._artemis.acceptor.membership
 
     @property
     def neighbourhood(self) -> Neighbourhood:
@@ -270,10 +278,8 @@ class Assembly:
 
     def greet_core(self, shell: Shell, options: CoreOptions, peer: str) -> Session:
         """Make the session of a connection that speaks CORE. Raises InvalidOption before `equip`."""
-        if self._core is None:
-            raise InvalidOption("the broker is not running", remedy="start it first")
         self.connections += 1
-        return CoreServerSession(shell, self._core, options, self.connections, peer)
+        return self.artemis.greet(shell, options, self.connections, peer)
 
     # -- bridges and the end -------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import clock_gettime_ns
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.base.environment import KIB, MIB
@@ -30,7 +30,6 @@ from entrepot.ha.fence import LeaseFence
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.role import Effect, Role, Signal
 from entrepot.io.announcing import Announcer
-from entrepot.io.contacts import Contacts
 from entrepot.io.disk import Disk
 from entrepot.io.hashing import ThreadHasher
 from entrepot.io.leases import CLOCK
@@ -55,6 +54,9 @@ from entrepot.protocols.openwire.options import read_option as read_openwire_opt
 from entrepot.protocols.session import CORE, HTTP, OPENWIRE, STOMP, Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
 from entrepot.protocols.stomp.uri import read_option
+
+if TYPE_CHECKING:
+    from entrepot.io.contacts import Contacts
 
 DEFAULT_LISTEN: Final = ("stomp://127.0.0.1:61613", "auto://127.0.0.1:61616")
 MEMORY_LIMIT: Final = 512 * MIB
@@ -230,6 +232,8 @@ class Node:
         self._maintenance = loop.call_later(COMPACT_LOOK, self._maintain)
         self.links = Links(self.turn, made)
         if made.plan.clusters is not None:
+            from entrepot.io.contacts import Contacts  # noqa: PLC0415 - see `entrepot.artemis`
+
             self._contacts = Contacts(
                 self.turn, made.clusters, made.plan.clusters, made.ports.entropy, self.links.carry
             )
@@ -421,6 +425,8 @@ class Node:
         self, listening: Listening, stomp: StompOptions, openwire: OpenWireOptions, core: CoreOptions
     ) -> Listener:
         made = self.made
+        if listening.protocol == CORE:
+            made.load_artemis()  # now, and not when the first client comes
 
         def greet(shell: Shell, peer: str) -> Session:
             return made.greet_openwire(shell, openwire, peer)

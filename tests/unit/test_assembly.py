@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -137,3 +139,22 @@ def test_the_default_password_of_clusters_opens_no_broker_that_asks_who_comes(pa
     else:
         with pytest.raises(UserUnknown):
             answered.subject()
+
+
+def test_what_few_brokers_need_is_not_loaded_by_all() -> None:
+    """Five megabytes of a broker that rests: CORE, the clusters of Artemis and their bridges."""
+    said = "import sys, entrepot.node; print(*sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout.split()
+    light = {"", ".doorbell", ".options", ".uri"}
+    parts = ("entrepot.artemis", "entrepot.cluster.clusters.connection", "entrepot.cluster.carrying.connector")
+    assert [name for name in parts if name in loaded] == []
+    wire = "entrepot.protocols.artemis"
+    assert {name.removeprefix(wire) for name in loaded if name.startswith(wire)} == light
+
+
+def test_a_message_of_core_is_read_where_nobody_speaks_it() -> None:
+    said = (
+        "import entrepot.node; from entrepot.model.message import language; print(language(3).name, language(99).name)"
+    )
+    read = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout
+    assert read.strip() == "CORE language 99"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, assert_never
 
@@ -38,7 +39,7 @@ class Contacts:
     """All connections that the cluster connections of one broker opened to learn who is there, and its groups."""
 
     def __init__(
-        self, turn: Turn, clusters: list[ClusterConnection], said: Clusters, entropy: Entropy, carry: Carry
+        self, turn: Turn, clusters: Sequence[ClusterConnection], said: Clusters, entropy: Entropy, carry: Carry
     ) -> None:
         self.clusters: Final = clusters
         self._turn: Final = turn
@@ -49,7 +50,7 @@ class Contacts:
         self._dialling: dict[tuple[Contact, int], asyncio.Task[None]] = {}
         self._tokens: dict[str, None] = {}
         self._groups: list[Group] = []
-        self._hearings: list[tuple[Hearing, list[ClusterConnection]]] = []
+        self._hearings: list[tuple[Hearing, Sequence[ClusterConnection]]] = []
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     async def start(self) -> None:
@@ -118,10 +119,10 @@ class Contacts:
         delay = broadcast.period / SECOND
         self._timers[broadcast.name] = self._turn.loop.call_later(delay, self._say, broadcast, group, data)
 
-    def _heard(self, hearing: Hearing, told: list[ClusterConnection], data: bytes, sender: str) -> None:
+    def _heard(self, hearing: Hearing, told: Sequence[ClusterConnection], data: bytes, sender: str) -> None:
         self._turn.run(lambda: self._tell(hearing.heard(data, int(self._turn.now)), told))
 
-    def _tell(self, events: list[Event], told: list[ClusterConnection]) -> None:
+    def _tell(self, events: list[Event], told: Sequence[ClusterConnection]) -> None:
         for event in events:
             for cluster in told:
                 cluster.heard(event)

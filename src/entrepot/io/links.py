@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from entrepot.assembly import Assembly
 from entrepot.base.errors import OperatorError
 from entrepot.base.uri import Endpoint, authority
-from entrepot.cluster.carrying.connector import CoreConnector
 from entrepot.cluster.dialled import Dialled
 from entrepot.cluster.link import Effect
 from entrepot.cluster.networks.bridge import LOOP
@@ -21,7 +20,6 @@ from entrepot.cluster.networks.reception import Arrival
 from entrepot.io.announcing import ZeroconfBrowser
 from entrepot.io.connection import Connection
 from entrepot.io.datagram import Group, join
-from entrepot.io.hearings import BridgeHearings
 from entrepot.io.options import read
 from entrepot.io.tcp import dial
 from entrepot.io.tls import client_context
@@ -30,6 +28,10 @@ from entrepot.protocols.announcement import Found, Hearing
 from entrepot.protocols.failover import Dial, Drop, GiveUp, Warn
 from entrepot.protocols.openwire.negotiation import WIRE_FORMAT
 from entrepot.protocols.session import Session, Shell
+
+if TYPE_CHECKING:
+    from entrepot.cluster.carrying.connector import CoreConnector
+    from entrepot.io.hearings import BridgeHearings
 
 DRAIN_PATIENCE_S: Final = 5.0  # for what is on its way when the broker stops; the peer answers within a sync
 SWEEP_S: Final = 0.5  # between two looks for brokers that announce themselves no more
@@ -46,8 +48,7 @@ class Links:
         self.connectors: Final = made.connectors
         self.core_connectors: Final = made.core_connectors
         self._made: Final = made
-        node = made.broker.ids.node.uuid_text
-        self._bridge_hearings: Final = BridgeHearings(turn, node, made.plan.config, made.core_connectors)
+        self._bridge_hearings: BridgeHearings | None = None
         self._connections: dict[tuple[Dialled, int], Connection] = {}
         self._dialling: dict[tuple[Dialled, int], asyncio.Task[None]] = {}
         self._groups: list[Group] = []
@@ -66,9 +67,18 @@ class Links:
                 await self._listen(connector, beacon)
         for core in self.core_connectors:
             self.turn.run(partial(self._carry, core))
-        await self._bridge_hearings.start()
+        if self.core_connectors:
+            await self._hear_for_core()
         if self._hearings:
             self._sweep()
+
+    async def _hear_for_core(self) -> None:
+        from entrepot.io.hearings import BridgeHearings  # noqa: PLC0415 - see `entrepot.artemis`
+
+        made = self._made
+        node = made.broker.ids.node.uuid_text
+        self._bridge_hearings = BridgeHearings(self.turn, node, made.plan.config, self.core_connectors)
+        await self._bridge_hearings.start()
 
     def report(self) -> list[dict[str, object]]:
         """Return all bridges, those that others opened included, and connectors that have none."""
@@ -113,7 +123,8 @@ class Links:
         """Let arrive what is on its way, take leave, close."""
         if self._timer is not None:
             self._timer.cancel()
-        self._bridge_hearings.stop()
+        if self._bridge_hearings is not None:
+            self._bridge_hearings.stop()
         for group in self._groups:
             group.close()
         for browser in self._browsers:

@@ -26,6 +26,7 @@ Envelope on disk (big-endian; written by `write_envelope`, read by `read_envelop
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from librt.strings import (
@@ -179,6 +180,7 @@ class Language:
 
 
 _languages: dict[int, Language] = {}
+_offers: dict[int, Callable[[], None]] = {}
 
 
 def register(language: Language) -> None:
@@ -186,9 +188,17 @@ def register(language: Language) -> None:
     _languages[language.code] = language
 
 
+def offer(code: int, load: Callable[[], None]) -> None:
+    """Have ``load`` register the language ``code`` when a message carries it for the first time."""
+    _offers[code] = load
+
+
 def language(code: int) -> Language:
     """Return the language registered under ``code``; an unknown one is carried and refuses only conversion."""
     found = _languages.get(code)
+    if found is None and code in _offers:
+        _offers.pop(code)()
+        found = _languages.get(code)
     if found is None:
         found = Language(code, f"language {code}")
         _languages[code] = found

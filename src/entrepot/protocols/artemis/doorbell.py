@@ -5,6 +5,7 @@ Nor is `notifying` imported. Until then the only facts that are listened to are 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from entrepot.base.patterns import MIXED, is_pattern
@@ -13,11 +14,9 @@ from entrepot.core.broker import BrokerCore
 from entrepot.core.events.facts import QUEUE_ADDED, QUEUE_REMOVED, Fact, Listener, QueueFact
 from entrepot.core.ports import Informant
 from entrepot.model.address import MULTICAST
-from entrepot.protocols.artemis.acceptor import CoreAcceptor
-from entrepot.protocols.artemis.membership import Onlooker
-from entrepot.protocols.artemis.packets import ClusterTopology
 
 if TYPE_CHECKING:
+    from entrepot.protocols.artemis.membership import Membership
     from entrepot.protocols.artemis.notifying import Notifications
 
 
@@ -69,60 +68,38 @@ class Doorbell(Listener):
 class QueueInformant(Informant):
     """Answers brokers that ask what queues there are."""
 
-    def __init__(self, doorbell: Doorbell, acceptor: CoreAcceptor | None) -> None:
-        """``acceptor``: knows who is in the cluster, if anybody does."""
+    def __init__(self, doorbell: Doorbell, membership: Callable[[], Membership | None]) -> None:
+        """``membership``: returns who knows who is in the cluster, None for nobody."""
         super().__init__(doorbell.address, doorbell.broker.wall)
         self.doorbell: Doorbell = doorbell
-        self.acceptor: CoreAcceptor | None = acceptor
+        self.membership: Callable[[], Membership | None] = membership
 
     def topology(self) -> list[dict[str, str]]:
         """Return who is in the cluster, as ``listNetworkTopology`` says it."""
-        if self.acceptor is None:
-            return []
-        asked = _Asked()
-        membership = self.acceptor.membership
-        membership.look(asked)
-        membership.forget(asked)
-        return asked.rows
+        membership = self.membership()
+        return [] if membership is None else membership.rows()
 
     def send_queue_info(self, queue: str, rule: str) -> None:
         """Tell ``queue`` what there is. Raises InvalidDestination when there is no such queue."""
         self.doorbell.notifications.send_queue_info(queue, rule)
 
 
-class _Asked(Onlooker):
-    """Somebody who looks at the topology once."""
-
-    def __init__(self) -> None:
-        self.rows: list[dict[str, str]] = []
-
-    def tell(self, packet: ClusterTopology) -> None:
-        """Note one member."""
-        row = {"nodeID": packet.node}
-        for name, connector in (("primary", packet.primary), ("backup", packet.backup)):
-            if connector is not None:
-                said = {one.key: one.value for one in connector.parameters}
-                row[name] = f"{said.get('host', '')}:{said.get('port', '')}"
-        if "primary" in row:
-            row["live"] = row["primary"]  # what older tools look for
-            self.rows.append(row)
-
-    def is_slow(self) -> bool:
-        """It is told at once."""
-        return False
-
-    def called(self) -> str:
-        """Return who asks."""
-        return "management"
+def _nobody() -> Membership | None:
+    return None
 
 
 def install(
-    broker: BrokerCore, address: str, plugin: int = 0, *, sessions: bool = True, acceptor: CoreAcceptor | None = None
+    broker: BrokerCore,
+    address: str,
+    plugin: int = 0,
+    *,
+    sessions: bool = True,
+    membership: Callable[[], Membership | None] = _nobody,
 ) -> Doorbell:
     """Let what happens in ``broker`` be told on ``address`` from now on."""
     broker.table.guarded[address] = True  # who reads all topics meant those of applications
     doorbell = Doorbell(broker, address, plugin, sessions=sessions)
     broker.hub.add(doorbell)
-    broker.informant = QueueInformant(doorbell, acceptor)
+    broker.informant = QueueInformant(doorbell, membership)
     doorbell.look()
     return doorbell

@@ -48,9 +48,42 @@ class Membership:
     def forget(self, onlooker: Onlooker) -> None:
         """It is gone."""
 
+    def rows(self) -> list[dict[str, str]]:
+        """Return who is in the cluster, as ``listNetworkTopology`` says it."""
+        asked = _Asked()
+        self.look(asked)
+        self.forget(asked)
+        return asked.rows
+
     def admits(self, onlooker: Onlooker, user: str, password: str) -> bool:
         """Return whether a peer that gives these may take part in the cluster: nobody, where there is none."""
         return False
 
     def announced(self, onlooker: Onlooker, packet: NodeAnnounce) -> None:
         """A peer that was admitted says who it is and where."""
+
+
+class _Asked(Onlooker):
+    """Somebody who looks at the topology once."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, str]] = []
+
+    def tell(self, packet: ClusterTopology) -> None:
+        """Note one member."""
+        row = {"nodeID": packet.node}
+        for name, connector in (("primary", packet.primary), ("backup", packet.backup)):
+            if connector is not None:
+                said = {one.key: one.value for one in connector.parameters}
+                row[name] = f"{said.get('host', '')}:{said.get('port', '')}"
+        if "primary" in row:
+            row["live"] = row["primary"]  # what older tools look for
+            self.rows.append(row)
+
+    def is_slow(self) -> bool:
+        """It is told at once."""
+        return False
+
+    def called(self) -> str:
+        """Return who asks."""
+        return "management"
