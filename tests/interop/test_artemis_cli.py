@@ -81,10 +81,12 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "queue delete again": ("queue", "delete", "--name", "cli.made"),
     "address in use": ("address", "delete", "--name", "cli.q"),
     "missing address": ("address", "show", "--name", "cli.none"),
-    "perf": ("perf", "client", "--duration", "2", "--warmup", "0", "--message-count", "100", "queue://cli.perf"),
+    "perf": ("perf", "client", "--duration", "2", "--warmup", "0", "queue://cli.perf"),
     "address delete": ("address", "delete", "--name", "cli.address"),
 }  # fmt: skip
-NOT_COMPARED: Final = re.compile(r"SLF4J|Connection brokerURL|.*\btook\b|Running |.*elapsed|\s*$", re.IGNORECASE)
+NOT_COMPARED: Final = re.compile(
+    r"SLF4J|Connection brokerURL|.*\btook\b|Running |.*elapsed|--- (?!SUMMARY|result)|\s*$", re.IGNORECASE
+)
 VARIES: Final = re.compile(r"\d+ (milli)?seconds?|\[[\w-]*\d[\w-]*\]|ID:[\w-]+|\d+\.\d+ seconds|tcp://\S+|\d+ ms")
 
 
@@ -146,5 +148,7 @@ def test_it_prints_the_same_here(name: str, printed: tuple[dict[str, str], dict[
     theirs, own = printed
     if own is None:
         pytest.skip("this build of entrepot has no CORE server")
-    difference = difflib.unified_diff(theirs[name].splitlines(), own[name].splitlines(), "Artemis", "entrepot")
-    assert theirs[name] == own[name], "\n".join(difference)
+    expected, found = theirs[name].splitlines(), own[name].splitlines()
+    if name == "queue stat":  # in the order of a hash table, which varies
+        expected, found = sorted(expected), sorted(found)
+    assert expected == found, "\n".join(difflib.unified_diff(expected, found, "Artemis", "entrepot"))
