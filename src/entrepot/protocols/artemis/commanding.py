@@ -65,6 +65,7 @@ from entrepot.protocols.artemis.sending import Sending
 from entrepot.protocols.artemis.session import CoreSession
 from entrepot.protocols.artemis.settling import Settling
 from entrepot.protocols.artemis.transacting import Transacting
+from entrepot.protocols.serving.confirmations import Confirmation
 from entrepot.protocols.session import CORE
 
 XA_STEPS = (
@@ -251,6 +252,17 @@ class Commands(Reattachable):
         """Return whether a large transaction is being carried out."""
         transacting = self.transacting
         return transacting is not None and transacting.is_busy()
+
+    def puts_off(self, arrival: Confirmation) -> bool:
+        """Let ``arrival`` at another connection wait for a large transaction; False: there is none.
+
+        Its commit counts when it is answered: a client that came before would be asked to say it again.
+        """
+        transacting = self.transacting
+        if transacting is None or not transacting.is_busy():
+            return False
+        transacting.behind.append(arrival)
+        return True
 
     # -- the end -------------------------------------------------------------------------------------------------------
 

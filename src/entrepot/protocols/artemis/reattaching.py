@@ -27,6 +27,8 @@ class Lost(Alarm):
         session.connection = None
         session.channel.detach()
         commands.lost = self
+        if commands.transacting is not None:
+            commands.transacting.alone()
         limbo = session.acceptor.limbo
         session.outlet = limbo
         for subscription in session.consumers.values():

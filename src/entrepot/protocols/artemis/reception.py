@@ -115,7 +115,8 @@ class Reattachment(Confirmation):
 
     def give(self) -> None:
         """Move it, unless one of the two is gone by now."""
-        Reception(self.connection).take_over(self.commands, self.last)
+        if not self.commands.puts_off(self):
+            Reception(self.connection).take_over(self.commands, self.last)
 
     def refuse(self, error: EntrepotError) -> None:
         """The disk failed: the client makes its session anew, if anybody can."""
@@ -255,7 +256,8 @@ class Reception:
         commands = self.connection.acceptor.sessions.get(packet.name)
         if isinstance(commands, Commands):
             reattachment = Reattachment(self.connection, commands, packet.last_confirmed)
-            commands.session.confirmations.ask(reattachment)
+            if not commands.puts_off(reattachment):
+                commands.session.confirmations.ask(reattachment)
         else:
             self.say_lost()
 

@@ -44,6 +44,7 @@ from entrepot.protocols.artemis.replies import UNASKED, branch_exception_of, nul
 from entrepot.protocols.artemis.session import CoreSession
 from entrepot.protocols.artemis.settling import Settling
 from entrepot.protocols.inflow import Inflow
+from entrepot.protocols.serving.confirmations import Confirmation
 
 XA_ROLLED_BACK_TIMEOUT: Final = 106
 SECONDS_MAX: Final = 86_400
@@ -80,6 +81,17 @@ class _LettingGo(Rest):
         let_go(self.bodies)
 
 
+class _Finishing(Rest):
+    """Answers a commit when its work is done, though the session has no connection that would."""
+
+    def __init__(self, transacting: Transacting) -> None:
+        super().__init__()
+        self.transacting: Transacting = transacting
+
+    def resume(self) -> None:
+        self.transacting.is_busy()
+
+
 class Transacting:
     """Steps of transactions of one session."""
 
@@ -88,6 +100,7 @@ class Transacting:
         self.broker: BrokerCore = session.broker
         self.settling: Settling = settling
         self.commitment: Commitment | None = None
+        self.behind: list[Confirmation] = []  # what waits until the commit is answered: the session comes elsewhere
 
     # -- the session's own ---------------------------------------------------------------------------------------------
 
@@ -148,7 +161,19 @@ class Transacting:
             self._failed(work.error, commitment.answer, commitment.correlation, commitment.settled)
         else:
             replies.answer(commitment.answer, True)
+        behind, self.behind = self.behind, []
+        for each in behind:
+            replies.confirmations.ask(each)
         return False
+
+    def alone(self) -> None:
+        """The connection is lost: the commit is answered all the same, to whoever comes for the session."""
+        commitment = self.commitment
+        if commitment is not None:
+            asker = _Finishing(self)
+            commitment.work.asker = asker
+            if commitment.work.done:
+                self.broker.effort.later(asker)
 
     # -- branches ------------------------------------------------------------------------------------------------------
 
@@ -326,6 +351,9 @@ class Transacting:
 
     def end(self) -> None:
         """The session ends: branches stay for others, and what is being carried out goes on without it."""
+        for each in self.behind:
+            each.refuse(TransactionError("the session has ended"))
+        self.behind.clear()
         commitment = self.commitment
         if commitment is not None:
             self.commitment = None

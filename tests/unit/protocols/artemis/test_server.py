@@ -615,6 +615,67 @@ def test_a_session_that_nobody_comes_for_ends_when_its_connection_would_have(hub
     assert not hub.acceptor.sessions
 
 
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_session_comes_elsewhere_when_its_large_commit_is_answered(hub: Hub, lost: bool) -> None:
+    """Before that its client would be asked for the COMMIT once more, and both sides counted differently from then on.
+
+    ``lost``: the broker knows that the first connection is gone.
+    """
+    client, other = Client(hub), Client(hub)
+    client.open(name="s", window=1_000_000, auto_commit_sends=False, auto_commit_acks=False)
+    client.make("q")
+    for number in range(60):
+        client.send("q", str(number))
+    seen = last_seen(client)
+    rig = hub.rig
+    rig.broker.effort.units, rig.broker.effort.stride = 12, 5
+    rig.broker.tick(rig.now, rig.wall)
+    commit = Commit(correlation=-2)
+    commit.channel = 10
+    client.session.receive(client.encoder.encode(commit), rig.now)
+    assert rig.broker.effort.rests
+    if lost:
+        client.session.detach("lost", rig.now)
+        hub.clients.remove(client)
+    reattach = ReattachSession(name="s", last_confirmed=seen)
+    reattach.channel = 1
+    other.session.receive(other.encoder.encode(reattach), rig.now)
+    rig.turn()
+    other.read()
+    assert other.take(ReattachSessionReply) == []
+    hub.turn()
+    hub.turn()  # the first one found nothing to read until the disk had it all
+    (found,) = other.take(ReattachSessionReply)
+    assert found.reattached
+    assert found.last_confirmed == 62  # START, CREATE_QUEUE, sixty SEND, COMMIT
+    assert [one.correlation for one in other.take(NullReply)] == [-2]
+    assert rig.queue("q").count == 60
+    other.say(Commit(correlation=-3), 10)
+    assert [one.correlation for one in other.take(NullReply)] == [-3]
+
+
+def test_who_comes_for_a_session_that_ends_in_its_large_commit_is_told_so(hub: Hub) -> None:
+    client, other = Client(hub), Client(hub)
+    client.open(name="s", window=1_000_000, auto_commit_sends=False, auto_commit_acks=False)
+    client.make("q")
+    for number in range(60):
+        client.send("q", str(number))
+    rig = hub.rig
+    rig.broker.effort.units, rig.broker.effort.stride = 12, 5
+    rig.broker.tick(rig.now, rig.wall)
+    commit = Commit(correlation=-2)
+    commit.channel = 10
+    client.session.receive(client.encoder.encode(commit), rig.now)
+    reattach = ReattachSession(name="s", last_confirmed=0)
+    reattach.channel = 1
+    other.session.receive(other.encoder.encode(reattach), rig.now)
+    client.session.close_session("s")
+    hub.turn()
+    (found,) = other.take(ReattachSessionReply)
+    assert not found.reattached
+    assert rig.queue("q").count == 60
+
+
 def test_a_session_without_a_window_ends_at_once(hub: Hub, client: Client) -> None:
     client.make("q")
     client.send("q", "one")
