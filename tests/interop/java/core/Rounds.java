@@ -17,6 +17,7 @@ import javax.jms.*;
 public class Rounds extends Kit {
     static final int BATCH = 5;
     static volatile boolean enough;
+    static volatile boolean produced; // the last batch may wait for an answer for long, and comes then
     static volatile int sent;
     static final Map<Integer, String> fates = new ConcurrentHashMap<>();
     static final Map<String, AtomicInteger> problems = new ConcurrentHashMap<>();
@@ -34,7 +35,10 @@ public class Rounds extends Kit {
         int lost = 0, unknown = 0;
         for (int number = 0; number < sent; number++) {
             String fate = fates.get(number);
-            if (fate == null) lost++;
+            if (fate == null) {
+                lost++;
+                System.err.println("lost " + number);
+            }
             else if (!fate.equals("settled")) unknown++;
         }
         say("sent " + (sent > 0) + " lost " + lost + " doubled " + doubled + " stuck " + (producer.isAlive() || consumer.isAlive()));
@@ -43,6 +47,7 @@ public class Rounds extends Kit {
     }
 
     static void saw(String where, Throwable problem) {
+        System.err.println(System.currentTimeMillis() + " at " + sent + " " + where + ": " + problem(problem));
         problems.computeIfAbsent(where + ": " + problem(problem), key -> new AtomicInteger()).incrementAndGet();
     }
 
@@ -78,6 +83,7 @@ public class Rounds extends Kit {
                 sent += BATCH;
             }
         });
+        produced = true;
     }
 
     /** Sends the batch until the broker has it. */
@@ -110,12 +116,12 @@ public class Rounds extends Kit {
         again("consumer", session -> {
             MessageConsumer consumer = session.createConsumer(session.createQueue("rounds"));
             int quiet = 0;
-            while (!(enough && fates.size() >= sent && quiet > 3) && quiet < 20) {
+            while (!(produced && fates.size() >= sent && quiet > 3) && quiet < 20) {
                 List<Integer> taken = new ArrayList<>();
                 try {
                     for (Message message; taken.size() < 3 && (message = consumer.receive(250)) != null; ) taken.add(Integer.parseInt(((TextMessage) message).getText()));
                     if (taken.isEmpty()) {
-                        if (enough) quiet++;
+                        if (produced) quiet++;
                         continue;
                     }
                     quiet = 0;
