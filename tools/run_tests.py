@@ -20,6 +20,9 @@ from source_tree import COMPILED, ROOT, SOURCE
 
 PASSED: Final = ROOT / "build" / "passed"
 TESTED: Final = ("src", "tests", "bench", "demo", "docs", "tools", "pyproject.toml", "requirements", "README.md")
+# Of the plain run where there is a compiled one: ten times slower there, and nothing new.
+HUNTS: Final = ("planted", "callers", "carried", "networks")
+LEFT_OUT: Final = ("interop", "shell", "spark", *(f"simulation/test_{name}.py" for name in HUNTS))
 NOT_TESTED: Final = {"__pycache__", "entrepot.egg-info"}
 
 
@@ -64,8 +67,8 @@ def main(mode: str, arguments: list[str]) -> int:
     print(f"tests, {mode} build", flush=True)
     left_out: list[str] = []
     if mode == "plain" and not arguments and not why_not_compile():
-        print("tests of whole processes (shell, interop, spark) are left to the compiled build")
-        left_out = ["--ignore", "tests/interop", "--ignore", "tests/shell", "--ignore", "tests/spark"]
+        print("whole processes (shell, interop, spark) and hunts through many worlds are left to the compiled build")
+        left_out = [word for place in LEFT_OUT for word in ("--ignore", f"tests/{place}")]
     if arguments:
         return run(mode, arguments, whole=False)
     code = run(mode, left_out, whole=True)
