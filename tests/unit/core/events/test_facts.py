@@ -23,7 +23,7 @@ from entrepot.core.events.facts import (
     Place,
 )
 from entrepot.core.events.observing import ignore, observe, observe_all
-from tests.kit import Rig
+from kit import Rig
 
 
 class Heard(Listener):
