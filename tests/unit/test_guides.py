@@ -37,6 +37,8 @@ WITHIN = {
     "networkConnector": "networkConnectors",
     "plugins": "",
     "ha-policy": "core",
+    "connectors": "core",
+    "bridges": "core",
 }
 CLASSIC = "http://activemq.apache.org/schema/core"
 DEFINES = {"dmz.password": "1", "guest.password": "2", "boss.password": "3", "shop.password": "4"}

@@ -148,6 +148,7 @@ class Load:
     async def _produce(self, dialogue: Dialogue, number: int) -> None:
         plan = self.plan
         schedule = Schedule(plan, number, self.started)
+        dialogue.on_confirmed = self._confirmed
         body = b"x" * plan.size
         headers = {"run": plan.run, "due": "", "persistent": "true" if plan.persistent else "false"}
         while not schedule.is_complete():
