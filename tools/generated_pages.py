@@ -113,7 +113,8 @@ def descendants(cls: type[errors.EntrepotError]) -> Iterator[type[errors.Entrepo
 
 def error_codes() -> str:
     """Return the page of error codes. Raises SystemExit when two classes share a code."""
-    importlib.import_module("entrepot.pipeline.causes")  # has a class of its own, and nothing above needs it
+    for name in ("pipeline.causes", "protocols.artemis.refusals"):  # have classes, and nothing above needs them
+        importlib.import_module(f"entrepot.{name}")
     rows: dict[str, str] = {}
     for cls in descendants(errors.EntrepotError):
         if cls.code in rows:
