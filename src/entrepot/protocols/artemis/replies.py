@@ -15,7 +15,6 @@ from entrepot.protocols.artemis.channel import Channel
 from entrepot.protocols.artemis.packets import ExceptionReply, NullReply, Packet, XaReply
 from entrepot.protocols.artemis.refusals import XA_RMERR, XA_RMFAIL, BranchRefused, code_of
 from entrepot.protocols.serving.confirmations import Confirmation, Confirmations
-from entrepot.protocols.serving.patience import Held
 
 UNASKED: Final = 0  # correlation of a command that shows none
 ANY: Final = -1  # what a reply says instead
@@ -44,17 +43,6 @@ class Answer(Confirmation):
             self.replies.finish(branch_exception_of(error), self.octets)
         else:
             self.replies.finish(packet, self.octets)
-
-
-class HeldAnswer(Held):
-    """An answer that waits for space, and then for the disk."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer: Answer = answer
-
-    def release(self) -> None:
-        """There is space, or patience is over."""
-        self.answer.confirmations.ask(self.answer)
 
 
 class Replies:
